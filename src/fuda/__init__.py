@@ -1,0 +1,38 @@
+"""Fuda (札, a tag): learn to label the nodes of sequences, trees and graphs.
+
+Names load on first use, so that ``import fuda`` stays quick and pulls in neither numba nor scikit-learn.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from fuda.errors import DataError, ModelFileError
+    from fuda.structures import Dag, Sequence, Structure, Tree
+
+_HOME = {
+    "DataError": "fuda.errors",
+    "ModelFileError": "fuda.errors",
+    "Dag": "fuda.structures",
+    "Sequence": "fuda.structures",
+    "Structure": "fuda.structures",
+    "Tree": "fuda.structures",
+}
+
+__all__ = ["Dag", "DataError", "ModelFileError", "Sequence", "Structure", "Tree", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fuda' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

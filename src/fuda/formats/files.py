@@ -1,0 +1,98 @@
+"""Opening files: gzip by its magic bytes, ``-`` for the standard streams, UTF-8 checked, output whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from fuda.errors import DataError
+
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file or of standard input (``-``), gzip undone, byte order mark dropped."""
+    name = display_name(path)
+    try:
+        data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read: {error.strerror}") from None
+    if data.startswith(GZIP_MAGIC):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{name}: damaged gzip data ({error}); fetch or compress the file again") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{name}:{line}: not UTF-8: byte 0x{data[error.start]:02x}; convert the file first, "
+            f"for example with: iconv -f latin1 -t utf-8"
+        ) from None
+
+
+def display_name(path: str | Path) -> str:
+    """How messages name a file."""
+    return "<stdin>" if str(path) == "-" else str(path)
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """A binary stream whose content appears at `path` when the block ends well, and not at all otherwise.
+
+    It writes to a temporary file in the same folder and renames it, so that a reader never sees half a file and
+    a failure leaves what was there before. Permissions follow the file replaced, or the process's umask.
+    """
+    target = Path(path)
+    if target.is_symlink():
+        target = target.resolve()
+    if target.exists() and not target.is_file():  # /dev/null, a pipe: nothing to rename over
+        with target.open("wb") as stream:
+            yield stream
+        return
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise DataError(f"{target}: cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write text as UTF-8 to a file (gzipped where its name ends in .gz) or to standard output (``-``)."""
+    data = text.encode("utf-8")
+    if str(path) == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    if str(path).endswith(".gz"):
+        data = gzip.compress(data, mtime=0)
+    try:
+        with whole_file(path) as stream:
+            stream.write(data)
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder; name a file") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

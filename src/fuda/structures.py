@@ -1,0 +1,311 @@
+"""Structures: nodes with one observation each, and a shape.
+
+A structure is a set of nodes t = 0..T−1 with an observation x_t each, and directed edges parent → child:
+
+==========  =====================================  ============================
+class       edges                                  a node has at most
+==========  =====================================  ============================
+Sequence    t−1 → t                                one parent, one child
+Tree        heads[t] → t, siblings in index order  one parent (a forest is fine)
+Dag         any that close no cycle                no bound
+==========  =====================================  ============================
+
+A sequence is a tree and a tree is a DAG. Nodes keep the order in which the user gave them; ``order`` lists them with
+every parent before its children, which is the order in which recursions walk.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fuda.errors import DataError, place
+
+# str | int | tuple of columns | dict feature → value | set or list of feature names | 1-D numeric array
+Observation = Any
+
+
+class Structure:
+    """What sequences, trees and DAGs share: immutable observations, and edges in CSR form both ways."""
+
+    __slots__ = ("observations",)
+    shape: ClassVar[str]
+    observations: tuple[Observation, ...]
+
+    def __init__(self, observations: Iterable[Observation]) -> None:
+        if isinstance(observations, str | bytes):
+            raise DataError(
+                f"a {self.shape} is made of a list of observations, one a node, but a bare string "
+                f"{_short(observations)} was given; split it into nodes first: list(text) or text.split()"
+            )
+        if isinstance(observations, dict | set | frozenset):
+            raise DataError(
+                f"a {self.shape} is made of a list of observations, one a node, but a "
+                f"{type(observations).__name__} was given; wrap it in a list if it is the observation of a single node"
+            )
+        try:
+            self.observations = tuple(observations)
+        except TypeError:
+            raise DataError(
+                f"a {self.shape} is made of a list of observations, one a node, "
+                f"but {_short(observations)} ({type(observations).__name__}) was given"
+            ) from None
+        if not self.observations:
+            raise DataError(f"an empty {self.shape}: a structure has at least one node; drop empty ones before use")
+
+    def __len__(self) -> int:
+        return len(self.observations)
+
+    def __iter__(self) -> Iterator[Observation]:
+        return iter(self.observations)
+
+    # No __getitem__: with it numpy would take a list of structures for a matrix.
+
+    @property
+    def edges(self) -> np.ndarray:
+        """(E, 2) array of parent, child, sorted by child and then by parent."""
+        raise NotImplementedError
+
+    @property
+    def order(self) -> np.ndarray:
+        """All nodes, every parent before its children."""
+        raise NotImplementedError
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        assert isinstance(other, Structure)
+        return (
+            len(self) == len(other)
+            and np.array_equal(self.edges, other.edges)
+            and all(map(_same_observation, self.observations, other.observations))
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # observations may be dicts and arrays
+
+    def __repr__(self) -> str:
+        shown = ", ".join(_short(x) for x in self.observations[:4])
+        more = ", …" if len(self) > 4 else ""
+        return f"{type(self).__name__}([{shown}{more}], {len(self)} nodes)"
+
+
+class Sequence(Structure):
+    """A sequence of observations.
+
+    >>> Sequence(["Ana", "lives", "in", "Lima"])
+    Sequence(['Ana', 'lives', 'in', 'Lima'], 4 nodes)
+    """
+
+    __slots__ = ()
+    shape = "sequence"
+
+    @property
+    def edges(self) -> np.ndarray:
+        later = np.arange(1, len(self), dtype=np.int32)
+        return np.column_stack([later - 1, later])
+
+    @property
+    def order(self) -> np.ndarray:
+        return np.arange(len(self), dtype=np.int32)
+
+    def __reduce__(self) -> tuple:
+        return Sequence, (self.observations,)
+
+
+class Tree(Structure):
+    """An ordered tree or forest: ``heads[t]`` is the parent of node t, −1 at a root; siblings in index order.
+
+    >>> tree = Tree(["Ana", "lives", "in", "Lima"], [1, -1, 3, 1])
+    >>> tree.edges.tolist()
+    [[1, 0], [3, 2], [1, 3]]
+    >>> tree.order.tolist()
+    [1, 0, 3, 2]
+    """
+
+    __slots__ = ("heads",)
+    shape = "tree"
+    heads: np.ndarray
+
+    def __init__(self, observations: Iterable[Observation], heads: Iterable[int]) -> None:
+        super().__init__(observations)
+        self.heads = _integers(heads, "heads of a tree", ndim=1)
+        if len(self.heads) != len(self):
+            raise DataError(
+                f"a tree of {len(self)} observations needs {len(self)} heads, one a node, but {len(self.heads)} were given"
+            )
+        for bad, why in (
+            ((self.heads < -1) | (self.heads >= len(self)), f"heads go from 0 to {len(self) - 1}, and −1 marks a root"),
+            (self.heads == np.arange(len(self)), "a node cannot be its own parent; −1 marks a root"),
+        ):
+            if bad.any():
+                node = int(bad.argmax())
+                raise DataError(f"{place(node=node)}: its head is {self.heads[node]}; {why}")
+        if (self.heads >= np.arange(len(self))).any():  # else every parent stands before its children: no cycle
+            _check_heads_acyclic(self.heads)
+        self.heads.flags.writeable = False
+
+    @property
+    def edges(self) -> np.ndarray:
+        children = np.flatnonzero(self.heads >= 0).astype(np.int32)
+        return np.column_stack([self.heads[children], children])
+
+    @property
+    def order(self) -> np.ndarray:
+        return _topological_order(len(self), self.edges)
+
+    def __reduce__(self) -> tuple:
+        return Tree, (self.observations, self.heads.tolist())
+
+
+class Dag(Structure):
+    """A directed acyclic graph by its (parent, child) pairs; a node without edges is fine.
+
+    >>> dag = Dag(["wants", "Ana", "sleep"], [(0, 1), (0, 2), (2, 1)])
+    >>> dag.order.tolist()
+    [0, 2, 1]
+    """
+
+    __slots__ = ("_edges", "_order")
+    shape = "dag"
+
+    def __init__(self, observations: Iterable[Observation], edges: Iterable[tuple[int, int]]) -> None:
+        super().__init__(observations)
+        pairs = _integers(edges, "edges of a DAG", ndim=2)
+        if pairs.shape[1] != 2:
+            raise DataError(f"an edge of a DAG is a pair (parent, child), but {pairs.shape[1]} numbers were given")
+        outside = (pairs < 0) | (pairs >= len(self))
+        if outside.any():
+            row, column = np.argwhere(outside)[0]
+            raise DataError(
+                f"edge {tuple(pairs[row].tolist())}: there is no node {pairs[row, column]}; "
+                f"nodes go from 0 to {len(self) - 1}"
+            )
+        loops = pairs[:, 0] == pairs[:, 1]
+        if loops.any():
+            raise DataError(f"{place(node=int(pairs[loops.argmax(), 0]))}: an edge to itself; remove the self loop")
+        pairs = pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
+        twice = (pairs[1:] == pairs[:-1]).all(axis=1)
+        if twice.any():
+            raise DataError(f"edge {tuple(pairs[twice.argmax()].tolist())} is given twice; keep it once")
+        self._edges = pairs
+        self._order = _topological_order(len(self), pairs)
+        for array in (self._edges, self._order):
+            array.flags.writeable = False
+
+    @property
+    def edges(self) -> np.ndarray:
+        return self._edges
+
+    @property
+    def order(self) -> np.ndarray:
+        return self._order
+
+    def __reduce__(self) -> tuple:
+        return Dag, (self.observations, self._edges.tolist())
+
+
+def as_structures(X: Any) -> list[Structure]:
+    """X as a list of structures: a plain list of observations is a Sequence."""
+    if isinstance(X, Structure):
+        raise DataError(f"X is a list of structures, but a single {type(X).__name__} was given; pass [structure]")
+    if isinstance(X, str | bytes | dict | set | frozenset):
+        raise DataError(f"X is a list of structures, but a {type(X).__name__} was given: {_short(X)}")
+    try:
+        given = list(X)
+    except TypeError:
+        raise DataError(f"X is a list of structures, but {_short(X)} ({type(X).__name__}) was given") from None
+    structures: list[Structure] = []
+    for i, x in enumerate(given):
+        try:
+            structures.append(x if isinstance(x, Structure) else Sequence(x))
+        except DataError as error:
+            raise DataError(f"{place(i)}: {error}") from None
+        if structures[-1].shape != structures[0].shape:
+            raise DataError(
+                f"{place(i)} is a {structures[-1].shape} but structure 0 is a {structures[0].shape}; "
+                "give structures of one shape"
+            )
+    return structures
+
+
+def _integers(values: Any, what: str, ndim: int) -> np.ndarray:
+    """A fresh int32 array of the given rank, or an error that names the first entry that is no integer."""
+    values = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    rows = values if ndim == 2 else [values]
+    for row in rows:
+        if ndim == 2 and (isinstance(row, str | bytes) or not hasattr(row, "__len__")):
+            raise DataError(f"{what} are (parent, child) pairs, but {_short(row)} was given")
+        for value in row:
+            if not isinstance(value, int | np.integer) or isinstance(value, bool):
+                raise DataError(f"{what} are integers, but {_short(value)} ({type(value).__name__}) was given")
+            if abs(int(value)) > np.iinfo(np.int32).max:
+                raise DataError(f"{what} are node numbers, but {value} was given")
+    if ndim == 2:
+        if len({len(row) for row in rows}) > 1:
+            raise DataError(f"{what} are (parent, child) pairs, but entries of unequal lengths were given")
+        return np.array(rows, dtype=np.int32).reshape(len(rows), len(rows[0]) if rows else 2)
+    return np.array(values, dtype=np.int32)
+
+
+def _check_heads_acyclic(heads: np.ndarray) -> None:
+    """Walk up from every node once; a walk that meets itself is a cycle."""
+    parents: list[int] = heads.tolist()
+    walk_of = [-1] * len(parents)
+    for start in range(len(parents)):
+        node = start
+        while node >= 0 and walk_of[node] < 0:
+            walk_of[node] = start
+            node = parents[node]
+        if node >= 0 and walk_of[node] == start:
+            cycle = [node]
+            while (up := parents[cycle[-1]]) != node:
+                cycle.append(up)
+            raise _cycle_error(cycle)
+
+
+def _topological_order(size: int, edges: np.ndarray) -> np.ndarray:
+    """Kahn's order, smallest ready node first, so that a chain or an already sorted graph keeps its own order."""
+    children: list[list[int]] = [[] for _ in range(size)]
+    waiting = [0] * size
+    for parent, child in edges.tolist():
+        children[parent].append(child)
+        waiting[child] += 1
+    ready = [node for node in range(size) if not waiting[node]]
+    order = []
+    while ready:
+        node = heapq.heappop(ready)
+        order.append(node)
+        for child in children[node]:
+            waiting[child] -= 1
+            if not waiting[child]:
+                heapq.heappush(ready, child)
+    if len(order) < size:
+        parent_left = {child: parent for parent, child in edges.tolist() if waiting[child] and waiting[parent]}
+        node = next(iter(parent_left))
+        seen: list[int] = []
+        while node not in seen:
+            seen.append(node)
+            node = parent_left[node]
+        raise _cycle_error(seen[seen.index(node) :])
+    return np.array(order, dtype=np.int32)
+
+
+def _cycle_error(upwards: list[int]) -> DataError:
+    """`upwards` lists the nodes of a cycle from child to parent."""
+    down = upwards[::-1]
+    shown = " → ".join(str(node) for node in [*down[:10], *(["…"] if len(down) > 10 else []), down[0]])
+    return DataError(f"{place(node=down[0])}: the edges close a cycle, {shown}; remove one of these edges")
+
+
+def _same_observation(a: Observation, b: Observation) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
+    return type(a) is type(b) and a == b
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:39] + "…"
