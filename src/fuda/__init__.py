@@ -12,18 +12,40 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from fuda.errors import DataError, ModelFileError
+    from fuda.formats import read, write
+    from fuda.models.base import load
+    from fuda.models.hmm import HMM
     from fuda.structures import Dag, Sequence, Structure, Tree
+    from fuda.templates import Template
 
 _HOME = {
+    "HMM": "fuda.models.hmm",
+    "Dag": "fuda.structures",
     "DataError": "fuda.errors",
     "ModelFileError": "fuda.errors",
-    "Dag": "fuda.structures",
     "Sequence": "fuda.structures",
     "Structure": "fuda.structures",
+    "Template": "fuda.templates",
     "Tree": "fuda.structures",
+    "load": "fuda.models.base",
+    "read": "fuda.formats",
+    "write": "fuda.formats",
 }
 
-__all__ = ["Dag", "DataError", "ModelFileError", "Sequence", "Structure", "Tree", "__version__"]
+__all__ = [
+    "HMM",
+    "Dag",
+    "DataError",
+    "ModelFileError",
+    "Sequence",
+    "Structure",
+    "Template",
+    "Tree",
+    "__version__",
+    "load",
+    "read",
+    "write",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,8 @@
-"""Opening files: gzip by its magic bytes, ``-`` for the standard streams, UTF-8 checked, output whole or not at all."""
+"""Opening files: gzip by its magic bytes, ``-`` for standard streams, UTF-8 checked, output all or nothing.
+
+A line ends at a line feed and nowhere else, and one carriage return before it is dropped. So U+0085, U+2028,
+a vertical tab or a form feed inside a token never splits it.
+"""
 
 from __future__ import annotations
 
@@ -28,15 +32,38 @@ def read_text(path: str | Path) -> str:
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{name}: damaged gzip data ({error}); fetch or compress the file again") from None
+            raise DataError(
+                f"{name}: damaged gzip data ({error}); fetch or compress the file again"
+            ) from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise DataError(
-            f"{name}:{line}: not UTF-8: byte 0x{data[error.start]:02x}; convert the file first, "
-            f"for example with: iconv -f latin1 -t utf-8"
+            f"{name}:{line}: not UTF-8: byte 0x{data[error.start]:02x}; convert the file first, for example "
+            "with: iconv -f latin1 -t utf-8"
         ) from None
+
+
+def split_lines(text: str, name: str) -> list[str]:
+    """The lines of a text, without their ends; a last line need not end.
+
+    >>> split_lines("one\\r\\ntwo\\u2028three", "x.txt")
+    ['one', 'two\\u2028three']
+    """
+    if "\r" in text and "\n" not in text:
+        raise DataError(
+            f"{name}:1: lines end in a carriage return alone; convert the file first: tr '\\r' '\\n'"
+        )
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+
+
+def fault(name: str, line: int, message: str) -> DataError:
+    """An error at a line of a file, counted from 1."""
+    return DataError(f"{name}:{line}: {message}")
 
 
 def display_name(path: str | Path) -> str:
@@ -48,8 +75,8 @@ def display_name(path: str | Path) -> str:
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """A binary stream whose content appears at `path` when the block ends well, and not at all otherwise.
 
-    It writes to a temporary file in the same folder and renames it, so that a reader never sees half a file and
-    a failure leaves what was there before. Permissions follow the file replaced, or the process's umask.
+    It writes to a temporary file in the same folder and renames it, so that a reader never sees half a file
+    and a failure leaves what was there before. Permissions follow the file replaced, or the process's umask.
     """
     target = Path(path)
     if target.is_symlink():
@@ -76,7 +103,14 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write text as UTF-8 to a file (gzipped where its name ends in .gz) or to standard output (``-``)."""
-    data = text.encode("utf-8")
+    try:  # a text that starts with U+FEFF gets a byte order mark before it, or readers would take it for one
+        data = text.encode("utf-8-sig" if text.startswith("\ufeff") else "utf-8")
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise DataError(
+            f"{path}: cannot be written: line {line} would hold the lone surrogate "
+            f"U+{ord(text[error.start]):04X}, which is no character; replace it"
+        ) from None
     if str(path) == "-":
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()

@@ -1,0 +1,66 @@
+"""fuda train: learn a labeler from files and write it to a model file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from fuda.cli.options import assignments, read, reading, reading_options
+from fuda.errors import DataError
+from fuda.progress import stage
+
+LEARNERS = {"hmm": "HMM"}
+_EXAMPLES = """\b
+Examples:
+  fuda train esp.train -o spanish.fuda
+  fuda train esp.train -o spanish.fuda --columns 1 --set features=text --set smoothing=0.5
+  fuda train train.conllu -o entities.fuda --label MISC:NE --graph tree
+  fuda train notes.tsv -o notes.fuda --template crfpp.template
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
+@click.option("--learner", type=click.Choice(list(LEARNERS)), default="hmm", show_default=True, help="What to learn.")
+@click.option("--set", "parameters", metavar="NAME=VALUE", multiple=True, help="A parameter of the learner.")
+@click.option("--template", metavar="FILE", help="Features by a CRF++ or Wapiti template.")
+@reading_options
+def train(
+    files: tuple[str, ...], output: str, learner: str, parameters: tuple[str, ...], template: str | None, **how: Any
+) -> None:
+    """Learn a labeler from labelled FILEs."""
+    keywords = reading(**how)
+    model = make_learner(learner, assignments(parameters, "--set"), template)
+    parts = [read(path, keywords) for path in files]
+    for path, part in zip(files, parts, strict=True):
+        if part.y is None:
+            raise DataError(f"{path}: has no labels to learn from; say where they stand with --label")
+    X, y = [x for part in parts for x in part.X], [labels for part in parts for labels in part.y or []]
+    with stage(f"training {type(model).__name__} (the first run compiles, for some seconds)") as say:
+        model.fit(X, y)
+        say(f"{len(model.classes_)} labels")
+    model.reading_ = parts[0].reading
+    model.save(output)
+    click.echo(f"{output}: {type(model).__name__}, {len(X):,} {model.shape_}s, {len(model.classes_)} labels", err=True)
+
+
+def make_learner(name: str, parameters: dict[str, Any], template: str | None = None) -> Any:
+    """The unfitted labeler of that name, with its parameters checked."""
+    import fuda
+
+    cls = getattr(fuda, LEARNERS[name])
+    known = cls._get_param_names()
+    for parameter in parameters:
+        if parameter not in known:
+            raise DataError(f"--set {parameter}=…: {name} has no such parameter; it has {', '.join(known)}")
+    if template is not None:
+        from fuda.templates import Template
+
+        if "features" in parameters:
+            raise DataError("--template and --set features=… both say what the features are; give one of them")
+        parameters = parameters | {"features": Template.read(template)}
+    model = cls(**parameters)
+    model._check_parameters()
+    return model

@@ -1,0 +1,286 @@
+"""JSON lines: one object a line, one structure an object. Every structure and observation can be written and
+read back.
+
+=============  =====================================================================
+key            value
+=============  =====================================================================
+observations   an array, one observation a node
+labels         an array of strings, integers or null (not known); may be missing
+heads          the parents of a tree, −1 at a root; makes the structure a tree
+edges          an array of [parent, child] pairs; makes the structure a DAG
+comments       an array of strings; may be missing
+=============  =====================================================================
+
+Without heads and edges the structure is a sequence. An observation is one of:
+
+=============================  =====================================================
+JSON                           Python
+=============================  =====================================================
+``"word"``                     a string
+``7``                          an integer
+``["f", "g"]``                 a list of feature names
+``[0.5, 1]``                   a numeric vector, read as 64-bit floats
+``{"columns": ["w", "NP"]}``   a tuple of columns
+``{"set": ["f", "g"]}``        a set of feature names
+``{"features": {"f": 0.5}}``   a dict from features to numbers, strings or booleans
+=============================  =====================================================
+
+A frozenset comes back as a set. Characters at which some tools break lines, such as U+2028, are written as
+escapes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fuda import structures
+from fuda.errors import DataError, place
+from fuda.formats.dataset import Dataset, Label, Record, labels_to_write
+from fuda.formats.files import fault, split_lines
+from fuda.structures import Dag, Observation, Structure, Tree
+from fuda.structures import _short as short
+
+KEYS = ("observations", "labels", "heads", "edges", "comments")
+_LINE_BREAKERS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def read(text: str, name: str) -> Dataset:
+    """The structures of a file, each of the shape its keys say.
+
+    >>> X, y = read('{"observations": ["Ana", "sleeps"], "heads": [1, -1], "labels": ["N", null]}', "example")
+    >>> X, y
+    ([Tree(['Ana', 'sleeps'], 2 nodes)], [['N', None]])
+    """
+    records = []
+    for number, line in enumerate(split_lines(text, name), 1):
+        if not line.strip(" \t"):
+            continue
+        try:
+            records.append(_record(_parse(line)))
+        except DataError as error:
+            raise fault(name, number, str(error)) from None
+    if not records:
+        raise DataError(
+            f'{name}: no records; each is a line such as {{"observations": ["a", "b"], "labels": ["X", "Y"]}}'
+        )
+    return Dataset(records)
+
+
+def write(records: Sequence[Record]) -> str:
+    """One line a record; keys that have nothing to say are left out."""
+    lines = []
+    for index, record in enumerate(records):
+        structure = record.structure
+        content: dict[str, Any] = {
+            "observations": [_encode(x, index, node) for node, x in enumerate(structure.observations)]
+        }
+        labels = labels_to_write(index, record)
+        if labels is not None:
+            content["labels"] = [_encode_label(label, index, node) for node, label in enumerate(labels)]
+        if isinstance(structure, Tree):
+            content["heads"] = structure.heads.tolist()
+        elif isinstance(structure, Dag):
+            content["edges"] = structure.edges.tolist()
+        if record.comments:
+            content["comments"] = record.comments
+        line = json.dumps(content, ensure_ascii=False, allow_nan=False)
+        lines.append(_LINE_BREAKERS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n")
+    return "".join(lines)
+
+
+def _parse(line: str) -> Any:
+    try:
+        content = json.loads(line, object_pairs_hook=_unique, parse_constant=_not_a_number)
+    except DataError:
+        raise
+    except RecursionError:
+        raise DataError(
+            "brackets are nested too deeply for a record; a record is an object of arrays"
+        ) from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"not JSON: {error.msg} at column {error.colno}; write one object a line") from None
+    except ValueError as error:  # a number of thousands of digits
+        raise DataError(f"not a usable number: {error}") from None
+    if _SURROGATE_ESCAPE.search(line):
+        try:
+            json.dumps(content, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                r"half of a surrogate pair (\ud800 to \udfff) is no character; replace it"
+            ) from None
+    return content
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise DataError(f"the key {short(twice)} is given twice; keep it once")
+    return content
+
+
+def _not_a_number(constant: str) -> NoReturn:
+    raise DataError(f"{constant} is no number of JSON; give finite numbers, or null for a label not known")
+
+
+def _record(content: Any) -> Record:
+    if not isinstance(content, dict):
+        raise DataError(
+            f'a record is an object such as {{"observations": […]}}, but {short(content)} was found'
+        )
+    unknown = [key for key in content if key not in KEYS]
+    if unknown:
+        raise DataError(f"the key {short(unknown[0])} is not known; the keys are {', '.join(KEYS)}")
+    if "observations" not in content:
+        raise DataError('the key "observations" is missing; give an array, one observation a node')
+    for key, value in content.items():
+        if not isinstance(value, list):
+            raise DataError(
+                f"{key} must be an array, but {short(value)} was found; leave the key out if there are none"
+            )
+    structure = _structure(content)
+    labels: list[Label] | None = content.get("labels")
+    if labels is not None:
+        for node, label in enumerate(labels):
+            if isinstance(label, bool) or not (label is None or isinstance(label, str | int)):
+                raise DataError(
+                    f"{place(node=node)}: the label {short(label)} is neither a string, an integer nor null"
+                )
+        if len(labels) != len(structure):
+            raise DataError(
+                f"{len(labels)} labels for {len(structure)} observations; give one a node, null if not known"
+            )
+    comments = content.get("comments", [])
+    if not all(isinstance(comment, str) for comment in comments):
+        raise DataError("comments must be an array of strings; quote each")
+    return Record(structure, labels, comments)
+
+
+def _structure(content: dict[str, Any]) -> Structure:
+    if "heads" in content and "edges" in content:
+        raise DataError("both heads and edges are given; keep heads for a tree, edges for a DAG")
+    observations = []
+    for node, value in enumerate(content["observations"]):
+        try:
+            observations.append(_decode(value))
+        except DataError as error:
+            raise DataError(f"{place(node=node)}: {error}") from None
+    if "heads" in content:
+        return Tree(observations, content["heads"])
+    if "edges" in content:
+        for edge in content["edges"]:
+            if not isinstance(edge, list):
+                raise DataError(f"edges are [parent, child] pairs, but {short(edge)} was found")
+        return Dag(observations, content["edges"])
+    return structures.Sequence(observations)
+
+
+def _decode(value: Any) -> Observation:
+    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, list):
+        if all(isinstance(item, str) for item in value):
+            return value
+        return _vector(value)
+    if isinstance(value, dict) and len(value) == 1:
+        (kind, inner), *_ = value.items()
+        if (
+            kind in ("columns", "set")
+            and isinstance(inner, list)
+            and all(isinstance(item, str) for item in inner)
+        ):
+            if kind == "columns":
+                return tuple(inner)
+            if len(set(inner)) < len(inner):
+                raise DataError(f"the set {short(inner)} names a feature twice; keep it once")
+            return set(inner)
+        if kind == "features" and isinstance(inner, dict):
+            return {name: _feature_value(name, x) for name, x in inner.items()}
+    raise DataError(
+        f"the observation {short(value)} is none of: a string, an integer, an array of strings or of "
+        "numbers, "
+        '{"columns": [strings]}, {"set": [strings]}, {"features": {name: value}}'
+    )
+
+
+def _vector(values: list[Any]) -> np.ndarray:
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
+        raise DataError(
+            f"the array {short(values)} is neither of strings (feature names) nor of numbers (a vector)"
+        )
+    try:
+        vector = np.array([float(value) for value in values])
+    except OverflowError:
+        vector = np.array([math.inf])
+    if not np.isfinite(vector).all():
+        raise DataError("a vector holds a number too large for a 64-bit float; give finite numbers")
+    return vector
+
+
+def _feature_value(name: str, value: Any) -> str | bool | int | float:
+    if not isinstance(value, str | bool | int | float) or (
+        isinstance(value, float) and not math.isfinite(value)
+    ):
+        raise DataError(
+            f"the feature {short(name)} has the value {short(value)}; give a finite number, a string or a "
+            "boolean"
+        )
+    return value
+
+
+def _encode(observation: Observation, index: int, node: int) -> Any:
+    """The JSON of an observation: plain Python values that `_decode` takes back to the same."""
+    try:
+        if isinstance(observation, np.ndarray):
+            if observation.ndim != 1 or not len(observation) or observation.dtype.kind not in "iufb":
+                raise DataError(
+                    f"an array of shape {observation.shape} and type {observation.dtype}; give a numeric "
+                    "vector"
+                )
+            return _vector(observation.astype(float).tolist()).tolist()
+        if isinstance(observation, dict):
+            return {
+                "features": {_name(key): _feature_value(key, _plain(x)) for key, x in observation.items()}
+            }
+        if isinstance(observation, list):
+            return [_name(item) for item in observation]
+        if isinstance(observation, tuple):
+            return {"columns": [_name(item) for item in observation]}
+        if isinstance(observation, set | frozenset):
+            return {"set": sorted(_name(item) for item in observation)}
+        value = _plain(observation)
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            return value
+        raise DataError(
+            f"the observation {short(observation)} ({type(observation).__name__}) has no JSON form"
+        )
+    except DataError as error:
+        raise DataError(f"{place(index, node)}: {error}") from None
+
+
+def _encode_label(label: Label, index: int, node: int) -> str | int | None:
+    value = _plain(label)
+    if isinstance(value, bool) or not (value is None or isinstance(value, str | int)):
+        raise DataError(
+            f"{place(index, node)}: the label {short(label)} is neither a string, an integer nor None"
+        )
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value it stands for."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise DataError(f"{short(value)} ({type(value).__name__}) where a string is expected; make it one")
+    return str(value)

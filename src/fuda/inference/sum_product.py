@@ -1,0 +1,386 @@
+"""Sum-product: the log partition and the marginals of the distribution P(y) ∝ exp F(y).
+
+Up, children before parents, with one message a node to its parent:
+
+    β_t(b) = exp s_t(b) · Π_{children c} m_c(b),    m_t(a) = Σ_b exp A_t(a, b) β_t(b),    Z = Π_roots Σ_b β(b)
+
+Down, parents before children:
+
+    P(y_root = b) ∝ β_root(b),    P(y_p = a, y_t = b) = P(y_p = a) / m_t(a) · exp A_t(a, b) · β_t(b),  0/0 = 0
+    P(y_t = b) = Σ_a P(y_p = a, y_t = b)
+
+A chain is the tree in which t−1 is the parent of t. Two sets of kernels compute this.
+
+*Scaled.* Scores are shifted by the largest of their node, transitions by the largest of their matrix,
+and β_t is divided by its sum, whose logarithm goes into log Z. Nothing is lost as long as every nonzero
+factor and every nonzero β is at least TINY: its product with a message is then a normal number, so that
+a zero is a forbidden label and never an underflow. On the way down nothing is amplified: what
+underflows there is a probability below 1e−300.
+
+*Logarithmic.* A structure in which a nonzero number falls below TINY is done again with log β and log
+m, which serve for any scores.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from fuda.errors import DataError
+from fuda.inference.graph import Array, Forest, Graph, Problem, Tree
+from fuda.parallel import Block, run
+
+TINY = 1e-100
+LOG_TINY = math.log(TINY)
+HUGE = 1e100
+
+# Sums may be reordered and fused, so that they vectorise; infinities keep their meaning.
+_SUMS = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _multiply(matrix: Array, vector: Array, out: Array) -> None:
+    """out(a) = Σ_b matrix(a, b) vector(b), four rows at once."""
+    size = len(vector)
+    odd = size % 4
+    for a in range(odd):
+        total = 0.0
+        for b in range(size):
+            total += matrix[a, b] * vector[b]
+        out[a] = total
+    for a in range(odd, size, 4):
+        total0 = total1 = total2 = total3 = 0.0
+        for b in range(size):
+            x = vector[b]
+            total0 += matrix[a, b] * x
+            total1 += matrix[a + 1, b] * x
+            total2 += matrix[a + 2, b] * x
+            total3 += matrix[a + 3, b] * x
+        out[a], out[a + 1], out[a + 2], out[a + 3] = total0, total1, total2, total3
+
+
+@njit(cache=True, nogil=True)
+def _shift(forest: Forest, scores: Array, shifted: Array, log_partition: Array, safe: Array) -> None:
+    """Scores minus the largest of their node, which goes into log Z; unsafe if one falls below TINY."""
+    first, offsets, _, _ = forest
+    base = offsets[first]
+    for i in range(len(safe)):
+        for t in range(offsets[first + i], offsets[first + i + 1]):
+            top = -np.inf
+            for b in range(scores.shape[1]):
+                top = max(top, scores[t, b])
+            if top > -np.inf:
+                log_partition[i] += top
+            else:
+                top = 0.0
+            lost = False
+            for b in range(scores.shape[1]):
+                x = scores[t, b] - top
+                shifted[t - base, b] = x
+                lost |= (x < LOG_TINY) & (x > -np.inf)
+            if lost:
+                safe[i] = False
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _up(
+    forest: Forest,
+    factors: Array,
+    stride: int,
+    inside: Array,
+    messages: Array,
+    log_partition: Array,
+    safe: Array,
+) -> None:
+    """β and m of the safe structures. `inside` comes in as exp s and leaves as β_t divided by its sum."""
+    first, offsets, parents, order = forest
+    base = offsets[first]
+    size = inside.shape[1]
+    for i in range(len(safe)):
+        product = 1.0  # of the sums; its logarithm is taken only when it grows too large or too small
+        for j in range(offsets[first + i + 1] - 1, offsets[first + i] - 1, -1):
+            if not safe[i]:
+                break
+            t = order[j]
+            parent = parents[t]
+            row = inside[t - base]
+            total = 0.0
+            for b in range(size):
+                total += row[b]
+            if total == 0.0:
+                log_partition[i] = -np.inf
+                break
+            product *= total
+            if not TINY < product < HUGE:
+                log_partition[i] += math.log(product)
+                product = 1.0
+            scale = 1.0 / total
+            for b in range(size):
+                row[b] *= scale
+            if parent >= 0:
+                message = messages[t - base]
+                _multiply(factors[(t - base) * stride], row, message)
+                above = inside[parent - base]
+                lost = False
+                for a in range(size):
+                    x = above[a] * message[a]
+                    above[a] = x
+                    lost |= (x < TINY) & (x > 0.0)
+                if lost:
+                    safe[i] = False
+        log_partition[i] += math.log(product)
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _down(
+    forest: Forest, transposed: Array, stride: int, inside: Array, messages: Array, safe: Array, node: Array
+) -> None:
+    """Marginals of the safe structures. Messages m_t(a) turn into P(y_p = a) / m_t(a), or 0 at roots."""
+    first, offsets, parents, order = forest
+    base = offsets[first]
+    size = inside.shape[1]
+    for i in range(len(safe)):
+        for j in range(offsets[first + i], offsets[first + i + 1]):
+            t = order[j]
+            parent = parents[t]
+            row = inside[t - base]
+            share = messages[t - base]
+            out = node[t]
+            if parent < 0 or not safe[i]:
+                for b in range(size):
+                    share[b] = 0.0
+                    out[b] = row[b]
+            else:
+                above = node[parent]
+                for a in range(size):
+                    share[a] = above[a] / share[a] if share[a] > 0.0 else 0.0
+                _multiply(transposed[(t - base) * stride], share, out)
+                for b in range(size):
+                    out[b] *= row[b]
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _outer_sum(left: Array, right: Array, total: Array) -> None:
+    """total(a, b) += Σ_t left(t, a) right(t, b), four nodes at once."""
+    count, size = left.shape
+    odd = count % 4
+    for t in range(odd):
+        for a in range(size):
+            for b in range(size):
+                total[a, b] += left[t, a] * right[t, b]
+    for t in range(odd, count, 4):
+        for a in range(size):
+            x0, x1, x2, x3 = left[t, a], left[t + 1, a], left[t + 2, a], left[t + 3, a]
+            for b in range(size):
+                total[a, b] += (
+                    x0 * right[t, b] + x1 * right[t + 1, b] + x2 * right[t + 2, b] + x3 * right[t + 3, b]
+                )
+
+
+@njit(cache=True, nogil=True)
+def _log_sum_exp(values: Array) -> float:
+    top = -np.inf
+    for x in values:
+        top = max(top, x)
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for x in values:
+        total += math.exp(x - top)
+    return top + math.log(total)
+
+
+@njit(cache=True, nogil=True)
+def log_up(tree: Tree, log_inside: Array, log_messages: Array) -> float:
+    """log Z of one structure. `log_inside` comes in as s and leaves as log β_t, where β_t sums to one."""
+    nodes, base, parents, matrices, stride = tree
+    log_partition = 0.0
+    size = log_inside.shape[1]
+    terms = np.empty(size)
+    for j in range(len(nodes) - 1, -1, -1):
+        t = nodes[j]
+        parent = parents[t]
+        row = log_inside[t - base]
+        total = _log_sum_exp(row)
+        if total == -np.inf:
+            return total
+        log_partition += total
+        for b in range(size):
+            row[b] -= total
+        if parent >= 0:
+            for a in range(size):
+                for b in range(size):
+                    terms[b] = matrices[t * stride, a, b] + row[b]
+                log_messages[t - base, a] = _log_sum_exp(terms)
+                log_inside[parent - base, a] += log_messages[t - base, a]
+    return log_partition
+
+
+@njit(cache=True, nogil=True)
+def _log_down(
+    tree: Tree, log_inside: Array, log_messages: Array, weight: float, node: Array, edge: Array, total: Array
+) -> None:
+    """Marginals of one structure. `edge` and `total` are left alone where they have no entries."""
+    nodes, base, parents, matrices, stride = tree
+    size = log_inside.shape[1]
+    for t in nodes:
+        parent = parents[t]
+        if parent < 0:
+            for b in range(size):
+                node[t, b] = math.exp(log_inside[t - base, b])
+            continue
+        node[t] = 0.0
+        for a in range(size):
+            if node[parent, a] == 0.0:  # its message may be −inf
+                continue
+            for b in range(size):
+                change = matrices[t * stride, a, b] + log_inside[t - base, b] - log_messages[t - base, a]
+                both = node[parent, a] * math.exp(change)
+                node[t, b] += both
+                if len(edge) > 0:
+                    edge[t, a, b] = both
+                if len(total) > 0:
+                    total[a, b] += weight * both
+
+
+class _Factors:
+    """exp A, shifted by the largest entry of each matrix, and its transpose."""
+
+    def __init__(self, matrices: Array) -> None:
+        top = matrices.max(axis=(1, 2))
+        self.log_shift = np.where(top > -np.inf, top, 0.0)
+        shifted = matrices - self.log_shift[:, None, None]
+        self.safe = ~((shifted < LOG_TINY) & (shifted > -np.inf)).any(axis=(1, 2))
+        self.direct = np.exp(shifted, out=shifted)
+        self.transposed = np.ascontiguousarray(self.direct.transpose(0, 2, 1))
+
+
+class _SumProduct:
+    """The recursions over the blocks of a problem, and what they fill; arrays not wanted are empty."""
+
+    def __init__(
+        self, problem: Problem, *, node: bool = True, edge: bool = False, weights: Array | None = None
+    ) -> None:
+        size = problem.label_count
+        count = problem.graph.node_count
+        self.problem = problem
+        self.weights = weights  # of the structures, where the total of the pairs is wanted
+        self.log_partition = np.zeros(len(problem.graph))
+        self.node = np.empty((count if node else 0, size))
+        self.edge = np.empty((count if edge else 0, size, size))
+        with np.errstate(under="ignore"):
+            self.factors = _Factors(problem.matrices) if problem.shared else None
+
+    def run(self, n_jobs: int | None) -> Array:
+        """Solve all blocks; the weighted total of the pairs."""
+        problem = self.problem
+        blocks = problem.blocks(matrices=len(self.edge) > 0)
+        size = 0 if self.weights is None else problem.label_count
+        return sum(run(self._solve, blocks, n_jobs), start=np.zeros((size, size)))
+
+    def _solve(self, block: Block) -> Array:
+        """Fill in the structures of a block; the block's part of the total of the pairs."""
+        problem = self.problem
+        problem.check(block)
+        with np.errstate(under="ignore"):
+            total, safe = self._solve_scaled(block)
+        for i in np.flatnonzero(~safe):
+            self._solve_log(block[0] + int(i), total)
+        problem.check_possible(block, self.log_partition[slice(*block)])
+        return total
+
+    def _solve_scaled(self, block: Block) -> tuple[Array, Array]:
+        problem, graph = self.problem, self.problem.graph
+        first, last = block
+        nodes = graph.nodes(block)
+        child = graph.parents[nodes] >= 0
+        starts = graph.offsets[first:last] - nodes.start
+        factors = self.factors or _Factors(np.where(child[:, None, None], problem.matrices[nodes], 0.0))
+        safe = np.logical_and.reduceat(factors.safe | ~child, starts)
+        log_partition = self.log_partition[first:last]
+        log_partition += np.add.reduceat(factors.log_shift * child, starts)
+
+        inside = np.empty_like(problem.scores[nodes])
+        messages = np.empty_like(inside)
+        forest = graph.forest(block)
+        _shift(forest, problem.scores, inside, log_partition, safe)
+        np.exp(inside, out=inside)  # numpy's is vectorised, the one compiled by numba is not
+        _up(forest, factors.direct, problem.stride, inside, messages, log_partition, safe)
+        if len(self.node):
+            _down(forest, factors.transposed, problem.stride, inside, messages, safe, self.node)
+        if len(self.edge):
+            np.multiply(messages[:, :, None], factors.direct, out=self.edge[nodes])
+            self.edge[nodes] *= inside[:, None, :]
+        if self.weights is None:
+            return np.zeros((0, 0)), safe
+        messages *= np.repeat(self.weights[first:last], np.diff(graph.offsets[first : last + 1]))[:, None]
+        total = np.zeros_like(factors.direct[0])
+        _outer_sum(messages, inside, total)
+        return total * factors.direct[0], safe
+
+    def _solve_log(self, structure: int, total: Array) -> None:
+        problem = self.problem
+        nodes = problem.graph.nodes((structure, structure + 1))
+        log_inside = problem.scores[nodes].copy()
+        log_messages = np.empty_like(log_inside)
+        tree = problem.tree(structure)
+        self.log_partition[structure] = log_up(tree, log_inside, log_messages)
+        if len(self.node) and self.log_partition[structure] > -np.inf:
+            weight = 1.0 if self.weights is None else self.weights[structure]
+            _log_down(tree, log_inside, log_messages, weight, self.node, self.edge, total)
+
+
+def log_partition(graph: Graph, scores: Array, transitions: Array, n_jobs: int | None = None) -> Array:
+    """(n,) log Σ_y exp F(y) of each structure.
+
+    >>> log_partition(Graph([0, 2]), [[0.0, 0.0], [0.0, -np.inf]], np.zeros((2, 2))).round(4).tolist()
+    [0.6931]
+    """
+    solution = _SumProduct(Problem(graph, scores, transitions), node=False)
+    solution.run(n_jobs)
+    return solution.log_partition
+
+
+def marginals(
+    graph: Graph, scores: Array, transitions: Array, edges: bool = False, n_jobs: int | None = None
+) -> tuple[Array, ...]:
+    """log Z (n,), the node marginals P(y_t = b) (N, L) and, with ``edges``, the edge marginals (N, L, L).
+
+    Entry (t, a, b) of the latter is P(y_p = a, y_t = b), where p is the parent of t; it is zero at roots.
+
+    >>> _, node = marginals(Graph([0, 2]), [[0.0, 0.0], [0.0, -np.inf]], [[0.0, 0.0], [np.log(3.0), 0.0]])
+    >>> node.round(4).tolist()
+    [[0.25, 0.75], [1.0, 0.0]]
+    """
+    solution = _SumProduct(Problem(graph, scores, transitions), edge=edges)
+    solution.run(n_jobs)
+    return (solution.log_partition, solution.node, *([solution.edge] if edges else []))
+
+
+def expectations(
+    graph: Graph,
+    scores: Array,
+    transitions: Array,
+    weights: Array | None = None,
+    n_jobs: int | None = None,
+) -> tuple[Array, Array, Array]:
+    """log Z (n,), the node marginals (N, L) and the edge marginals summed over the corpus (L, L).
+
+    ``transitions`` is one (L, L) matrix. ``weights`` (n,) weigh the structures in the sum. Much cheaper than the
+    marginals of all edges, which are never laid out.
+
+    >>> _, _, pairs = expectations(Graph([0, 2, 5]), np.zeros((5, 2)), np.zeros((2, 2)))
+    >>> pairs.tolist()
+    [[0.75, 0.75], [0.75, 0.75]]
+    """
+    problem = Problem(graph, scores, transitions)
+    if not problem.shared:
+        raise DataError("expectations need one (L, L) matrix of transitions; use marginals with edges=True")
+    weights = np.ones(len(graph)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weights.shape != (len(graph),):
+        raise DataError(f"weights need the shape {(len(graph),)}, one a structure, but have {weights.shape}")
+    solution = _SumProduct(problem, weights=weights)
+    pairs = solution.run(n_jobs)
+    return solution.log_partition, solution.node, pairs

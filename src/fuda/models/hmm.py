@@ -1,0 +1,122 @@
+"""The hidden Markov model, counted from labelled data.
+
+On a chain, with start and end included,
+
+    P(x, y) = P(y_1) Π_t P(x_t | y_t) Π_t P(y_{t+1} | y_t) P(end | y_T)
+
+by relative frequencies with additive smoothing s: P(b | a) = (c(a, b) + s) / (c(a) + s (L + 1)), where the end counts as
+one more symbol, and P(x | y) = (c(x, y) + s) / (c(y) + s (V + 1)), where all that was never seen shares one more symbol.
+On a tree y_t depends on the label of its parent, roots start and leaves end; on a chain that is the same model. With
+several features a node P(x_t | y_t) is the product of theirs (the papers' "overlapping features").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fuda.encoding import Encoded
+from fuda.errors import DataError
+from fuda.models.markov import MarkovLabeler
+
+
+class HMM(MarkovLabeler):
+    """Supervised hidden Markov model on sequences and trees.
+
+    Parameters
+    ----------
+    smoothing : what every count is raised by, above 0.
+    decode : "viterbi" (best labeling as a whole) or "posterior" (best label of each node).
+    features, window : the feature set or function, and how many neighbours to each side are seen.
+
+    Nodes whose label is None add nothing to the counts.
+
+    >>> hmm = HMM().fit([["Ana", "sleeps"], ["Bo", "runs"]], [["N", "V"], ["N", "V"]])
+    >>> hmm.predict([["Ana", "runs"]])[0]
+    ['N', 'V']
+    """
+
+    def __init__(
+        self, smoothing: float = 0.01, decode: str = "viterbi", features: Any = "word", window: int = 0
+    ) -> None:
+        self.smoothing = smoothing
+        self.decode = decode
+        self.features = features
+        self.window = window
+
+    def _check_parameters(self) -> None:
+        self._check_decode()
+        if isinstance(self.smoothing, bool) or not isinstance(self.smoothing, int | float | np.number):
+            raise DataError(f"smoothing={self.smoothing!r}: give a number above 0")
+        if not 0 < self.smoothing < np.inf:
+            raise DataError(f"smoothing={self.smoothing!r}: give a number above 0, or unseen events would be impossible")
+
+    def _fit(
+        self, encoded: Encoded, labels: np.ndarray, sample_weight: np.ndarray | None, position_weight: np.ndarray | None
+    ) -> None:
+        if encoded.edge_channels:
+            raise DataError(
+                f"template line {encoded.edge_channels[0].name!r}: an HMM has no features of label pairs; leave B lines bare"
+            )
+        corpus, L, s = encoded.corpus, len(self.classes_), float(self.smoothing)
+        structure_weight = np.ones(len(corpus)) if sample_weight is None else sample_weight
+        weight = np.repeat(structure_weight, np.diff(corpus.offsets))
+        known = labels >= 0
+
+        def count(nodes: np.ndarray) -> np.ndarray:
+            nodes = nodes[known[nodes]]
+            return np.bincount(labels[nodes], weights=weight[nodes], minlength=L)
+
+        parent, child = corpus.edges[known[corpus.edges].all(axis=1)].T
+        pairs = np.bincount(labels[parent].astype(np.int64) * L + labels[child], weights=weight[child], minlength=L * L)
+        transitions = np.column_stack([pairs.reshape(L, L), count(corpus.leaves)]) + s
+        transitions = np.log(transitions / transitions.sum(axis=1, keepdims=True))
+        start = count(corpus.roots) + s
+        self.start_ = np.log(start / start.sum())
+        self.transitions_, self.end_ = np.ascontiguousarray(transitions[:, :-1]), transitions[:, -1].copy()
+
+        node_weight = np.zeros((corpus.size, L))
+        at = np.flatnonzero(known)
+        node_weight[at, labels[at]] = weight[at] if position_weight is None else weight[at] * position_weight[at]
+        totals = node_weight.sum(axis=0)
+        self.emissions_, self.unknown_ = [], []
+        for channel in encoded.channels:
+            table = encoded.tables[channel.table]
+            rows = channel.scatter(node_weight, table.matrix.shape[0])
+            counts = np.asarray(table.matrix.T @ rows)
+            if table.matrix.size and table.matrix.min() < 0:
+                raise DataError("a feature has a negative value; an HMM counts features, so give values of 0 or more")
+            log_total = np.log(totals + s * (table.n_features + 1))
+            self.emissions_.append(np.log(counts + s) - log_total)
+            self.unknown_.append(np.log(s) - log_total)
+
+    def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
+        scores = np.zeros((encoded.corpus.size, len(self.classes_)))
+        for channel, emission, unknown in zip(encoded.channels, self.emissions_, self.unknown_, strict=True):
+            table = encoded.tables[channel.table]
+            scores += channel.gather(np.asarray(table.matrix @ emission) + np.outer(table.unknown, unknown))
+        scores[encoded.corpus.roots] += self.start_
+        scores[encoded.corpus.leaves] += self.end_
+        return scores, self.transitions_
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        emissions = {f"emission_{i}": emission for i, emission in enumerate(self.emissions_)}
+        return {
+            "start": self.start_,
+            "transitions": self.transitions_,
+            "end": self.end_,
+            "unknown": np.array(self.unknown_),
+            **emissions,
+        }
+
+    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
+        L, channels = len(self.classes_), len(self.encoder_.channel_names())
+        shapes = {"start": (L,), "transitions": (L, L), "end": (L,), "unknown": (channels, L)}
+        shapes |= {f"emission_{i}": (len(self.encoder_.feature_names(i)), L) for i in range(channels)}
+        found = {name: array.shape for name, array in arrays.items()}
+        if found != shapes or any(array.dtype != np.float64 for array in arrays.values()):
+            raise DataError(f"its arrays {found} do not fit its labels and features {shapes}")
+        self.start_, self.transitions_, self.end_ = arrays["start"], arrays["transitions"], arrays["end"]
+        self.unknown_ = list(arrays["unknown"])
+        self.emissions_ = [arrays[f"emission_{i}"] for i in range(channels)]

@@ -1,0 +1,120 @@
+"""Threads over blocks of structures.
+
+Work on a corpus is cut into contiguous blocks of whole structures. The cut depends on the corpus alone,
+never on the number of threads, and results come back in the order of the blocks: so no result depends
+on ``n_jobs``. Threads help because the compiled kernels and numpy release the interpreter lock.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+
+from fuda.errors import DataError
+
+Block = tuple[int, int]
+Result = TypeVar("Result")
+
+_MOST_THREADS = 1024  # the executor starts threads only as they are needed
+_executor: ThreadPoolExecutor | None = None
+_lock = threading.Lock()
+
+
+def usable_cores() -> int:
+    """The number of cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """The number of threads that ``n_jobs`` asks for: None and −1 are all usable cores, −2 all but one.
+
+    >>> thread_count(3)
+    3
+    >>> thread_count(None) == thread_count(-1) == usable_cores()
+    True
+    """
+    if n_jobs is None:
+        return usable_cores()
+    if n_jobs == 0:
+        raise DataError("n_jobs=0: give the number of threads, or None (the same as -1) for all cores")
+    return n_jobs if n_jobs > 0 else max(1, usable_cores() + 1 + n_jobs)
+
+
+def blocks(offsets: np.ndarray, size: int) -> list[Block]:
+    """The corpus in ranges ``(first, last)`` of structures, each of at most `size` nodes or one structure.
+
+    >>> blocks(np.array([0, 4, 5, 6, 14, 16]), size=6)
+    [(0, 3), (3, 4), (4, 5)]
+    """
+    count = len(offsets) - 1
+    found = []
+    first = 0
+    while first < count:
+        last = int(np.searchsorted(offsets, offsets[first] + size, side="right")) - 1
+        last = min(max(last, first + 1), count)
+        found.append((first, last))
+        first = last
+    return found
+
+
+def run(
+    function: Callable[[Block], Result], blocks: Sequence[Block], n_jobs: int | None = None
+) -> list[Result]:
+    """``[function(block) for block in blocks]``, by several threads; the first block to fail raises.
+
+    The calling thread works too and never waits for a helper that has not started, so calls may nest, and
+    several threads may call at once.
+
+    >>> run(sum, [(0, 3), (3, 4)])
+    [3, 7]
+    """
+    threads = min(thread_count(n_jobs), len(blocks))
+    if threads <= 1:
+        return [function(block) for block in blocks]
+    results: dict[int, Result] = {}
+    errors: dict[int, BaseException] = {}
+    ticket = itertools.count()  # next() is atomic
+
+    def work() -> None:
+        while not errors and (k := next(ticket)) < len(blocks):
+            try:
+                results[k] = function(blocks[k])
+            except BaseException as error:  # handed to the caller below
+                errors[k] = error
+
+    executor = _shared_executor()
+    helpers = [executor.submit(work) for _ in range(threads - 1)]
+    work()
+    for helper in helpers:
+        if not helper.cancel():
+            helper.result()
+    if errors:
+        raise errors[min(errors)]
+    return [results[k] for k in range(len(blocks))]
+
+
+def _shared_executor() -> ThreadPoolExecutor:
+    global _executor
+    with _lock:
+        if _executor is None:
+            _executor = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="fuda")
+        return _executor
+
+
+def _forget_executor() -> None:
+    """A forked child has none of its parent's threads, and may have copied the lock while it was held."""
+    global _executor, _lock
+    _executor = None
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_executor)
