@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from fuda.errors import DataError, ModelFileError
     from fuda.formats import read, write
     from fuda.models.base import load
+    from fuda.models.crf import CRF
     from fuda.models.hmm import HMM
     from fuda.structures import Dag, Sequence, Structure, Tree
     from fuda.templates import Template
 
 _HOME = {
+    "CRF": "fuda.models.crf",
     "HMM": "fuda.models.hmm",
     "Dag": "fuda.structures",
     "DataError": "fuda.errors",
@@ -33,6 +35,7 @@ _HOME = {
 }
 
 __all__ = [
+    "CRF",
     "HMM",
     "Dag",
     "DataError",

@@ -1,10 +1,23 @@
 """A corpus: many structures packed into flat arrays, equal observations kept once.
 
-Nodes of all structures are numbered through, structure i holding nodes offsets[i] … offsets[i+1]−1. Equal observations
-are one *type*: ``types[t]`` is the type of node t and ``observations[types[t]]`` what was observed there, so that whatever is
-computed from an observation is computed once a type (264,715 tokens of Spanish news are 26,099 types).
+Nodes of all structures are numbered through, structure i holding nodes offsets[i] … offsets[i+1]−1. Equal
+observations are one *type*: ``types[t]`` is the type of node t and ``observations[types[t]]`` what was
+observed there, so that whatever is computed from an observation is computed once a type (264,715 tokens of
+Spanish news are 26,099 types). All observations of a corpus are of one *kind*:
 
-Edges are held in CSR form both ways: the parents of node t are ``parents.indices[parents.indptr[t]:parents.indptr[t+1]]``.
+========  ==========================================  ==============================================
+kind      given as                                    two are equal when
+========  ==========================================  ==============================================
+text      a string                                    they are the same string
+columns   a tuple of strings or integers              every column is
+features  a dict feature → value, or a list or set    the dicts, lists or sets are equal
+          of feature names
+id        an integer                                  the integers are
+vector    a 1-D numeric array or list of numbers      every number is
+========  ==========================================  ==============================================
+
+Edges are held in CSR form both ways: the parents of node t are
+``parents.indices[parents.indptr[t]:parents.indptr[t+1]]``.
 """
 
 from __future__ import annotations
@@ -17,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuda.errors import DataError, place
+from fuda.errors import DataError, described, place
 from fuda.structures import Observation, Structure
 
 
@@ -26,6 +39,25 @@ class Neighbours(NamedTuple):
 
     indptr: np.ndarray
     indices: np.ndarray
+
+
+KINDS = {
+    "text": "a string",
+    "columns": "a tuple of {} columns",
+    "features": "features by name",
+    "id": "an integer id",
+    "vector": "a vector of {} numbers",
+}
+
+
+class Kind(NamedTuple):
+    """What the observations of a corpus are; `size` is how many columns or numbers they have, else 0."""
+
+    name: str
+    size: int = 0
+
+    def __str__(self) -> str:
+        return KINDS[self.name].format(self.size)
 
 
 class Corpus:
@@ -45,6 +77,7 @@ class Corpus:
         np.cumsum([len(s) for s in structures], out=self.offsets[1:])
         self._structures = structures
         self.types, self.observations = _deduplicate(structures, self.place)
+        self.kind = self._one_kind()
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -61,7 +94,7 @@ class Corpus:
     @property
     def has_vectors(self) -> bool:
         """Whether observations are dense numeric vectors (all of one length)."""
-        return isinstance(self.observations[0], np.ndarray)
+        return self.kind.name == "vector"
 
     @cached_property
     def edges(self) -> np.ndarray:
@@ -71,7 +104,9 @@ class Corpus:
             later[self.offsets[:-1]] = False
             children = np.flatnonzero(later)
             return np.column_stack([children - 1, children])
-        return np.concatenate([s.edges + start for s, start in zip(self._structures, self.offsets, strict=False)])
+        return np.concatenate(
+            [s.edges + start for s, start in zip(self._structures, self.offsets, strict=False)]
+        )
 
     @cached_property
     def parents(self) -> Neighbours:
@@ -94,7 +129,9 @@ class Corpus:
         """All nodes, structure by structure, every parent before its children."""
         if self.is_chain:
             return np.arange(self.size)
-        return np.concatenate([s.order + start for s, start in zip(self._structures, self.offsets, strict=False)])
+        return np.concatenate(
+            [s.order + start for s, start in zip(self._structures, self.offsets, strict=False)]
+        )
 
     @cached_property
     def roots(self) -> np.ndarray:
@@ -118,6 +155,17 @@ class Corpus:
         """An array over all nodes, cut into one array a structure."""
         return np.split(values, self.offsets[1:-1])
 
+    def _one_kind(self) -> Kind:
+        """The kind of all observations, or an error at the first that is of another than those before."""
+        kinds = list(map(_kind, self.observations))
+        for type_id, kind in enumerate(kinds):
+            if kind != kinds[0]:
+                raise DataError(
+                    f"{self.place_of_type(type_id)}: {kind}, where {self.place(0)} is {kinds[0]}; "
+                    "give all nodes observations of one kind and length"
+                )
+        return kinds[0]
+
     def _neighbours(self, nodes: np.ndarray, others: np.ndarray) -> Neighbours:
         indptr = np.zeros(self.size + 1, dtype=np.int64)
         np.cumsum(np.bincount(nodes, minlength=self.size), out=indptr[1:])
@@ -128,17 +176,24 @@ def _deduplicate(
     structures: list[Structure], place_of: Callable[[int], str]
 ) -> tuple[np.ndarray, list[Observation]]:
     """Type ids in order of first occurrence, and the observation of each type."""
-    nodes: Iterable[Observation] = chain.from_iterable(s.observations for s in structures)
-    kinds = set(map(type, chain.from_iterable(s.observations for s in structures)))
-    if kinds <= {str, tuple}:
+
+    def nodes() -> Iterable[Observation]:
+        return chain.from_iterable(s.observations for s in structures)
+
+    kinds = set(map(type, nodes()))
+    if kinds == {str} or (kinds == {tuple} and set(map(type, chain.from_iterable(nodes()))) == {str}):
+        return _number(nodes())
+    canonical: dict[Any, Observation] = {}
+    keys = []
+    for node, observation in enumerate(nodes()):
         try:
-            types, observations = _number(nodes)
-        except TypeError:  # a tuple that holds something unhashable
-            types, observations = _number_by_key(structures, place_of)
-    else:
-        types, observations = _number_by_key(structures, place_of)
-    _check_columns(observations, types, place_of)
-    return types, observations
+            key, value = _canonical(observation)
+        except DataError as error:
+            raise DataError(f"{place_of(node)}: {error}") from None
+        canonical.setdefault(key, value)
+        keys.append(key)
+    types, _ = _number(keys)
+    return types, list(canonical.values())
 
 
 def _number(keys: Iterable[Any]) -> tuple[np.ndarray, list[Any]]:
@@ -148,29 +203,15 @@ def _number(keys: Iterable[Any]) -> tuple[np.ndarray, list[Any]]:
     return types, list(ids)
 
 
-def _number_by_key(
-    structures: list[Structure], place_of: Callable[[int], str]
-) -> tuple[np.ndarray, list[Observation]]:
-    canonical: dict[Any, Observation] = {}
-    keys = []
-    for node, observation in enumerate(chain.from_iterable(s.observations for s in structures)):
-        try:
-            key, value = _canonical(observation)
-        except DataError as error:
-            raise DataError(f"{place_of(node)}: {error}") from None
-        canonical.setdefault(key, value)
-        keys.append(key)
-    types, unique = _number(keys)
-    observations = [canonical[key] for key in unique]
-    vectors = [isinstance(x, np.ndarray) for x in observations]
-    if any(vectors):
-        size = len(observations[vectors.index(True)])
-        for type_id, x in enumerate(observations):
-            if not vectors[type_id] or len(x) != size:
-                found = f"a vector of {len(x)} numbers" if vectors[type_id] else f"{_describe(x)}"
-                node = place_of(int(np.argmax(types == type_id)))
-                raise DataError(f"{node}: {found}, where others are vectors of {size}; give all nodes one kind and length")
-    return types, observations
+def _kind(x: Observation) -> Kind:
+    """The kind of an observation in its plain form."""
+    if isinstance(x, str):
+        return Kind("text")
+    if isinstance(x, tuple):
+        return Kind("columns", len(x))
+    if isinstance(x, np.ndarray):
+        return Kind("vector", len(x))
+    return Kind("id" if isinstance(x, int) else "features")
 
 
 def _canonical(x: Observation) -> tuple[Any, Observation]:
@@ -178,42 +219,57 @@ def _canonical(x: Observation) -> tuple[Any, Observation]:
     if isinstance(x, str):
         return str(x), str(x)
     if isinstance(x, tuple):
-        if not all(isinstance(value, str | int) and not isinstance(value, bool) for value in x):
-            raise DataError(f"{_describe(x)}: a tuple is columns of text; for a numeric vector give a numpy array")
+        if not x or not all(isinstance(value, str | int) and not isinstance(value, bool) for value in x):
+            raise DataError(
+                f"{described(x)}: a tuple is one or more columns of text; give a numeric vector as an array"
+            )
         return x, x
     if isinstance(x, int | np.integer) and not isinstance(x, bool):
         return int(x), int(x)
-    if isinstance(x, dict):
-        items = {_name(name): _value(value, name) for name, value in x.items()}
-        return ("dict", frozenset(items.items())), items
     if isinstance(x, np.ndarray) or (isinstance(x, list) and x and not isinstance(x[0], str)):
         vector = _vector(x)
-        return ("vector", vector.tobytes()), vector
+        return (np.ndarray, vector.tobytes()), vector
+    if isinstance(x, dict):
+        items = plain_features(x)
+        return (dict, frozenset(items.items())), items
     if isinstance(x, list | set | frozenset):
-        names = sorted(_name(name) for name in x)
-        return ("names", tuple(names)), names
+        names = plain_features(x)
+        return (list, *names), names
     raise DataError(
-        f"{_describe(x)} is no observation; give a string, a tuple of columns, a dict feature → value, a list or set of "
-        "feature names, an integer id or a numeric vector"
+        f"{described(x)} is no observation; give a string, a tuple of columns, a dict feature → value, a "
+        "list or set of feature names, an integer id or a numeric vector"
     )
+
+
+def plain_features(x: Any) -> Any:
+    """A dict feature → float, string or boolean, or a list of feature names, in order where x has one."""
+    if isinstance(x, dict):
+        return {_name(name): _value(value, name) for name, value in x.items()}
+    names = list(map(_name, x))
+    return sorted(names) if isinstance(x, set | frozenset) else names
 
 
 def _name(name: Any) -> str:
     if not isinstance(name, str):
-        raise DataError(f"{_describe(name)} is no feature name; feature names are strings")
+        raise DataError(f"{described(name)} is no feature name; feature names are strings")
     return str(name)
 
 
-def _value(value: Any, name: str) -> Any:
-    """A number as float; a string or boolean as it is."""
-    if isinstance(value, str | bool | np.bool_):
-        return bool(value) if isinstance(value, np.bool_) else value
-    if isinstance(value, int | float | np.number):
-        number = float(value)
-        if not np.isfinite(number):
-            raise DataError(f"feature {name!r} has the value {number}; values are finite numbers")
-        return number
-    raise DataError(f"feature {name!r} has the value {_describe(value)}; values are numbers, strings or booleans")
+def _value(value: Any, name: str) -> float | str | bool:
+    if isinstance(value, str | bool):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    try:
+        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else np.nan
+    except OverflowError:  # an integer past all floats
+        number = np.inf
+    if not np.isfinite(number):
+        raise DataError(
+            f"feature {name!r} has the value {described(value)}; values are finite numbers, strings or "
+            "booleans"
+        )
+    return number
 
 
 def _vector(x: Any) -> np.ndarray:
@@ -223,33 +279,12 @@ def _vector(x: Any) -> np.ndarray:
             raise ValueError
         vector = np.ascontiguousarray(array, dtype=np.float64)
     except (ValueError, TypeError):
-        raise DataError(f"{_describe(x)} is no numeric vector; vectors are 1-D arrays of numbers") from None
-    if vector.ndim != 1 or not vector.size:
-        raise DataError(f"an array of shape {vector.shape}; an observation is a 1-D numeric vector of at least one number")
+        raise DataError(f"{described(x)} is no numeric vector; vectors are 1-D arrays of numbers") from None
+    if array.ndim != 1 or not array.size:
+        raise DataError(
+            f"an array of shape {array.shape}; an observation is a 1-D numeric vector of at least one number"
+        )
     if not np.isfinite(vector).all():
         bad = int(np.argmin(np.isfinite(vector)))
         raise DataError(f"entry {bad} of its vector is {vector[bad]}; entries are finite numbers")
     return vector + 0.0  # −0.0 and 0.0 are one type
-
-
-def _check_columns(observations: list[Observation], types: np.ndarray, place_of: Callable[[int], str]) -> None:
-    widths = {len(x) for x in observations if isinstance(x, tuple)}
-    if not widths:
-        return
-    first = next(x for x in observations if isinstance(x, tuple))
-    for type_id, x in enumerate(observations):
-        problem = None
-        if not isinstance(x, tuple):
-            problem = f"{_describe(x)} where others are tuples of {len(first)} columns"
-        elif len(x) != len(first) or not x:
-            problem = f"{len(x)} columns where others have {len(first)}"
-        elif not all(isinstance(value, str | int) and not isinstance(value, bool) for value in x):
-            problem = f"{_describe(x)}: a tuple is columns of text; for a numeric vector give a numpy array"
-        if problem:
-            node = place_of(int(np.argmax(types == type_id)))
-            raise DataError(f"{node}: {problem}; give every node the same columns")
-
-
-def _describe(x: Any) -> str:
-    text = repr(x)
-    return f"{text if len(text) <= 40 else text[:39] + '…'} ({type(x).__name__})"

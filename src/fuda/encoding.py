@@ -1,36 +1,39 @@
 """Encoding: from structures to the few numbers a node that models compute with.
 
-Features belong to one observation, so a sparse *table* holds one row a type, X[type, feature]. What a node sees is a list
-of *channels*. A channel c gives each node a row of a table (or several) and has weights W_c of its own, so that
+Features belong to one observation, so a sparse *table* holds one row a type, X[type, feature]. What a node
+sees is a list of *channels*. A channel c gives each node a row of a table (or several) and has weights W_c of
+its own, so that
 
     s_t(y) = Σ_c Σ_{r ∈ rows_c(t)} (X_c W_c)[r, y]
 
-is a look-up a channel and a node, whatever the number of features. A window of k offsets is 2k+1 channels over one table:
-offset 0 the node itself, −d what lies d steps up, +d what lies d steps down. Along a sequence that is the d-th
-neighbour to the left or right; in a tree the d-th ancestor, and all descendants d steps below; in a DAG all nodes that a
-directed path of d edges reaches. Steps past the end of the structure reach a boundary mark, ``<-1>`` for one step too far up,
-``<+2>`` for two too far down; marks are rows of the table like any type, after the types.
+is a look-up a channel and a node, whatever the number of features. A window of k offsets is 2k+1 channels
+over one table: offset 0 the node itself, −d what lies d steps up, +d what lies d steps down. Along a sequence
+that is the d-th neighbour to the left or right; in a tree the d-th ancestor, and all descendants d steps
+below; in a DAG all nodes that a directed path of d edges reaches. Where d steps reach no node there is a
+boundary mark instead, by how many of them are too many: ``<-1>`` for one step too far up, ``<+2>`` for two
+too far down. Marks are rows of the table like any type, after the types.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.corpus import Corpus
-from fuda.errors import DataError
+from fuda.corpus import Corpus, Kind, plain_features
+from fuda.errors import DataError, described, short
 from fuda.features import extract, resolve
 from fuda.structures import Structure
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of features: `matrix` (rows × features), sparse, or dense for vectors; `unknown[r]` is how much of row r the
-    vocabulary does not know."""
+    """Rows of features: `matrix` (rows × features), sparse, or dense for vectors; `unknown[r]` is how much of
+    row r the vocabulary does not know."""
 
     matrix: sp.csr_matrix | np.ndarray
     unknown: np.ndarray
@@ -66,7 +69,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class Encoded:
-    """A corpus as models see it. `edge_channels` carry features of an observation joined with a label pair."""
+    """A corpus as models see it; `edge_channels` carry features of an observation and a pair of labels."""
 
     corpus: Corpus
     tables: list[Table]
@@ -74,104 +77,127 @@ class Encoded:
     edge_channels: list[Channel]
 
 
-class WindowEncoder:
-    """Features of each observation by a set or function, and a window of offsets around each node."""
+class Encoder:
+    """What encoders share: they learn a vocabulary from structures, and encode others of the same kind by it.
 
-    kind = "window"
+    A subclass defines `_encode`, and of its channels `channel_names`, `edge_channel_names`, `feature_names`
+    and `feature_count`; `settings`, the parameters it is made from; and `vocabularies`, which with
+    `observations` is all its state, and `restore`, which takes both back.
+    """
 
-    def __init__(self, features: Any, window: int) -> None:
-        self.features, self.window = resolve(features, window)
-        self.vocabulary: dict[str, int] = {}
-        self.vector_size = 0  # of dense observations; they have no vocabulary
+    observations: Kind  # what it was fitted on
 
     def fit(self, structures: list[Structure]) -> Encoded:
         corpus = Corpus(structures)
-        if corpus.has_vectors and isinstance(self.features, str):
-            self.vector_size = len(corpus.observations[0])
+        self.observations = corpus.kind
         return self._encode(corpus, learn=True)
 
     def encode(self, structures: list[Structure]) -> Encoded:
-        return self._encode(Corpus(structures), learn=False)
+        corpus = Corpus(structures)
+        if corpus.kind != self.observations:
+            raise DataError(
+                f"{corpus.place(0)} is {corpus.kind}, but the model was fitted on nodes that are each "
+                f"{self.observations}; give the same kind of observations"
+            )
+        return self._encode(corpus, learn=False)
+
+    def _encode(self, corpus: Corpus, learn: bool) -> Encoded:
+        raise NotImplementedError
+
+
+class WindowEncoder(Encoder):
+    """Features of each observation by a set or function, and a window of offsets around each node."""
+
+    def __init__(self, features: Any, window: int) -> None:
+        self.features, self.window = resolve(features, window)
+        self.vocabulary: dict[str, int] = {}  # stays empty where observations are dense vectors
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        return self.features, self.window
 
     def channel_names(self) -> list[str]:
-        return [f"{offset:+d}" if offset else "0" for offset in range(-self.window, self.window + 1)]
-
-    def feature_names(self, channel: int) -> list[str]:
-        """Feature names of a channel, in the order of its table's columns."""
-        if self.vector_size:
-            return [f"x{i}" for i in range(self.vector_size)] + self._marks()
-        return list(self.vocabulary)
+        return [f"{offset:+d}" if offset else "0" for offset in self._offsets()]
 
     def edge_channel_names(self) -> list[str]:
         return []
 
+    def feature_names(self, channel: int) -> list[str]:
+        if self._dense:
+            return [f"x{i}" for i in range(self.observations.size)] + self._marks()
+        return list(self.vocabulary)
+
+    def edge_feature_names(self, channel: int) -> list[str]:
+        raise IndexError(channel)
+
+    def feature_count(self, channel: int) -> int:
+        return self.observations.size + 2 * self.window if self._dense else len(self.vocabulary)
+
     def vocabularies(self) -> list[list[str]]:
         return [list(self.vocabulary)]
 
-    def restore(self, vocabularies: list[list[str]], vector_size: int) -> None:
-        """Take back what `vocabularies` and `vector_size` gave."""
-        if len(vocabularies) != 1:
-            raise DataError("a window has one vocabulary")
+    def restore(self, vocabularies: list[list[str]], observations: Kind) -> None:
+        self.observations = observations
+        if len(vocabularies) != 1 or (self._dense and vocabularies[0]):
+            raise DataError("a window has one vocabulary, empty for vectors")
         self.vocabulary = {name: i for i, name in enumerate(vocabularies[0])}
-        self.vector_size = vector_size
+
+    @property
+    def _dense(self) -> bool:
+        """Whether vectors are taken as they are, and not by a function that names their features."""
+        return self.observations.name == "vector" and isinstance(self.features, str)
+
+    def _offsets(self) -> range:
+        return range(-self.window, self.window + 1)
 
     def _marks(self) -> list[str]:
         steps = range(1, self.window + 1)
         return [f"<-{d}>" for d in steps] + [f"<+{d}>" for d in steps]
 
     def _encode(self, corpus: Corpus, learn: bool) -> Encoded:
-        if corpus.has_vectors and isinstance(self.features, str):
-            table = self._vector_table(corpus)
-        elif self.vector_size:
-            raise DataError(
-                f"{corpus.place(0)}: the model was fitted on vectors of {self.vector_size} numbers; "
-                f"found {corpus.observations[0]!r}"
-            )
-        else:
-            table = self._feature_table(corpus, learn)
+        table = self._vector_table(corpus) if self._dense else self._feature_table(corpus, learn)
         channels = [
             Channel(name, 0, *_rows_at(corpus, offset, self.window))
-            for name, offset in zip(self.channel_names(), range(-self.window, self.window + 1), strict=True)
+            for name, offset in zip(self.channel_names(), self._offsets(), strict=True)
         ]
         return Encoded(corpus, [table], channels, [])
 
     def _feature_table(self, corpus: Corpus, learn: bool) -> Table:
+        """What the set or function says of each type; each boundary mark is a row with one feature."""
+
         def where(row: int) -> str:
-            return corpus.place_of_type(row) if row < len(corpus.observations) else "boundary mark"
+            by = "" if isinstance(self.features, str) else ", by the feature function"
+            return corpus.place_of_type(row) + by
 
-        def rows() -> Iterator[Any]:
-            for type_id, observation in enumerate(corpus.observations):
-                try:
-                    yield extract(self.features, observation)
-                except Exception as error:  # the user's function failed: say where, and let it be seen
-                    error.add_note(f"while taking features of {observation!r} at {where(type_id)}")
-                    raise
-            for mark in self._marks():
-                yield [mark]
+        def features_of(row: int, observation: Any) -> Any:
+            try:
+                return extract(self.features, observation)
+            except Exception as error:  # whatever the user's function raises
+                raise DataError(
+                    f"{where(row)}: {short(error)} was raised on {short(observation)}; correct the function"
+                ) from error
 
-        return feature_table(rows(), where, self.vocabulary, learn)
+        rows = itertools.starmap(features_of, enumerate(corpus.observations))
+        marks = ([mark] for mark in self._marks())
+        return feature_table(itertools.chain(rows, marks), where, self.vocabulary, learn)
 
     def _vector_table(self, corpus: Corpus) -> Table:
         """Vectors as they are; each boundary mark is one more column."""
         vectors = np.stack(corpus.observations)
-        if vectors.shape[1] != self.vector_size:
-            raise DataError(
-                f"{corpus.place(0)}: a vector of {vectors.shape[1]} numbers, where the model was fitted on "
-                f"{self.vector_size or 'features with names'}; give the same kind of observations"
-            )
+        rows, columns = vectors.shape
         n_marks = 2 * self.window
-        matrix = np.zeros((len(vectors) + n_marks, self.vector_size + n_marks))
-        matrix[: len(vectors), : self.vector_size] = vectors
-        matrix[len(vectors) :, self.vector_size :] = np.eye(n_marks)
+        matrix = np.zeros((rows + n_marks, columns + n_marks))
+        matrix[:rows, :columns] = vectors
+        matrix[rows:, columns:] = np.eye(n_marks)
         return Table(matrix, np.zeros(len(matrix)))
 
 
 def feature_table(
     rows: Iterable[Any], where: Callable[[int], str], vocabulary: dict[str, int], learn: bool
 ) -> Table:
-    """A sparse table from the features of each row; with `learn` the vocabulary grows, else unknown names are counted.
+    """A sparse table from the features of each row; `where(row)` names the place of a row in messages.
 
-    `where(row)` names the place of a row in messages.
+    With `learn` the vocabulary grows, else names that it does not know are counted.
     """
     indices: list[int] = []
     values: list[float] = []
@@ -179,13 +205,8 @@ def feature_table(
     unknown: list[float] = []
     get = vocabulary.get
     for row, found in enumerate(rows):
-        weights: list[float] | None = None
         try:
-            if isinstance(found, dict):
-                pairs = _weighted(found)
-                names, weights = list(pairs), list(pairs.values())
-            else:
-                names = _names(found)
+            names, weights = _named(found)
         except DataError as error:
             raise DataError(f"{where(row)}: {error}") from None
         if learn:
@@ -210,32 +231,24 @@ def feature_table(
     return Table(matrix, np.array(unknown))
 
 
-def _names(found: Any) -> list[str]:
-    if isinstance(found, list | tuple | set | frozenset):
-        names = sorted(found) if isinstance(found, set | frozenset) and all(isinstance(n, str) for n in found) else found
-        if all(isinstance(name, str) for name in names):
-            return list(names)
-    raise DataError(
-        f"the feature function gave {found!r}; it gives a list of feature names (strings) or a dict name → value"
-    )
+def _named(found: Any) -> tuple[list[str], list[float] | None]:
+    """Features as names and their values, None where all are 1.
 
-
-def _weighted(found: dict[str, Any]) -> dict[str, float]:
-    """A dict of features as names and numbers: a string value joins the name, true is 1 and false is left out."""
-    pairs: dict[str, float] = {}
-    for name, value in found.items():
-        if not isinstance(name, str):
-            raise DataError(f"{name!r} is no feature name; feature names are strings")
-        if isinstance(value, str):
-            pairs[f"{name}={value}"] = 1.0
-        elif isinstance(value, bool | np.bool_):
-            if value:
-                pairs[name] = 1.0
-        elif isinstance(value, int | float | np.number) and np.isfinite(value):
-            pairs[name] = float(value)
-        else:
-            raise DataError(f"feature {name!r} has the value {value!r}; values are finite numbers or strings")
-    return pairs
+    A string value joins the name, true is 1 and false is left out.
+    """
+    if not isinstance(found, dict | list | tuple | set | frozenset):
+        raise DataError(
+            f"{described(found)} says no features; they are a list of names (strings) or a dict name → value"
+        )
+    plain = plain_features(found)
+    if isinstance(plain, list):
+        return plain, None
+    names, values = [], []
+    for name, value in plain.items():
+        if value is not False:
+            names.append(f"{name}={value}" if isinstance(value, str) else name)
+            values.append(1.0 if isinstance(value, str) else float(value))
+    return names, values
 
 
 def _rows_at(corpus: Corpus, offset: int, window: int) -> tuple[np.ndarray, np.ndarray | None]:
@@ -264,7 +277,9 @@ def _shifted(corpus: Corpus, offset: int, first_mark: int) -> np.ndarray:
 
 def _reached(corpus: Corpus, offset: int, first_mark: int) -> tuple[np.ndarray, np.ndarray | None]:
     near = corpus.parents if offset < 0 else corpus.children
-    step = sp.csr_matrix((np.ones(len(near.indices)), near.indices, near.indptr), shape=(corpus.size, corpus.size))
+    step = sp.csr_matrix(
+        (np.ones(len(near.indices)), near.indices, near.indptr), shape=(corpus.size, corpus.size)
+    )
     reach, room = step, np.diff(near.indptr) > 0
     steps_left = np.where(room, abs(offset) - 1, abs(offset))  # steps past the end, where none is reached
     for distance in range(2, abs(offset) + 1):

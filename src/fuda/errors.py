@@ -19,3 +19,18 @@ def place(structure: int | None = None, node: int | None = None) -> str:
     if node is not None:
         words.append(f"node {node}")
     return ", ".join(words)
+
+
+def short(value: object) -> str:
+    """A value as messages show it: its repr on one line, cut where it is long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def described(value: object) -> str:
+    """A value and its kind, as messages show them.
+
+    >>> described(1.5)
+    '1.5 (float)'
+    """
+    return f"{short(value)} ({type(value).__name__})"

@@ -1,7 +1,8 @@
 """Feature sets: what is said of one observation, by name.
 
-A feature set is a function from one observation to a list of feature names (or a dict name → value). It never looks
-at neighbours: context is a window of offsets with weights of its own, made in `fuda.encoding`. The papers' sets are
+A feature set is a function from one observation to a list of feature names (or a dict name → value). It
+never looks at neighbours: context is a window of offsets with weights of its own, made in `fuda.encoding`.
+The papers' sets are
 
 ====  =========================  ==========================
 S1    word                       features="word", window=0
@@ -9,11 +10,12 @@ S2    word + spelling            features="spelling", window=0
 S3    S2 of three words          features="spelling", window=1
 ====  =========================  ==========================
 
-and the names S1, S2, S3 stand for exactly these. ``text`` is richer (affixes, shape, character classes, length);
-``protein`` and ``dna`` take residues and bases.
+and the names S1, S2, S3 stand for exactly these, whatever `window` says. ``text`` is richer (affixes, shape,
+character classes, length); ``protein`` and ``dna`` take residues and bases.
 
-An observation that is already a dict, a list or set of feature names, an integer id or a numeric vector *is* its features;
-a named set leaves it alone. Of a tuple of columns the set takes the first, and each further column is a feature as it stands.
+An observation that is already a dict, a list or set of feature names, an integer id or a numeric vector *is*
+its features; a named set leaves it alone. Of a tuple of columns the set takes the first, and each further
+column is a feature as it stands.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Any
 
-from fuda.errors import DataError
+import numpy as np
+
+from fuda.errors import DataError, short
 
 Features = list[str] | dict[str, Any]
 FeatureFunction = Callable[[Any], Any]
@@ -54,7 +58,7 @@ def spelling(token: str) -> list[str]:
 
 
 def text(token: str) -> list[str]:
-    """Token, lower-cased token, affixes of up to four characters, spelling, shape, character classes and length.
+    """Token, lower-cased token, affixes of up to four characters, spelling, shape, classes and length.
 
     >>> text("May-25")
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -112,7 +116,7 @@ def _spelling_flags(token: str) -> list[str]:
 
 
 def _shape(token: str) -> str:
-    """Each character by its class: X upper, x lower, 0 digit, a other letter, else itself; runs cut to four."""
+    """Each character by its class: X upper, x lower, 0 digit, a script, else itself; runs cut to four."""
     kinds = []
     for character in token:
         if character.isupper():
@@ -163,7 +167,14 @@ _RESIDUE_CLASSES = {
     "amide": "NQ",
     "sulphur": "CM",
 }
-_BASE_CLASSES = {"purine": "AG", "pyrimidine": "CTU", "strong": "CG", "weak": "ATU", "amino": "AC", "keto": "GTU"}
+_BASE_CLASSES = {
+    "purine": "AG",
+    "pyrimidine": "CTU",
+    "strong": "CG",
+    "weak": "ATU",
+    "amino": "AC",
+    "keto": "GTU",
+}
 
 
 def protein(residue: str) -> list[str]:
@@ -186,7 +197,7 @@ def dna(base: str) -> list[str]:
 
 def _member_features(kind: str, symbol: str, classes: Mapping[str, str]) -> list[str]:
     symbol = symbol.upper()
-    return [f"{kind}={symbol}", *(name for name, members in classes.items() if symbol and symbol in members)]
+    return [f"{kind}={symbol}", *(name for name, members in classes.items() if symbol in [*members])]
 
 
 FEATURE_SETS: dict[str, Callable[[str], list[str]]] = {
@@ -200,24 +211,24 @@ PAPER_SETS = {"S1": ("word", 0), "S2": ("spelling", 0), "S3": ("spelling", 1)}
 
 
 def resolve(features: Any, window: Any) -> tuple[Any, int]:
-    """The parameters `features` and `window`, checked: a set's name or a function, and a number of offsets."""
-    if isinstance(window, bool) or not isinstance(window, int) or not 0 <= window <= 100:
-        raise DataError(f"window={window!r}: give how many neighbours to each side count, a whole number from 0 to 100")
+    """The parameters `features` and `window`, checked: a set's name or a function, and a whole number."""
+    if isinstance(window, bool) or not isinstance(window, int | np.integer) or not 0 <= window <= 100:
+        raise DataError(f"window={short(window)}: give how many neighbours to each side count, from 0 to 100")
     if isinstance(features, str):
         if features in PAPER_SETS:
             return PAPER_SETS[features]
         if features not in FEATURE_SETS:
             known = ", ".join([*FEATURE_SETS, *PAPER_SETS])
             raise DataError(
-                f"features={features!r}: no such feature set; choose from {known}, or pass a function from one "
-                "observation to a list of feature names"
+                f"features={short(features)}: no such feature set; choose from {known}, or pass a function "
+                "from one observation to a list of feature names"
             )
     elif not callable(features):
         raise DataError(
-            f"features={features!r}: give the name of a feature set ({', '.join(FEATURE_SETS)}), a function from one "
-            "observation to a list of feature names or a dict, or a Template"
+            f"features={short(features)}: give the name of a feature set ({', '.join(FEATURE_SETS)}), "
+            "a function from one observation to a list of feature names or a dict, or a Template"
         )
-    return features, window
+    return features, int(window)
 
 
 def extract(features: str | FeatureFunction, observation: Any) -> Any:

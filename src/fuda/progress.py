@@ -6,6 +6,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
 
 
 @contextmanager
@@ -31,3 +33,35 @@ def stage(doing: str) -> Iterator[Callable[[str], None]]:
         yield say
     seconds = time.perf_counter() - began
     console.print(f"{doing}: {outcome or 'done'} [dim]({seconds:.1f} s)[/dim]")
+
+
+class Iterations:
+    """Iterations of a minimizer, as they come: one live line on a terminal, else a line for every tenth."""
+
+    def __init__(self, title: str, most: int, shown: bool) -> None:
+        self.title, self.most, self.shown = title, most, shown
+        self._status: Any = None
+
+    def __enter__(self) -> Iterations:
+        if self.shown and sys.stderr.isatty():
+            from rich.console import Console
+
+            self._status = Console(stderr=True, highlight=False).status(f"{self.title}: compiling or starting")
+            self._status.start()
+        return self
+
+    def __call__(self, progress: Any) -> None:
+        line = (
+            f"{self.title}: iteration {progress.iteration} of at most {self.most}, objective {progress.value:,.2f}, "
+            f"gradient {progress.gradient_norm:.3g}, {progress.seconds:.1f} s"
+        )
+        if self._status is not None:
+            self._status.update(line)
+        elif self.shown and (progress.iteration % 10 == 0 or progress.iteration == 1):
+            print(line, file=sys.stderr, flush=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.stop()

@@ -10,8 +10,8 @@ Tree        heads[t] → t, siblings in index order  one parent (a forest is fin
 Dag         any that close no cycle                no bound
 ==========  =====================================  ============================
 
-A sequence is a tree and a tree is a DAG. Nodes keep the order in which the user gave them; ``order`` lists them with
-every parent before its children, which is the order in which recursions walk.
+A sequence is a tree and a tree is a DAG. Nodes keep the order in which the user gave them; ``order`` lists
+them with every parent before its children, which is the order in which recursions walk.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fuda.errors import DataError, place
+from fuda.errors import DataError, described, place, short
 
 # str | int | tuple of columns | dict feature → value | set or list of feature names | 1-D numeric array
 Observation = Any
 
 
 class Structure:
-    """What sequences, trees and DAGs share: immutable observations, and edges in CSR form both ways."""
+    """What sequences, trees and DAGs share: observations that stay as they are, and directed edges."""
 
     __slots__ = ("observations",)
     shape: ClassVar[str]
@@ -39,22 +39,24 @@ class Structure:
         if isinstance(observations, str | bytes):
             raise DataError(
                 f"a {self.shape} is made of a list of observations, one a node, but a bare string "
-                f"{_short(observations)} was given; split it into nodes first: list(text) or text.split()"
+                f"{short(observations)} was given; split it into nodes first: list(text) or text.split()"
             )
         if isinstance(observations, dict | set | frozenset):
             raise DataError(
-                f"a {self.shape} is made of a list of observations, one a node, but a "
-                f"{type(observations).__name__} was given; wrap it in a list if it is the observation of a single node"
+                f"a {self.shape} is made of a list of observations, one a node, but "
+                f"{described(observations)} was given; put it in a list if it is the observation of one node"
             )
         try:
             self.observations = tuple(observations)
         except TypeError:
             raise DataError(
                 f"a {self.shape} is made of a list of observations, one a node, "
-                f"but {_short(observations)} ({type(observations).__name__}) was given"
+                f"but {described(observations)} was given; give a list"
             ) from None
         if not self.observations:
-            raise DataError(f"an empty {self.shape}: a structure has at least one node; drop empty ones before use")
+            raise DataError(
+                f"an empty {self.shape}: a structure has at least one node; drop empty ones before use"
+            )
 
     def __len__(self) -> int:
         return len(self.observations)
@@ -87,7 +89,7 @@ class Structure:
     __hash__ = None  # type: ignore[assignment]  # observations may be dicts and arrays
 
     def __repr__(self) -> str:
-        shown = ", ".join(_short(x) for x in self.observations[:4])
+        shown = ", ".join(short(x) for x in self.observations[:4])
         more = ", …" if len(self) > 4 else ""
         return f"{type(self).__name__}([{shown}{more}], {len(self)} nodes)"
 
@@ -131,19 +133,21 @@ class Tree(Structure):
 
     def __init__(self, observations: Iterable[Observation], heads: Iterable[int]) -> None:
         super().__init__(observations)
-        self.heads = _integers(heads, "heads of a tree", ndim=1)
+        self.heads = np.array(_node_numbers(heads, "the heads of a tree"), dtype=np.int32)
         if len(self.heads) != len(self):
             raise DataError(
-                f"a tree of {len(self)} observations needs {len(self)} heads, one a node, but {len(self.heads)} were given"
+                f"a tree of {len(self)} nodes has {len(self.heads)} heads; give one a node, −1 at a root"
             )
+        nodes = np.arange(len(self))
+        outside = f"heads go from 0 to {len(self) - 1}, and −1 marks a root"
         for bad, why in (
-            ((self.heads < -1) | (self.heads >= len(self)), f"heads go from 0 to {len(self) - 1}, and −1 marks a root"),
-            (self.heads == np.arange(len(self)), "a node cannot be its own parent; −1 marks a root"),
+            ((self.heads < -1) | (self.heads >= len(self)), outside),
+            (self.heads == nodes, "a node cannot be its own parent; −1 marks a root"),
         ):
             if bad.any():
                 node = int(bad.argmax())
                 raise DataError(f"{place(node=node)}: its head is {self.heads[node]}; {why}")
-        if (self.heads >= np.arange(len(self))).any():  # else every parent stands before its children: no cycle
+        if (self.heads > nodes).any():  # else every parent stands before its children: no cycle
             _check_heads_acyclic(self.heads)
         self.heads.flags.writeable = False
 
@@ -173,9 +177,7 @@ class Dag(Structure):
 
     def __init__(self, observations: Iterable[Observation], edges: Iterable[tuple[int, int]]) -> None:
         super().__init__(observations)
-        pairs = _integers(edges, "edges of a DAG", ndim=2)
-        if pairs.shape[1] != 2:
-            raise DataError(f"an edge of a DAG is a pair (parent, child), but {pairs.shape[1]} numbers were given")
+        pairs = _pairs(edges)
         outside = (pairs < 0) | (pairs >= len(self))
         if outside.any():
             row, column = np.argwhere(outside)[0]
@@ -185,7 +187,8 @@ class Dag(Structure):
             )
         loops = pairs[:, 0] == pairs[:, 1]
         if loops.any():
-            raise DataError(f"{place(node=int(pairs[loops.argmax(), 0]))}: an edge to itself; remove the self loop")
+            node = int(pairs[loops.argmax(), 0])
+            raise DataError(f"{place(node=node)}: an edge to itself; remove the self loop")
         pairs = pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
         twice = (pairs[1:] == pairs[:-1]).all(axis=1)
         if twice.any():
@@ -210,13 +213,17 @@ class Dag(Structure):
 def as_structures(X: Any) -> list[Structure]:
     """X as a list of structures: a plain list of observations is a Sequence."""
     if isinstance(X, Structure):
-        raise DataError(f"X is a list of structures, but a single {type(X).__name__} was given; pass [structure]")
+        raise DataError(
+            f"X is a list of structures, but a single {type(X).__name__} was given; put it in a list: [x]"
+        )
     if isinstance(X, str | bytes | dict | set | frozenset):
-        raise DataError(f"X is a list of structures, but a {type(X).__name__} was given: {_short(X)}")
+        raise DataError(f"X is a list of structures, but {described(X)} was given; give a list of lists")
     try:
         given = list(X)
     except TypeError:
-        raise DataError(f"X is a list of structures, but {_short(X)} ({type(X).__name__}) was given") from None
+        raise DataError(
+            f"X is a list of structures, but {described(X)} was given; give a list of lists"
+        ) from None
     structures: list[Structure] = []
     for i, x in enumerate(given):
         try:
@@ -231,23 +238,31 @@ def as_structures(X: Any) -> list[Structure]:
     return structures
 
 
-def _integers(values: Any, what: str, ndim: int) -> np.ndarray:
-    """A fresh int32 array of the given rank, or an error that names the first entry that is no integer."""
-    values = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    rows = values if ndim == 2 else [values]
-    for row in rows:
-        if ndim == 2 and (isinstance(row, str | bytes) or not hasattr(row, "__len__")):
-            raise DataError(f"{what} are (parent, child) pairs, but {_short(row)} was given")
-        for value in row:
-            if not isinstance(value, int | np.integer) or isinstance(value, bool):
-                raise DataError(f"{what} are integers, but {_short(value)} ({type(value).__name__}) was given")
-            if abs(int(value)) > np.iinfo(np.int32).max:
-                raise DataError(f"{what} are node numbers, but {value} was given")
-    if ndim == 2:
-        if len({len(row) for row in rows}) > 1:
-            raise DataError(f"{what} are (parent, child) pairs, but entries of unequal lengths were given")
-        return np.array(rows, dtype=np.int32).reshape(len(rows), len(rows[0]) if rows else 2)
-    return np.array(values, dtype=np.int32)
+def _node_numbers(values: Any, what: str) -> list[int]:
+    """The values as a list, or an error that names the first that is no node number."""
+    numbers = values.tolist() if isinstance(values, np.ndarray) else values
+    if isinstance(numbers, str | bytes | dict | set | frozenset) or not isinstance(numbers, Iterable):
+        raise DataError(f"{what} are a list of node numbers, but {described(values)} was given")
+    numbers = list(numbers)
+    for number in numbers:
+        if not isinstance(number, int | np.integer) or isinstance(number, bool):
+            raise DataError(f"{what} are whole numbers, but {described(number)} was given")
+        if abs(int(number)) > np.iinfo(np.int32).max:
+            raise DataError(f"{what} are node numbers, but {short(number)} was given")
+    return numbers
+
+
+def _pairs(edges: Any) -> np.ndarray:
+    """(E, 2) fresh array of parent and child."""
+    given = edges.tolist() if isinstance(edges, np.ndarray) else edges
+    if isinstance(given, str | bytes | dict) or not isinstance(given, Iterable):
+        raise DataError(f"the edges of a DAG are (parent, child) pairs, but {described(edges)} was given")
+    pairs = []
+    for edge in given:
+        pairs.append(_node_numbers(edge, "the two ends of an edge"))
+        if len(pairs[-1]) != 2:
+            raise DataError(f"an edge of a DAG is a (parent, child) pair, but {short(edge)} was given")
+    return np.array(pairs, dtype=np.int32).reshape(len(pairs), 2)
 
 
 def _check_heads_acyclic(heads: np.ndarray) -> None:
@@ -267,7 +282,7 @@ def _check_heads_acyclic(heads: np.ndarray) -> None:
 
 
 def _topological_order(size: int, edges: np.ndarray) -> np.ndarray:
-    """Kahn's order, smallest ready node first, so that a chain or an already sorted graph keeps its own order."""
+    """Kahn's order, smallest ready node first, so that an already sorted graph keeps its own order."""
     children: list[list[int]] = [[] for _ in range(size)]
     waiting = [0] * size
     for parent, child in edges.tolist():
@@ -283,7 +298,8 @@ def _topological_order(size: int, edges: np.ndarray) -> np.ndarray:
             if not waiting[child]:
                 heapq.heappush(ready, child)
     if len(order) < size:
-        parent_left = {child: parent for parent, child in edges.tolist() if waiting[child] and waiting[parent]}
+        left = ((parent, child) for parent, child in edges.tolist() if waiting[child] and waiting[parent])
+        parent_left = {child: parent for parent, child in left}
         node = next(iter(parent_left))
         seen: list[int] = []
         while node not in seen:
@@ -304,8 +320,3 @@ def _same_observation(a: Observation, b: Observation) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
     return type(a) is type(b) and a == b
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:39] + "…"

@@ -1,44 +1,50 @@
 r"""Feature templates as CRF++ and Wapiti write them, read into channels.
 
-A line ``U05:%x[-1,0]/%x[0,0]`` says: the text ``U05:`` + column 0 of the previous token + ``/`` + column 0 of this one is a
-feature of the label (U), or of a pair of labels (B), or of both (\*, Wapiti). Each line becomes one channel whose rows
-are the distinct texts it gives, so a line costs one look-up a node, however many tokens it joins. A lone ``B`` stands for label
-transitions, which every model here has.
+A line ``U05:%x[-1,0]/%x[0,0]`` says: the text ``U05:`` + column 0 of the previous token + ``/`` + column 0 of
+this one is a feature of the label (U), or of a pair of labels (B), or of both (\*, Wapiti). Each line
+becomes one channel whose rows are the distinct texts it gives, so a line costs one look-up a node, however
+many tokens it joins. A lone ``B`` stands for label transitions, which every model here has.
 
-=================  ==========================================================
+=================  ==============================================================
 %x[row,col]        the cell; ``_B-1``, ``_B+1`` … past the ends, as in CRF++
 %t[row,col,"re"]   Wapiti: true or false, whether the expression matches
 %m[row,col,"re"]   Wapiti: the part of the cell that matches
 %X %T %M           the same in lower case
-=================  ==========================================================
+=================  ==============================================================
+
+Wapiti's expressions are a small language of their own: ``^`` at the start, ``$`` at the end, ``.``, ``?``
+(once if possible), ``*`` (as seldom as possible), and the classes ``\a`` ``\d`` ``\l`` ``\p`` ``\s`` ``\u``
+``\w``, negated in upper case. Past the ends they are matched against ``_x-1``, ``_x+1`` …
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fuda.corpus import Corpus
-from fuda.encoding import Channel, Encoded, Table, feature_table
-from fuda.errors import DataError
+from fuda.corpus import Corpus, Kind
+from fuda.encoding import Channel, Encoded, Encoder, Table, feature_table
+from fuda.errors import DataError, short
 from fuda.formats.files import read_text
-from fuda.structures import Structure
 
 _MACRO = re.compile(r'%([xXtTmM])\[\s*([+-]?\d+)\s*,\s*(\d+)\s*(?:,\s*"((?:[^"\\]|\\.)*)"\s*)?\]')
-_COMMENT = re.compile(r"^\s*#.*|\s#[^%]*$")  # a # inside a line may be text, unless it follows a blank and ends it
+_COMMENT = re.compile(
+    r"^\s*#.*|\s#[^%]*$"
+)  # a # inside a line may be text, unless it follows a blank and ends it
+_MAX_OFFSET = 100
 _WAPITI_CLASSES = {
-    "a": "[^\\W\\d_]",
-    "d": "\\d",
-    "l": "[a-z]",
-    "p": "[^\\w\\s]",
-    "s": "\\s",
-    "u": "[A-Z]",
-    "w": "[^\\W_]",
+    "a": r"[^\W\d_]",
+    "d": r"\d",
+    "l": r"[a-z]",
+    "p": r"[^\w\s]|_",
+    "s": r"\s",
+    "u": r"[A-Z]",
+    "w": r"[^\W_]",
 }
 
 
@@ -48,6 +54,7 @@ class Macro:
 
     offset: int
     column: int
+    mark: str  # what stands past the ends, before the number of steps
     apply: Callable[[str], str]
 
 
@@ -76,28 +83,30 @@ class Template:
         self.name = name
         self.lines: list[Line] = []
         has_transitions = False
+        seen: dict[tuple[str, ...], int] = {}
         for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
             line = _COMMENT.sub("", raw).strip()
             if not line:
                 continue
-            parsed = self._line(line, number)
-            has_transitions |= parsed.for_pairs
-            if parsed.macros or parsed.for_labels:
-                self.lines.append(parsed)
+            parsed = _parse(line, f"{name}:{number}", number)
+            has_transitions |= line[0] in "Bb*"
+            if not parsed.for_labels and not parsed.for_pairs:
+                continue
+            if (first := seen.setdefault(tuple(parsed.texts), number)) != number:
+                raise DataError(
+                    f"{name}:{number}: {short(line)} has the text of line {first}, so that the two would share "
+                    "weights; every line has weights of its own: give the lines different names"
+                )
+            if parsed.name in (other.name for other in self.lines):
+                parsed = replace(parsed, name=line)
+            self.lines.append(parsed)
         if not self.lines:
             raise DataError(f"{name}: no feature line; write lines such as U00:%x[0,0]")
         if not has_transitions:
             raise DataError(
-                f"{name}:{number}: no line B, which says that neighbouring labels do not depend on each other; "
-                "every model here learns label transitions: add a line B"
+                f"{name}:{number}: ends without a line B, as if neighbouring labels did not depend on each "
+                "other; every model here learns label transitions: add a line B"
             )
-        names = [line.name for line in self.lines]
-        for line in self.lines:
-            if names.count(line.name) > 1:
-                raise DataError(
-                    f"{name}:{line.number}: the name {line.name!r} is used twice, so that two positions would share weights; "
-                    "every line has weights of its own: number the lines apart"
-                )
 
     @classmethod
     def read(cls, path: str | Path) -> Template:
@@ -116,91 +125,97 @@ class Template:
     def __repr__(self) -> str:
         return f"Template({self.name!r}, {len(self.lines)} lines)"
 
-    def _line(self, line: str, number: int) -> Line:
-        def refuse(why: str) -> DataError:
-            return DataError(f"{self.name}:{number}: {line!r}: {why}")
 
-        kind = line[0].upper()
-        if kind not in "UB*":
-            raise refuse("a line begins with U (label), B (pair of labels) or * (both)")
-        texts, macros, position = [], [], 0
-        for found in _MACRO.finditer(line):
-            texts.append(line[position : found.start()])
-            position = found.end()
-            letter, offset, column, expression = found.groups()
-            try:
-                apply = _function(letter, expression)
-            except ValueError as error:
-                raise refuse(str(error)) from None
-            macros.append(Macro(int(offset), int(column), apply))
-        texts.append(line[position:])
-        left = "".join(texts)
-        if "%" in left:
-            at = left[left.index("%") :][:12]
+def _parse(line: str, where: str, number: int) -> Line:
+    """One line, or an error that names it and what in it cannot be expressed."""
+
+    def refuse(why: str) -> DataError:
+        return DataError(f"{where}: {short(line)}: {why}")
+
+    kind = line[0].upper()
+    if kind not in "UB*":
+        raise refuse("a line begins with U (label), B (pair of labels) or * (both)")
+    texts, macros, position = [], [], 0
+    for found in _MACRO.finditer(line):
+        texts.append(line[position : found.start()])
+        position = found.end()
+        try:
+            macros.append(_macro(*found.groups()))
+        except ValueError as error:
+            raise refuse(str(error)) from None
+    texts.append(line[position:])
+    for text in texts:
+        if "%" in text:
             raise refuse(
-                f"{at!r} cannot be expressed; known are %x[row,col], %t[row,col,\"re\"] and %m[row,col,\"re\"] with rows "
-                "relative to the token"
+                f"{text[text.index('%') :][:12]!r} cannot be expressed; known are %x[row,col], "
+                '%t[row,col,"re"] and %m[row,col,"re"] with rows relative to the token'
             )
-        name = line[: line.index(":")] if ":" in texts[0] else line if not macros else texts[0]
-        return Line(number, name, texts, macros, kind in "U*", kind in "B*")
+    name = texts[0].rstrip(":=") if macros else line
+    return Line(number, name, texts, macros, kind in "U*", kind in "B*" and bool(macros))
 
 
-def _function(letter: str, expression: str | None) -> Callable[[str], str]:
-    """What a macro does to its cell."""
-    low = letter.isupper()
-    kind = letter.lower()
+def _macro(letter: str, row: str, column: str, expression: str | None) -> Macro:
+    """What a macro reads and does to its cell; ValueError where it cannot be done."""
+    lower, kind = letter.isupper(), letter.lower()
+    if len(row) > 4 or abs(int(row)) > _MAX_OFFSET or len(column) > 4:
+        raise ValueError(
+            f"row {row[:12]}, column {column[:12]}: rows go from −{_MAX_OFFSET} to {_MAX_OFFSET}"
+        )
     if kind == "x":
         if expression is not None:
             raise ValueError("%x takes a row and a column, no expression")
-        return str.lower if low else str
+        return Macro(int(row), int(column), "_B", str.lower if lower else str)
     if expression is None:
         raise ValueError(f'%{letter} needs an expression: %{letter}[row,col,"re"]')
-    pattern = _wapiti_expression(expression)
-    if kind == "t":
-        return lambda cell: "true" if pattern.search(cell) else "false"
+    pattern = _wapiti_pattern(expression)
 
-    def match(cell: str) -> str:
+    def apply(cell: str) -> str:
         found = pattern.search(cell)
+        if kind == "t":
+            return "true" if found else "false"
         part = found.group() if found else ""
-        return part.lower() if low else part
+        return part.lower() if lower else part
 
-    return match
+    return Macro(int(row), int(column), "_x", apply)
 
 
-def _wapiti_expression(expression: str) -> re.Pattern[str]:
-    r"""Wapiti's small language (. ^ $ ? * and classes \\a \\d \\l \\p \\s \\u \\w, negated in upper case) as a Python pattern."""
-    parts = []
-    for escaped, plain in re.findall(r"\\(.)|([^\\])", expression):
-        if escaped:
-            lower = escaped.lower()
-            if lower in _WAPITI_CLASSES:
-                parts.append(_WAPITI_CLASSES[lower] if escaped == lower else f"(?!{_WAPITI_CLASSES[lower]}).")
-                parts[-1] = f"(?:{parts[-1]})"
-            else:
-                parts.append(re.escape(escaped))
+def _wapiti_pattern(expression: str) -> re.Pattern[str]:
+    """An expression in Wapiti's language as a pattern of Python's."""
+    items = re.findall(r"\\.|[^\\]", expression)
+    start, end = items[:1] == ["^"], items[-1:] == ["$"]
+    parts = [r"\A"] if start else []
+    may_repeat = False
+    for item in items[int(start) : len(items) - int(end)]:
+        if item in ("?", "*"):
+            if not may_repeat:
+                raise ValueError(
+                    f"the expression {expression!r} repeats nothing at {item}; write \\{item} for itself"
+                )
+            parts.append("?" if item == "?" else "*?")
+            may_repeat = False
+            continue
+        character = item[-1]
+        if item == ".":
+            parts.append(".")
+        elif len(item) == 2 and character.lower() in _WAPITI_CLASSES:
+            members = _WAPITI_CLASSES[character.lower()]
+            parts.append(f"(?:{members})" if character.islower() else f"(?:(?!{members}).)")
         else:
-            parts.append(plain if plain in ".^$?*" else re.escape(plain))
-    try:
-        return re.compile("".join(parts))
-    except re.error as error:
-        raise ValueError(f"the expression {expression!r} is not valid: {error}") from None
+            parts.append(re.escape(character))
+        may_repeat = True
+    return re.compile("".join(parts) + (r"\Z" if end else ""), re.DOTALL)
 
 
-class TemplateEncoder:
+class TemplateEncoder(Encoder):
     """One channel a template line, over the columns of sequences."""
-
-    kind = "template"
-    vector_size = 0
 
     def __init__(self, template: Template) -> None:
         self.template = template
         self._vocabularies: list[dict[str, int]] = [{} for _ in template.lines]
 
-    def fit(self, structures: list[Structure]) -> Encoded:
-        return self._encode(Corpus(structures), learn=True)
-
-    def encode(self, structures: list[Structure]) -> Encoded:
-        return self._encode(Corpus(structures), learn=False)
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        return (self.template,)
 
     def channel_names(self) -> list[str]:
         return [line.name for line in self.template.lines if line.for_labels]
@@ -208,23 +223,31 @@ class TemplateEncoder:
     def edge_channel_names(self) -> list[str]:
         return [line.name for line in self.template.lines if line.for_pairs]
 
-    def feature_names(self, channel: int) -> list[str]:
-        line = [i for i, line in enumerate(self.template.lines) if line.for_labels][channel]
+    def edge_feature_names(self, channel: int) -> list[str]:
+        line = [i for i, line in enumerate(self.template.lines) if line.for_pairs][channel]
         return list(self._vocabularies[line])
+
+    def feature_names(self, channel: int) -> list[str]:
+        lines = [i for i, line in enumerate(self.template.lines) if line.for_labels]
+        return list(self._vocabularies[lines[channel]])
+
+    def feature_count(self, channel: int) -> int:
+        return len(self.feature_names(channel))
 
     def vocabularies(self) -> list[list[str]]:
         return [list(vocabulary) for vocabulary in self._vocabularies]
 
-    def restore(self, vocabularies: list[list[str]], vector_size: int) -> None:
-        """Take back what `vocabularies` gave."""
-        if len(vocabularies) != len(self._vocabularies) or vector_size:
-            raise DataError("a template has one vocabulary a line, and no vectors")
+    def restore(self, vocabularies: list[list[str]], observations: Kind) -> None:
+        if len(vocabularies) != len(self._vocabularies):
+            raise DataError("a template has one vocabulary a line")
         self._vocabularies = [{name: i for i, name in enumerate(names)} for names in vocabularies]
+        self.observations = observations
 
     def _encode(self, corpus: Corpus, learn: bool) -> Encoded:
         if not corpus.is_chain:
             raise DataError(
-                f"a template reads along a sequence, but structure 0 is a {corpus.shape}; use a feature set and window="
+                f"structure 0 is a {corpus.shape}, but a template reads along a sequence; use a feature set "
+                "and window="
             )
         cells = self._columns(corpus)
         tables: list[Table] = []
@@ -232,8 +255,7 @@ class TemplateEncoder:
         edge_channels: list[Channel] = []
         for i, line in enumerate(self.template.lines):
             rows, texts = _expand(line, cells, corpus)
-            table = feature_table(([text] for text in texts), lambda row: f"row {row}", self._vocabularies[i], learn)
-            tables.append(table)
+            tables.append(feature_table(([text] for text in texts), str, self._vocabularies[i], learn))
             channel = Channel(line.name, i, rows)
             if line.for_labels:
                 channels.append(channel)
@@ -243,16 +265,18 @@ class TemplateEncoder:
 
     def _columns(self, corpus: Corpus) -> list[list[str]]:
         """Column by column, the cell of each type."""
-        first: Any = corpus.observations[0]
-        if not isinstance(first, str | tuple):
-            raise DataError(f"{corpus.place(0)}: a template reads columns of text, but {first!r} was given")
+        if corpus.kind.name not in ("text", "columns"):
+            raise DataError(
+                f"{corpus.place(0)} is {corpus.kind}, but a template reads columns of text; give strings or "
+                "tuples of strings"
+            )
         rows = [(x,) if isinstance(x, str) else tuple(map(str, x)) for x in corpus.observations]
         for line in self.template.lines:
             for macro in line.macros:
                 if macro.column >= len(rows[0]):
                     raise DataError(
-                        f"{self.template.name}:{line.number}: asks for column {macro.column}, but observations have "
-                        f"{len(rows[0])} (counted from 0)"
+                        f"{self.template.name}:{line.number}: asks for column {macro.column} (from 0), but "
+                        f"observations have {len(rows[0])}; correct the line, or give more columns"
                     )
         return [list(column) for column in zip(*rows, strict=True)]
 
@@ -278,5 +302,5 @@ def _cells_at(macro: Macro, column: list[str], corpus: Corpus) -> tuple[np.ndarr
     rows = of_type[corpus.types[np.clip(position, first, last)]]
     beyond = np.where(position < first, position - first, np.where(position > last, position - last, 0))
     for step in np.unique(beyond[beyond != 0]).tolist():
-        rows[beyond == step] = distinct.setdefault(macro.apply(f"_B{step:+d}"), len(distinct))
+        rows[beyond == step] = distinct.setdefault(macro.apply(f"{macro.mark}{step:+d}"), len(distinct))
     return rows, list(distinct)

@@ -2,22 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from fuda.errors import DataError
 from fuda.formats import Dataset, Record
 from fuda.structures import Dag, Sequence, Tree
 
 PROPERTY = settings(max_examples=150, deadline=None, derandomize=True)
 
 ODD = [
-    *("#", "# a = b", "#hash", "-DOCSTART-", "-DOCSTART-x", "-DOCSTART- x", "_", "-", ",", ".", "|", "=", "O"),
-    *('"', "''", "\\", "\\n", "\\t", "{", "[1]", "null", "1", "1-2", "5.1", ">p", "New York", " a", "a ", " "),
-    *("a\u2028b", "\u2029", "a\x85b", "a\x0bb", "\x0c", "\x1c", "\x1e", "\x00", "\x7f", "\ufeff", "\u200b", "\u00a0"),
-    *("e\u0301", "\u0301", "😀", "👩\u200d👩\u200d👧", "שלום", "\u202eabc", "ﬁ", "a\r", "\r", "a\rb", "a\tb", "a\nb", ""),
+    *(
+        "#",
+        "# a = b",
+        "#hash",
+        "-DOCSTART-",
+        "-DOCSTART-x",
+        "-DOCSTART- x",
+        "_",
+        "-",
+        ",",
+        ".",
+        "|",
+        "=",
+        "O",
+    ),
+    *(
+        '"',
+        "''",
+        "\\",
+        "\\n",
+        "\\t",
+        "{",
+        "[1]",
+        "null",
+        "1",
+        "1-2",
+        "5.1",
+        ">p",
+        "New York",
+        " a",
+        "a ",
+        " ",
+    ),
+    *(
+        "a\u2028b",
+        "\u2029",
+        "a\x85b",
+        "a\x0bb",
+        "\x0c",
+        "\x1c",
+        "\x1e",
+        "\x00",
+        "\x7f",
+        "\ufeff",
+        "\u200b",
+        "\u00a0",
+    ),
+    *(
+        "e\u0301",
+        "\u0301",
+        "😀",
+        "👩\u200d👩\u200d👧",
+        "שלום",
+        "\u202eabc",
+        "ﬁ",
+        "a\r",
+        "\r",
+        "a\rb",
+        "a\tb",
+        "a\nb",
+        "",
+    ),
 ]
 tokens = st.sampled_from(ODD) | st.text(max_size=4) | st.sampled_from(["Ana", "vive", "en", "Lima"])
-plain_tokens = st.sampled_from(["Ana", "vive", "#", "#x", "_", "e\u0301", "a\u2028b", "😀", "\x85", "\x1c", '"', "\\"])
+plain_tokens = st.sampled_from(
+    ["Ana", "vive", "#", "#x", "_", "e\u0301", "a\u2028b", "😀", "\x85", "\x1c", '"', "\\"]
+)
 labels = st.none() | st.sampled_from(["O", "B-PER", "I-PER", "é", "a\u2028b", "#"])
 
 
@@ -50,7 +113,9 @@ def structures_of(draw, observations, shape: str):
 
 
 @st.composite
-def datasets(draw, observations, labels=labels, shape: str = "sequence", labelled: bool | None = None) -> Dataset:
+def datasets(
+    draw, observations, labels=labels, shape: str = "sequence", labelled: bool | None = None
+) -> Dataset:
     """Records of one shape; all with labels or none."""
     found = draw(st.lists(structures_of(observations, shape), min_size=1, max_size=4))
     if labelled is None:
@@ -69,3 +134,11 @@ def assert_same(found: Dataset, expected: Dataset) -> None:
     for a, b in zip(found.records, expected.records, strict=True):
         assert a.structure == b.structure
         assert a.labels == b.labels
+
+
+def attempt(write: Callable[..., str], *args: object, **options: object) -> tuple[str | None, str]:
+    """What a writer gives: its text, or None and the message by which it refuses."""
+    try:
+        return write(*args, **options), ""
+    except DataError as error:
+        return None, str(error)

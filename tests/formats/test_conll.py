@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from format_cases import PROPERTY, assert_same, datasets, labels, plain_tokens, tokens
+from format_cases import PROPERTY, assert_same, attempt, datasets, labels, plain_tokens, tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,7 +41,7 @@ def test_text_comes_back_byte_for_byte(text):
 
 def test_columns_and_labels():
     data = read(WELL_FORMED["spaces"])
-    assert data.X == [Sequence([("Ana", "NP"), ("vive", "VB")]), Sequence([("En", "P"), ("Lima", "NP")])]
+    assert [Sequence([("Ana", "NP"), ("vive", "VB")]), Sequence([("En", "P"), ("Lima", "NP")])] == data.X
     assert data.y == [["B-PER", "O"], ["O", "B-LOC"]]
     assert read(WELL_FORMED["spaces"], columns=1).X[0] == Sequence(["Ana", "vive"])
     assert read(WELL_FORMED["spaces"], columns=[2, 1]).X[0] == Sequence([("NP", "Ana"), ("VB", "vive")])
@@ -53,7 +53,7 @@ def test_columns_and_labels():
 
 def test_no_character_but_the_line_feed_splits():
     tokens = ["a\u2028b", "\x85", "\x0b\x0c\x1c", "\x00", "a\rb", "\u00a0"]
-    assert read(WELL_FORMED["odd characters"]).X == [Sequence(tokens)]
+    assert [Sequence(tokens)] == read(WELL_FORMED["odd characters"]).X
 
 
 def test_document_marks_and_comments_are_no_tokens():
@@ -61,11 +61,11 @@ def test_document_marks_and_comments_are_no_tokens():
     assert [len(x) for x in data.X] == [1, 1]
     assert [record.comments for record in data.records] == [["-DOCSTART- -X- -X- O", ""], ["-DOCSTART-"]]
     inside = read("a O\n-DOCSTART- O\nb O\n")
-    assert inside.X == [Sequence(["a"]), Sequence(["b"])]
+    assert [Sequence(["a"]), Sequence(["b"])] == inside.X
     data = read(WELL_FORMED["tokens with #"])
-    assert data.X == [Sequence(["#", "is"]), Sequence(["#1", "#"]), Sequence(["#"])]
+    assert [Sequence(["#", "is"]), Sequence(["#1", "#"]), Sequence(["#"])] == data.X
     data = read(WELL_FORMED["named value"])
-    assert data.X == [Sequence([("#", "NN", "I"), ("x", "NN", "I")])]
+    assert [Sequence([("#", "NN", "I"), ("x", "NN", "I")])] == data.X
     assert data.records[0].comments == ["# sent_id = 3"]
 
 
@@ -100,7 +100,7 @@ def test_labels_are_replaced_and_all_columns_kept():
 
 def test_another_separator():
     data = read("Ana,NP,O\n-DOCSTART- O\nb c,X,O\n", separator=",")
-    assert data.X == [Sequence([("Ana", "NP")]), Sequence([("b c", "X")])]
+    assert [Sequence([("Ana", "NP")]), Sequence([("b c", "X")])] == data.X
     assert conll.write(data.records, separator="\t") == "Ana\tNP\tO\n\n-DOCSTART- O\nb c\tX\tO\n\n"
     with pytest.raises(DataError, match=r"structure 1, node 0.*separator"):
         conll.write(data.records, separator=" ")
@@ -108,7 +108,7 @@ def test_another_separator():
 
 def test_rows_that_no_longer_come_first_keep_their_columns():
     data = read("a NN O\n\nb\tNN O\n\n")
-    assert read(conll.write(data.records[1:])).X == data.X[1:]
+    assert data.X[1:] == read(conll.write(data.records[1:])).X
 
 
 def test_a_tree_is_flattened_only_on_request():
@@ -120,16 +120,18 @@ def test_a_tree_is_flattened_only_on_request():
 
 
 def test_headers_of_other_formats_become_comments():
-    assert conll.write([Record(Sequence(["a"]), ["X"], [">sp|P1 x", "", "# b"])]) == "# >sp|P1 x\n\n# b\na\tX\n\n"
+    assert (
+        conll.write([Record(Sequence(["a"]), ["X"], [">sp|P1 x", "", "# b"])])
+        == "# >sp|P1 x\n\n# b\na\tX\n\n"
+    )
 
 
 @PROPERTY
 @given(datasets(tokens, labelled=True))
 def test_random_tokens_come_back_or_are_refused(data):
-    try:
-        text = conll.write(data.records)
-    except DataError as error:
-        assert "structure" in str(error)
+    text, refusal = attempt(conll.write, data.records)
+    if text is None:
+        assert "structure" in refusal
         cells = [cell for x in data.X for cell in x.observations]
         assert not all(fits(cell, "\t") and not cell.startswith("-DOCSTART-") for cell in cells)
         return
@@ -139,11 +141,10 @@ def test_random_tokens_come_back_or_are_refused(data):
 @PROPERTY
 @given(datasets(st.tuples(plain_tokens, tokens), labelled=True), st.sampled_from([" ", ",", "\t"]))
 def test_random_columns_come_back_or_are_refused(data, separator):
-    try:
-        text = conll.write(data.records, separator=separator)
-    except DataError as error:
+    text, refusal = attempt(conll.write, data.records, separator=separator)
+    if text is None:
         cells = [cell for x in data.X for pair in x.observations for cell in pair]
-        named_value = "read as a comment" in str(error)
+        named_value = "read as a comment" in refusal
         assert named_value or not all(fits(cell, separator) for cell in cells)
         return
     assert_same(read(text, separator="," if separator == "," else None), data)
@@ -152,21 +153,18 @@ def test_random_columns_come_back_or_are_refused(data, separator):
 @PROPERTY
 @given(datasets(tokens, labelled=False))
 def test_random_tokens_without_labels_come_back_or_are_refused(data):
-    try:
-        text = conll.write(data.records)
-    except DataError:
-        return
-    assert_same(read(text, label=None), data)
+    text, _ = attempt(conll.write, data.records)
+    if text is not None:
+        assert_same(read(text, label=None), data)
 
 
 @PROPERTY
 @given(datasets(plain_tokens, labelled=True), st.lists(tokens, max_size=3))
 def test_random_comments_come_back_or_are_refused(data, comments):
     data.records[-1].comments = comments
-    try:
-        text = conll.write(data.records)
-    except DataError as error:
-        assert "comment" in str(error) or "line end" in str(error)
+    text, refusal = attempt(conll.write, data.records)
+    if text is None:
+        assert "comment" in refusal or "line end" in refusal
         return
     again = read(text)
     assert_same(again, data)
@@ -176,7 +174,9 @@ def test_random_comments_come_back_or_are_refused(data, comments):
 @PROPERTY
 @given(st.data())
 def test_any_text_is_read_and_written_to_a_fixed_point_or_refused(data):
-    line = st.lists(tokens, max_size=3).map(lambda cells: data.draw(st.sampled_from([" ", "\t", "  "])).join(cells))
+    line = st.lists(tokens, max_size=3).map(
+        lambda cells: data.draw(st.sampled_from([" ", "\t", "  "])).join(cells)
+    )
     text = "\n".join(data.draw(st.lists(line, max_size=6)))
     try:
         first = read(text, label=None)

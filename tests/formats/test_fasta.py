@@ -25,7 +25,7 @@ def test_text_comes_back_byte_for_byte(text):
 
 def test_marks():
     data = read(MARKED)
-    assert data.X == [Sequence(list("MRRSVAST")), Sequence(list("KK"))]
+    assert [Sequence(list("MRRSVAST")), Sequence(list("KK"))] == data.X
     assert data.y == [["O", "O", "O", "site", "O", "O", "site", "O"], ["O", "O"]]
     assert data.records[0].comments == [">p1 a protein"]
     assert read(">p\nAS\n#T\n").y == [["O", "site", "O"]]
@@ -43,7 +43,7 @@ def test_marks_only_on_given_residues():
 
 def test_lines():
     data = read(LINED)
-    assert data.X == [Sequence(list("MKVLA")), Sequence(list("MK"))]
+    assert [Sequence(list("MKVLA")), Sequence(list("MK"))] == data.X
     assert data.y == [["C", "H", "H", "H", "C"], ["C", None]]
     assert read(">p\nAC\n01\n", labels="lines").y == [["0", "1"]]
 
@@ -52,7 +52,7 @@ def test_no_labels():
     data = read(">a\nACGT\nACG\n>b\nAC\n")
     assert data.y is None
     assert data.X[0] == Sequence(list("ACGTACG"))
-    assert read(">a\nAC\nCC\n", labels="none").X == [Sequence(list("ACCC"))]
+    assert [Sequence(list("ACCC"))] == read(">a\nAC\nCC\n", labels="none").X
     assert read(">a\nACGT\nA\n").y is None
 
 
@@ -118,8 +118,16 @@ def test_random_residues_come_back(data):
         (Record(Sequence(["A"]), [" "]), {}, r"structure 0, node 0: .*one character"),
         (Record(Sequence(["A"]), ["?"]), {}, r"structure 0, node 0: .*not be read back"),
         (Record(Sequence(["A"]), [1]), {}, r"structure 0, node 0: .*not be read back"),
-        (Record(Sequence(["A"]), ["H"]), {"labels": "marks"}, r"structure 0, node 0: .*neither 'site' nor 'O'"),
-        (Record(Sequence(["A"]), [None]), {"labels": "marks"}, r"structure 0, node 0: .*neither 'site' nor 'O'"),
+        (
+            Record(Sequence(["A"]), ["H"]),
+            {"labels": "marks"},
+            r"structure 0, node 0: .*neither 'site' nor 'O'",
+        ),
+        (
+            Record(Sequence(["A"]), [None]),
+            {"labels": "marks"},
+            r"structure 0, node 0: .*neither 'site' nor 'O'",
+        ),
         (Record(Sequence(["A"]), ["H", "H"]), {}, r"structure 0: 2 labels for 1 nodes"),
         (Record(Sequence(["A"]), None, [">a\nb"]), {}, r"structure 0: .*line end"),
     ],

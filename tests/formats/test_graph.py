@@ -39,16 +39,16 @@ def test_nodes_keep_the_order_of_the_graph():
     made = graph(["ca", "cb", "ba"], label="X")
     del made.nodes["b"]["label"]
     data = from_networkx([made])
-    assert data.X == [Dag(["A", "B", "C"], [(2, 0), (2, 1), (1, 0)])]
+    assert [Dag(["A", "B", "C"], [(2, 0), (2, 1), (1, 0)])] == data.X
     assert data.y == [["X", None, "X"]]
     assert from_networkx([graph(["cb", "ca"])]).y is None
 
 
 def test_shapes():
-    assert from_networkx([graph(["cb", "ca"])]).X == [Dag(["A", "B", "C"], [(2, 1), (2, 0)])]
-    assert from_networkx([graph(["cb", "ca"])], shape="tree").X == [Tree(["A", "B", "C"], [2, 2, -1])]
-    assert from_networkx([graph(["bc", "ab"])], shape="sequence").X == [Sequence(["A", "B", "C"])]
-    assert from_networkx([graph([], "a")], shape="sequence").X == [Sequence(["A"])]
+    assert [Dag(["A", "B", "C"], [(2, 1), (2, 0)])] == from_networkx([graph(["cb", "ca"])]).X
+    assert [Tree(["A", "B", "C"], [2, 2, -1])] == from_networkx([graph(["cb", "ca"])], shape="tree").X
+    assert [Sequence(["A", "B", "C"])] == from_networkx([graph(["bc", "ab"])], shape="sequence").X
+    assert [Sequence(["A"])] == from_networkx([graph([], "a")], shape="sequence").X
 
 
 def test_other_attributes():
@@ -64,7 +64,11 @@ def test_other_attributes():
         ([nx.Graph([(0, 1)])], {}, r"structure 0: a Graph where a networkx DiGraph"),
         ([nx.MultiDiGraph([(0, 1)])], {}, r"structure 0: a MultiDiGraph where"),
         ([["a", "b"]], {}, r"structure 0: a list where"),
-        ([graph(["ab"]), nx.DiGraph([(0, 1)])], {}, r"structure 1, node 0: .*no attribute 'observation'.*observation="),
+        (
+            [graph(["ab"]), nx.DiGraph([(0, 1)])],
+            {},
+            r"structure 1, node 0: .*no attribute 'observation'.*observation=",
+        ),
         ([nx.DiGraph()], {}, r"structure 0: an empty dag"),
         ([graph(["ab", "ba"])], {}, r"structure 0: node .*cycle"),
         ([graph(["aa"])], {}, r"structure 0: node 0: .*self loop"),

@@ -64,17 +64,21 @@ def test_shapes_and_optional_keys():
         '{"observations": ["a"]}'
     )
     data = read(text)
-    assert data.X == [Tree(["a", "b"], [1, -1]), Dag(["a", "b"], [(1, 0)]), Sequence(["a"])]
+    assert [Tree(["a", "b"], [1, -1]), Dag(["a", "b"], [(1, 0)]), Sequence(["a"])] == data.X
     assert [record.labels for record in data.records] == [["X", None], [0, 1], None]
     assert [record.comments for record in data.records] == [[], ["x"], []]
 
 
 def test_numpy_scalars_are_plain_values():
-    record = Record(Sequence([np.int64(3), np.str_("a"), {"f": np.float32(0.5)}]), [np.int64(1), np.str_("X"), None])
+    record = Record(
+        Sequence([np.int64(3), np.str_("a"), {"f": np.float32(0.5)}]), [np.int64(1), np.str_("X"), None]
+    )
     again = read(jsonl.write([record])).records[0]
     assert again.structure == Sequence([3, "a", {"f": 0.5}])
     assert again.labels == [1, "X", None]
-    assert read(jsonl.write([Record(Sequence([np.array([1, 2], dtype=np.int8)]))])).X == [Sequence([np.array([1.0, 2.0])])]
+    assert [Sequence([np.array([1.0, 2.0])])] == read(
+        jsonl.write([Record(Sequence([np.array([1, 2], dtype=np.int8)]))])
+    ).X
 
 
 def test_text_outside_ascii_stays_readable():

@@ -10,6 +10,7 @@ import click
 
 from fuda.errors import DataError
 from fuda.formats.dataset import Dataset
+from fuda.formats.files import display_name
 from fuda.progress import stage
 
 
@@ -75,12 +76,30 @@ def read(path: str, keywords: dict[str, Any]) -> Dataset:
     """Read a file, with progress; what the reader has to say goes to standard error."""
     from fuda import formats
 
-    with stage(f"reading {formats.display_name(path)}") as say:
+    with stage(f"reading {display_name(path)}") as say:
         data = formats.read(path, **keywords)
         say(describe(data))
     for note in data.notes:
         click.echo(f"fuda: {note}", err=True)
     return data
+
+
+def read_as_trained(path: str, model: Any, keywords: dict[str, Any]) -> Dataset:
+    """Read a file as those that the model was trained on, if its format is theirs; `keywords` take precedence."""
+    from fuda.formats import format_of
+
+    same = format_of(path, keywords.get("format")).name == model.reading_.get("format")
+    return read(path, (model.reading_ if same else {}) | keywords)
+
+
+def how_read(path: str, keywords: dict[str, Any], data: Dataset) -> dict[str, Any]:
+    """What a model remembers of the files it was trained on."""
+    from fuda.formats import format_of
+
+    kept = keywords | {"format": format_of(path, keywords.get("format")).name}
+    if kept["format"] == "conll":
+        kept["width"] = data.records[0].rows.table.width
+    return kept
 
 
 def describe(data: Dataset) -> str:

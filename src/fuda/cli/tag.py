@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fuda.cli.options import read, reading, reading_options
+from fuda.cli.options import read_as_trained, reading, reading_options
 from fuda.progress import stage
 
 _EXAMPLES = """\b
@@ -31,10 +31,8 @@ def tag(model_path: str, file: str, output: str, **how: Any) -> None:
     from fuda import formats
 
     model = fuda.load(model_path)
-    keywords = formats.reading_like(file, model.reading_, labels_needed=False, **reading(**how))
-    data = read(file, keywords)
+    data = read_as_trained(file, model, reading(**how))
     with stage("labelling (the first run compiles, for some seconds)"):
         predicted = model.predict(data.X)
-    for record, labels in zip(data.records, predicted, strict=True):
-        record.labels = labels
-    formats.write(data, output, **formats.writing_like(data, output))
+    target = None if output != "-" else formats.format_of(file, how["format_name"]).name
+    formats.write(data.with_labels(predicted), output, format=target)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fuda.cli.options import assignments, read, reading, reading_options
+from fuda.cli.options import assignments, how_read, read, reading, reading_options
 from fuda.errors import DataError
 from fuda.progress import stage
 
@@ -41,7 +41,7 @@ def train(
     with stage(f"training {type(model).__name__} (the first run compiles, for some seconds)") as say:
         model.fit(X, y)
         say(f"{len(model.classes_)} labels")
-    model.reading_ = parts[0].reading
+    model.reading_ = how_read(files[0], keywords, parts[0])
     model.save(output)
     click.echo(f"{output}: {type(model).__name__}, {len(X):,} {model.shape_}s, {len(model.classes_)} labels", err=True)
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from fuda import structures
-from fuda.errors import DataError, place
+from fuda.errors import DataError, place, short
 from fuda.formats.dataset import (
     Dataset,
     Label,
@@ -40,7 +40,6 @@ from fuda.formats.dataset import (
     labels_to_write,
 )
 from fuda.formats.files import fault, split_lines
-from fuda.structures import _short as short
 
 DOCUMENT_MARK = "-DOCSTART-"
 UNKNOWN = "_"
@@ -71,11 +70,13 @@ def read(
     separator: str | None = None,
     columns: int | Sequence[int] | None = None,
     label: int | None = -1,
+    width: int | None = None,
 ) -> Dataset:
     """Sentences as sequences; the observation of a token is a string, or a tuple if it has several columns.
 
     `columns` are those of the observation, counted from 1; by default all but the label's. `label` is the
-    label's column, −1 the last, None if there are no labels.
+    label's column, −1 the last, None if there are no labels. `width` is the number of columns of a file
+    with labels: a file that lacks just the last of them has no labels.
 
     >>> X, y = read("Ana NP B-PER\\nlives VB O\\n\\n", "example", columns=1)
     >>> X, y
@@ -86,7 +87,10 @@ def read(
     if separator is None and "\t" in lines[first]:
         separator = "\t"
     split = _splitter(separator)
-    width = len(split(lines[first]))
+    found = len(split(lines[first]))
+    if width is not None and found == width - 1 and label in (-1, width):
+        label = None
+    width = found
     table = Table(separator, width, _label_index(label, width, name))
     observe = itemgetter(*_observed(columns, table, name))
 

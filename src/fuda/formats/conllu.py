@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fuda import structures
-from fuda.errors import DataError, place
+from fuda.errors import DataError, place, short
 from fuda.formats.conllu_fields import COLUMNS, EMPTY, Field, LabelField, check_value, named
 from fuda.formats.dataset import (
     Dataset,
@@ -40,7 +40,6 @@ from fuda.formats.dataset import (
 )
 from fuda.formats.files import fault, split_lines
 from fuda.structures import Dag, Structure, Tree
-from fuda.structures import _short as short
 
 ID, HEAD, DEPREL, DEPS = (COLUMNS.index(name) for name in ("ID", "HEAD", "DEPREL", "DEPS"))
 

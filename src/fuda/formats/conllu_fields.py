@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fuda.errors import DataError, place
+from fuda.errors import DataError, place, short
 from fuda.formats.dataset import Label, label_text
-from fuda.structures import _short as short
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 NAMEABLE = ("FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "DEPREL")

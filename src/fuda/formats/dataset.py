@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fuda.errors import DataError, place
+from fuda.errors import DataError, place, short
 from fuda.structures import Observation, Structure
-from fuda.structures import _short as short
 
 Label = Any  # str or int; None where the label is not known
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from fuda import structures
-from fuda.errors import DataError, place
+from fuda.errors import DataError, place, short
 from fuda.formats.dataset import (
     Dataset,
     Label,
@@ -40,7 +40,6 @@ from fuda.formats.dataset import (
     labels_to_write,
 )
 from fuda.formats.files import fault, split_lines
-from fuda.structures import _short as short
 
 SITE, OTHER, UNKNOWN = "site", "O", "?"
 MODES = ("auto", "lines", "marks", "none")

@@ -10,10 +10,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from fuda import structures
-from fuda.errors import DataError, place
+from fuda.errors import DataError, place, short
 from fuda.formats.dataset import Dataset, Label, Record, check_choice, labels_to_write
 from fuda.structures import Dag, Structure, Tree
-from fuda.structures import _short as short
 
 if TYPE_CHECKING:
     import networkx

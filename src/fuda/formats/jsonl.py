@@ -40,11 +40,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fuda import structures
-from fuda.errors import DataError, place
+from fuda.errors import DataError, place, short
 from fuda.formats.dataset import Dataset, Label, Record, labels_to_write
 from fuda.formats.files import fault, split_lines
 from fuda.structures import Dag, Observation, Structure, Tree
-from fuda.structures import _short as short
 
 KEYS = ("observations", "labels", "heads", "edges", "comments")
 _LINE_BREAKERS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")

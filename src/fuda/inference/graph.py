@@ -61,8 +61,8 @@ class Graph:
             raise DataError("order must list every node of the corpus once")
         if not np.array_equal(owner[self.order], owner):
             raise DataError("order must list the nodes structure by structure, as offsets does")
-        bad = (self.parents < -1) | (self.parents >= self.node_count)
-        bad |= ~bad & (self.parents >= 0) & (owner[self.parents] != owner)
+        bad = (self.parents < self.offsets[owner]) | (self.parents >= self.offsets[owner + 1])
+        bad &= self.parents != -1
         if bad.any():
             raise DataError(f"{self.place(int(bad.argmax()))}: its parent lies outside its structure")
         rank = np.empty_like(self.order)

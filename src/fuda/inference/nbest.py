@@ -26,30 +26,28 @@ from fuda.inference.graph import Array, Graph, Problem, Tree
 from fuda.inference.max_product import MaxProduct
 from fuda.parallel import Block, run
 
-_MOST = 2**62  # labelings asked for; leaves room for sums in 64 bits
+_MOST = 2**60  # labelings asked for; leaves room for sums in 64 bits
 
 
 @njit(cache=True, nogil=True)
-def _value(tree: Tree, values: Array, labels: Array, t: int, b: int) -> float:
-    """A_t(y_p, b) + v_t(b), y_p the label of t's parent in `labels`."""
+def _fill_choices(tree: Tree, values: Array, labels: Array, t: int, choices: Array) -> None:
+    """choices(b) = A_t(y_p, b) + v_t(b), y_p the label of t's parent in `labels`."""
     _, base, parents, matrices, stride = tree
-    value = values[t - base, b]
+    choices[:] = values[t - base]
     if parents[t] >= 0:
-        value += matrices[t * stride, labels[parents[t] - base], b]
-    return value
+        choices += matrices[t * stride, labels[parents[t] - base]]
 
 
 @njit(cache=True, nogil=True)
-def _next(tree: Tree, values: Array, labels: Array, t: int, after: int) -> tuple[int, float]:
-    """The label at t next to `after` in value (the best for −1), and its value; −1 if none is left."""
-    bound = np.inf if after < 0 else _value(tree, values, labels, t, after)
+def _next(choices: Array, after: int) -> int:
+    """The label next to `after` in value, ties by label; the best for −1. −1 if none is left."""
+    bound = np.inf if after < 0 else choices[after]
     label = -1
     top = -np.inf
-    for b in range(values.shape[1]):
-        x = _value(tree, values, labels, t, b)
-        if x > top and (x < bound or (x == bound and b > after)):
-            label, top = b, x
-    return label, top
+    for b in range(len(choices)):
+        if choices[b] > top and (choices[b] < bound or (choices[b] == bound and b > after)):
+            label, top = b, choices[b]
+    return label
 
 
 @njit(cache=True, nogil=True)
@@ -63,8 +61,9 @@ def _grown(array: Array, size: int) -> Array:
 def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
     """At most n labelings of one structure, and their scores, best first."""
     nodes, base, parents, _, _ = tree
-    labels = np.empty((1, len(nodes)), dtype=np.int32)
+    labels = np.empty((1, len(nodes)), dtype=np.int32)  # grown as labelings are found
     scores = np.empty(1)
+    choices = np.empty(values.shape[1])
     best = 0.0
     for t in nodes:
         if parents[t] < 0:
@@ -72,7 +71,7 @@ def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
     if best == -np.inf:
         return labels[:0], scores[:0]
     # A candidate: −score, the labeling it follows from, the place in the order, the label there.
-    heap = [(-best, 0, 0, _next(tree, values, labels[0], nodes[0], -1)[0])]
+    heap = [(-best, 0, 0, _next(values[nodes[0] - base], -1))]
     bound = np.inf  # of the costs that can still be needed
     found = 0
     while found < n and len(heap) > 0:
@@ -81,20 +80,19 @@ def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
             labels = _grown(labels, min(2 * found, n))
             scores = _grown(scores, min(2 * found, n))
         scores[found] = -cost
+        needed = n - found - 1
         y = labels[found]
         y[:] = labels[source]
         for j in range(place, len(nodes)):
             t = nodes[j]
+            _fill_choices(tree, values, y, t, choices)
             if j > place:
-                label, _ = _next(tree, values, y, t, -1)
+                label = _next(choices, -1)
             y[t - base] = label
-            other, value = _next(tree, values, y, t, label)
-            if other >= 0:
-                total = cost + (_value(tree, values, y, t, label) - value)
-                if total <= bound:
-                    heapq.heappush(heap, (total, found, j, other))
+            other = _next(choices, label) if needed > 0 else -1
+            if other >= 0 and cost + (choices[label] - choices[other]) <= bound:
+                heapq.heappush(heap, (cost + (choices[label] - choices[other]), found, j, other))
         found += 1
-        needed = n - found
         if needed > 0 and len(heap) > 2 * needed + len(nodes):
             heap.sort()
             heap = heap[:needed]

@@ -34,10 +34,10 @@ from fuda.parallel import Block, run
 
 TINY = 1e-100
 LOG_TINY = math.log(TINY)
-HUGE = 1e100
 
 # Sums may be reordered and fused, so that they vectorise; infinities keep their meaning.
 _SUMS = {"reassoc", "contract", "nsz"}
+_HUGE = 1e100
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
@@ -84,7 +84,7 @@ def _shift(forest: Forest, scores: Array, shifted: Array, log_partition: Array, 
                 safe[i] = False
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@njit(cache=True, nogil=True, fastmath=_SUMS, error_model="numpy")
 def _up(
     forest: Forest,
     factors: Array,
@@ -99,10 +99,10 @@ def _up(
     base = offsets[first]
     size = inside.shape[1]
     for i in range(len(safe)):
+        if not safe[i]:
+            continue
         product = 1.0  # of the sums; its logarithm is taken only when it grows too large or too small
         for j in range(offsets[first + i + 1] - 1, offsets[first + i] - 1, -1):
-            if not safe[i]:
-                break
             t = order[j]
             parent = parents[t]
             row = inside[t - base]
@@ -110,10 +110,10 @@ def _up(
             for b in range(size):
                 total += row[b]
             if total == 0.0:
-                log_partition[i] = -np.inf
+                safe[i] = False  # every labeling is forbidden; the logarithmic kernels say so exactly
                 break
             product *= total
-            if not TINY < product < HUGE:
+            if not TINY < product < _HUGE:
                 log_partition[i] += math.log(product)
                 product = 1.0
             scale = 1.0 / total
@@ -130,10 +130,11 @@ def _up(
                     lost |= (x < TINY) & (x > 0.0)
                 if lost:
                     safe[i] = False
+                    break
         log_partition[i] += math.log(product)
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@njit(cache=True, nogil=True, fastmath=_SUMS, error_model="numpy")
 def _down(
     forest: Forest, transposed: Array, stride: int, inside: Array, messages: Array, safe: Array, node: Array
 ) -> None:
@@ -180,6 +181,16 @@ def _outer_sum(left: Array, right: Array, total: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
+def _fill_edges(shares: Array, factors: Array, stride: int, inside: Array, edge: Array) -> None:
+    """edge(t, a, b) = share_t(a) · exp A_t(a, b) · β_t(b)."""
+    count, size = shares.shape
+    for t in range(count):
+        for a in range(size):
+            for b in range(size):
+                edge[t, a, b] = shares[t, a] * factors[t * stride, a, b] * inside[t, b]
+
+
+@njit(cache=True, nogil=True)
 def _log_sum_exp(values: Array) -> float:
     top = -np.inf
     for x in values:
@@ -220,9 +231,9 @@ def log_up(tree: Tree, log_inside: Array, log_messages: Array) -> float:
 
 @njit(cache=True, nogil=True)
 def _log_down(
-    tree: Tree, log_inside: Array, log_messages: Array, weight: float, node: Array, edge: Array, total: Array
+    tree: Tree, log_inside: Array, log_messages: Array, weight: float, node: Array, edge: Array, pairs: Array
 ) -> None:
-    """Marginals of one structure. `edge` and `total` are left alone where they have no entries."""
+    """Marginals of one structure. `edge` and `pairs` are left alone where they have no entries."""
     nodes, base, parents, matrices, stride = tree
     size = log_inside.shape[1]
     for t in nodes:
@@ -241,8 +252,8 @@ def _log_down(
                 node[t, b] += both
                 if len(edge) > 0:
                     edge[t, a, b] = both
-                if len(total) > 0:
-                    total[a, b] += weight * both
+                if len(pairs) > 0:
+                    pairs[a, b] += weight * both
 
 
 class _Factors:
@@ -261,37 +272,43 @@ class _SumProduct:
     """The recursions over the blocks of a problem, and what they fill; arrays not wanted are empty."""
 
     def __init__(
-        self, problem: Problem, *, node: bool = True, edge: bool = False, weights: Array | None = None
+        self,
+        problem: Problem,
+        *,
+        node: bool = True,
+        edge: bool = False,
+        pairs: bool = False,
+        weights: Array | None = None,
     ) -> None:
         size = problem.label_count
         count = problem.graph.node_count
         self.problem = problem
-        self.weights = weights  # of the structures, where the total of the pairs is wanted
+        self.pairs = np.zeros((size, size) if pairs else (0, 0))  # edge marginals, summed over the corpus
+        self.weights = weights  # of the structures in that sum; None: all one
         self.log_partition = np.zeros(len(problem.graph))
         self.node = np.empty((count if node else 0, size))
         self.edge = np.empty((count if edge else 0, size, size))
         with np.errstate(under="ignore"):
             self.factors = _Factors(problem.matrices) if problem.shared else None
 
-    def run(self, n_jobs: int | None) -> Array:
-        """Solve all blocks; the weighted total of the pairs."""
-        problem = self.problem
-        blocks = problem.blocks(matrices=len(self.edge) > 0)
-        size = 0 if self.weights is None else problem.label_count
-        return sum(run(self._solve, blocks, n_jobs), start=np.zeros((size, size)))
+    def run(self, n_jobs: int | None) -> _SumProduct:
+        for part in run(self._solve, self.problem.blocks(matrices=len(self.edge) > 0), n_jobs):
+            self.pairs += part
+        return self
 
     def _solve(self, block: Block) -> Array:
-        """Fill in the structures of a block; the block's part of the total of the pairs."""
-        problem = self.problem
-        problem.check(block)
+        """Fill in the structures of a block; the block's part of `pairs`."""
+        pairs = np.zeros_like(self.pairs)
+        self.problem.check(block)
         with np.errstate(under="ignore"):
-            total, safe = self._solve_scaled(block)
+            safe = self._solve_scaled(block, pairs)
         for i in np.flatnonzero(~safe):
-            self._solve_log(block[0] + int(i), total)
-        problem.check_possible(block, self.log_partition[slice(*block)])
-        return total
+            self._solve_log(block[0] + int(i), pairs)
+        self.problem.check_possible(block, self.log_partition[slice(*block)])
+        return pairs
 
-    def _solve_scaled(self, block: Block) -> tuple[Array, Array]:
+    def _solve_scaled(self, block: Block, pairs: Array) -> Array:
+        """Which structures are safe; those are filled in."""
         problem, graph = self.problem, self.problem.graph
         first, last = block
         nodes = graph.nodes(block)
@@ -311,16 +328,17 @@ class _SumProduct:
         if len(self.node):
             _down(forest, factors.transposed, problem.stride, inside, messages, safe, self.node)
         if len(self.edge):
-            np.multiply(messages[:, :, None], factors.direct, out=self.edge[nodes])
-            self.edge[nodes] *= inside[:, None, :]
-        if self.weights is None:
-            return np.zeros((0, 0)), safe
-        messages *= np.repeat(self.weights[first:last], np.diff(graph.offsets[first : last + 1]))[:, None]
-        total = np.zeros_like(factors.direct[0])
-        _outer_sum(messages, inside, total)
-        return total * factors.direct[0], safe
+            _fill_edges(messages, factors.direct, problem.stride, inside, self.edge[nodes])
+        if len(pairs):
+            if self.weights is not None:
+                messages *= np.repeat(self.weights[first:last], np.diff(graph.offsets[first : last + 1]))[
+                    :, None
+                ]
+            _outer_sum(messages, inside, pairs)
+            pairs *= factors.direct[0]
+        return safe
 
-    def _solve_log(self, structure: int, total: Array) -> None:
+    def _solve_log(self, structure: int, pairs: Array) -> None:
         problem = self.problem
         nodes = problem.graph.nodes((structure, structure + 1))
         log_inside = problem.scores[nodes].copy()
@@ -328,8 +346,8 @@ class _SumProduct:
         tree = problem.tree(structure)
         self.log_partition[structure] = log_up(tree, log_inside, log_messages)
         if len(self.node) and self.log_partition[structure] > -np.inf:
-            weight = 1.0 if self.weights is None else self.weights[structure]
-            _log_down(tree, log_inside, log_messages, weight, self.node, self.edge, total)
+            weight = 1.0 if self.weights is None else float(self.weights[structure])
+            _log_down(tree, log_inside, log_messages, weight, self.node, self.edge, pairs)
 
 
 def log_partition(graph: Graph, scores: Array, transitions: Array, n_jobs: int | None = None) -> Array:
@@ -338,9 +356,7 @@ def log_partition(graph: Graph, scores: Array, transitions: Array, n_jobs: int |
     >>> log_partition(Graph([0, 2]), [[0.0, 0.0], [0.0, -np.inf]], np.zeros((2, 2))).round(4).tolist()
     [0.6931]
     """
-    solution = _SumProduct(Problem(graph, scores, transitions), node=False)
-    solution.run(n_jobs)
-    return solution.log_partition
+    return _SumProduct(Problem(graph, scores, transitions), node=False).run(n_jobs).log_partition
 
 
 def marginals(
@@ -354,8 +370,7 @@ def marginals(
     >>> node.round(4).tolist()
     [[0.25, 0.75], [1.0, 0.0]]
     """
-    solution = _SumProduct(Problem(graph, scores, transitions), edge=edges)
-    solution.run(n_jobs)
+    solution = _SumProduct(Problem(graph, scores, transitions), edge=edges).run(n_jobs)
     return (solution.log_partition, solution.node, *([solution.edge] if edges else []))
 
 
@@ -368,8 +383,8 @@ def expectations(
 ) -> tuple[Array, Array, Array]:
     """log Z (n,), the node marginals (N, L) and the edge marginals summed over the corpus (L, L).
 
-    ``transitions`` is one (L, L) matrix. ``weights`` (n,) weigh the structures in the sum. Much cheaper than the
-    marginals of all edges, which are never laid out.
+    ``transitions`` is one (L, L) matrix. ``weights`` (n,) weigh the structures in the sum. Much cheaper than
+    the marginals of all edges, which are never laid out.
 
     >>> _, _, pairs = expectations(Graph([0, 2, 5]), np.zeros((5, 2)), np.zeros((2, 2)))
     >>> pairs.tolist()
@@ -378,9 +393,9 @@ def expectations(
     problem = Problem(graph, scores, transitions)
     if not problem.shared:
         raise DataError("expectations need one (L, L) matrix of transitions; use marginals with edges=True")
-    weights = np.ones(len(graph)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if weights.shape != (len(graph),):
-        raise DataError(f"weights need the shape {(len(graph),)}, one a structure, but have {weights.shape}")
-    solution = _SumProduct(problem, weights=weights)
-    pairs = solution.run(n_jobs)
-    return solution.log_partition, solution.node, pairs
+    if weights is not None and np.shape(weights) != (len(graph),):
+        raise DataError(
+            f"weights need one entry a structure, {len(graph)} in all, but have {np.shape(weights)}"
+        )
+    solution = _SumProduct(problem, pairs=True, weights=weights).run(n_jobs)
+    return solution.log_partition, solution.node, solution.pairs

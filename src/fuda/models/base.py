@@ -1,12 +1,15 @@
 """The estimator that all labelers share: scikit-learn's interface over whole structures.
 
-``fit(X, y)`` takes a list of structures and a list of label lists; a label None is not known. ``predict(X)`` gives one list of
-labels a structure, in a 1-D object array (scikit-learn would make a matrix of equally long lists). A model says which shapes it
-takes and how it fits and decodes encoded structures; encoding, checks, labels and files are here.
+``fit(X, y)`` takes a list of structures and a list of label lists; a label None is not known. ``predict(X)``
+gives one list of labels a structure, in a 1-D object array (scikit-learn would make a matrix of equally long
+lists). A model says which shapes it takes and how it fits and decodes encoded structures; encoding, checks,
+labels and files are here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,9 +19,9 @@ from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import model_file
-from fuda.corpus import Corpus
+from fuda.corpus import KINDS, Corpus, Kind
 from fuda.encoding import Encoded, WindowEncoder
-from fuda.errors import DataError, ModelFileError, place
+from fuda.errors import DataError, ModelFileError, described, place, short
 from fuda.metrics import token_accuracy
 from fuda.structures import Structure, as_structures
 from fuda.templates import Template, TemplateEncoder
@@ -42,7 +45,9 @@ class Labeler(BaseEstimator):
     classes_: list[Any]
     shape_: str
     encoder_: WindowEncoder | TemplateEncoder
-    reading_: dict[str, Any]  # how the command read the files it was trained on, so that it reads others alike
+    reading_: dict[
+        str, Any
+    ]  # how the command read the files it was trained on, so that it reads others alike
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> Self:
         """Learn from structures X and their labels y.
@@ -52,14 +57,18 @@ class Labeler(BaseEstimator):
         self._check_parameters()
         structures = self._checked_structures(X)
         if not structures:
-            raise DataError("there is nothing to learn from: X is empty")
+            raise DataError("there is nothing to learn from: X is empty; give at least one structure")
         encoder = make_encoder(self.features, self.window)
         encoded = encoder.fit(structures)
         classes, labels = number_labels(y, encoded.corpus)
         sample_weight = _structure_weights(sample_weight, encoded.corpus)
         position_weight = _node_weights(position_weight, encoded.corpus)
         self.classes_, self.shape_, self.encoder_, self.reading_ = classes, encoded.corpus.shape, encoder, {}
-        self._fit(encoded, labels, sample_weight, position_weight)
+        try:
+            self._fit(encoded, labels, sample_weight, position_weight)
+        except BaseException:
+            del self.classes_  # a model that is half fitted is not fitted
+            raise
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -67,8 +76,7 @@ class Labeler(BaseEstimator):
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
-        names = np.array([*self.classes_, None], dtype=object)[:-1]
-        return as_object_array([part.tolist() for part in encoded.corpus.split(names[self._decode(encoded)])])
+        return self._named(encoded, self._decode(encoded))
 
     def score(self, X: Any, y: Any) -> float:
         """Token accuracy over the nodes whose label is known."""
@@ -77,13 +85,21 @@ class Labeler(BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file that `fuda.load` reads."""
         check_is_fitted(self, "classes_")
+        if make_encoder(self.features, self.window).settings != self.encoder_.settings:
+            raise DataError(
+                f"features={short(self.features)} and window={short(self.window)} were set after fit, so "
+                "that the file would not hold the model that was fitted; fit again before saving"
+            )
         meta = {
             "class": type(self).__name__,
             "class_version": self._version,
             "parameters": {k: _to_json(k, v) for k, v in sorted(self.get_params(deep=False).items())},
             "labels": self.classes_,
             "shape": self.shape_,
-            "vector_size": self.encoder_.vector_size,
+            "observations": {
+                "kind": self.encoder_.observations.name,
+                "size": self.encoder_.observations.size,
+            },
             "reading": self.reading_,
         }
         model_file.save(path, meta, self.encoder_.vocabularies(), self._arrays())
@@ -92,7 +108,11 @@ class Labeler(BaseEstimator):
         raise NotImplementedError
 
     def _fit(
-        self, encoded: Encoded, labels: np.ndarray, sample_weight: np.ndarray | None, position_weight: np.ndarray | None
+        self,
+        encoded: Encoded,
+        labels: np.ndarray,
+        sample_weight: np.ndarray | None,
+        position_weight: np.ndarray | None,
     ) -> None:
         raise NotImplementedError
 
@@ -105,6 +125,24 @@ class Labeler(BaseEstimator):
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:
         raise NotImplementedError
 
+    def _named(self, encoded: Encoded, labels: np.ndarray) -> np.ndarray:
+        """Label numbers of all nodes as one list of labels a structure."""
+        names = np.array([*self.classes_, None], dtype=object)[labels].tolist()
+        bounds = encoded.corpus.offsets.tolist()
+        return as_object_array([names[a:b] for a, b in pairwise(bounds)])
+
+    def _numbers(self, y: Any, corpus: Corpus) -> np.ndarray:
+        """Label numbers of all nodes, −1 for None; labels never seen in training are an error."""
+        number = {label: i for i, label in enumerate(self.classes_)} | {None: -1}
+        labels = flat_labels(y, corpus)
+        for node, label in enumerate(labels):
+            if label not in number:
+                raise DataError(
+                    f"{corpus.place(node)}: the label {label!r} was never seen in training; known are "
+                    f"{', '.join(map(repr, self.classes_[:20]))}. Use None for a label not known"
+                )
+        return np.array([number[label] for label in labels], dtype=np.int64)
+
     def _encode(self, X: Any) -> Encoded | None:
         """X encoded by the fitted vocabulary; None where X is empty."""
         check_is_fitted(self, "classes_")
@@ -113,18 +151,19 @@ class Labeler(BaseEstimator):
             return None
         if structures[0].shape != self.shape_:
             raise DataError(
-                f"structure 0 is a {structures[0].shape}, but this {type(self).__name__} was fitted on {self.shape_}s; "
-                f"give {self.shape_}s, or fit another model"
+                f"structure 0 is a {structures[0].shape}, but this {type(self).__name__} was fitted on "
+                f"{self.shape_}s; give {self.shape_}s, or fit another model"
             )
         return self.encoder_.encode(structures)
 
     def _checked_structures(self, X: Any) -> list[Structure]:
         structures = as_structures(X)
         if structures and structures[0].shape not in self._shapes:
+            shape, others = structures[0].shape, _models_that_take(structures[0].shape)
             raise DataError(
-                f"structure 0 is a {structures[0].shape}, but {type(self).__name__} labels "
+                f"structure 0 is a {shape}, but {type(self).__name__} labels "
                 f"{' and '.join(f'{shape}s' for shape in self._shapes)} only; "
-                f"models that take {structures[0].shape}s: {', '.join(_models_that_take(structures[0].shape)) or 'none yet'}"
+                f"models that take {shape}s: {', '.join(others) or 'none yet'}"
             )
         return structures
 
@@ -142,34 +181,31 @@ class Labeler(BaseEstimator):
 def load(path: str | Path, features: Any = None) -> Any:
     """The model in a file written by ``save``.
 
-    A feature function of one's own is never stored in a file, only its name; pass the function as `features` again.
+    A feature function of one's own is never stored in a file, only its name; pass the function as `features`
+    again.
     """
     meta, vocabularies, arrays = model_file.read(path)
     cls = model_file.load_class(meta, path)
-    parameters = meta["parameters"]
-    known = cls._get_param_names()
-    if set(parameters) - set(known):
-        unknown = sorted(set(parameters) - set(known))
-        raise ModelFileError(f"{path}: not a usable model file: {cls.__name__} has no parameter {unknown[0]!r}")
     try:
-        model = cls(**{name: _from_json(name, value, features) for name, value in parameters.items()})
+        parameters = {name: _from_json(name, value, features) for name, value in meta["parameters"].items()}
+        unknown = sorted(set(parameters) - set(cls._get_param_names()))
+        if unknown:
+            raise DataError(f"{cls.__name__} has no parameter {short(unknown[0])}")
+        model = cls(**parameters)
         model._check_parameters()
-        model.classes_, model.shape_ = meta["labels"], meta["shape"]
-        model.encoder_ = make_encoder(model.features, model.window)
-        vector_size = meta.get("vector_size")
-        if not isinstance(vector_size, int) or isinstance(vector_size, bool) or not 0 <= vector_size < 1 << 31:
-            raise DataError("its vector size is no count")
-        model.encoder_.restore(vocabularies, vector_size)
+        model.classes_, model.shape_, model.reading_ = meta["labels"], meta["shape"], meta["reading"]
         if model.shape_ not in cls._shapes:
             raise DataError(f"{cls.__name__} does not label {model.shape_}s")
-        model.reading_ = meta.get("reading", {})
-        if not isinstance(model.reading_, dict):
-            raise DataError("how it reads files is not of its kind")
+        observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
+        if not isinstance(observations.name, str) or observations.name not in KINDS:
+            raise DataError(f"its observations are of no known kind, {short(observations.name)}")
+        model.encoder_ = make_encoder(model.features, model.window)
+        model.encoder_.restore(vocabularies, observations)
         model._restore(arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
-    except (DataError, KeyError, TypeError) as error:
-        raise ModelFileError(f"{path}: not a usable model file: {error}") from None
+    except DataError as error:
+        raise ModelFileError(f"{path}: not a usable model file: {error}; save the model again") from None
     return model
 
 
@@ -184,46 +220,70 @@ def number_labels(y: Any, corpus: Corpus) -> tuple[list[Any], np.ndarray]:
     distinct = set(labels) - {None}
     if not distinct:
         raise DataError("no node has a label: every label in y is None; give labels to learn from")
-    for kind in (str, int):
-        if all(type(label) is kind for label in distinct):
-            classes = sorted(distinct)
-            break
-    else:
-        kinds = sorted({type(label).__name__ for label in distinct})
-        raise DataError(f"labels are strings or integers, all of one kind, but y holds {' and '.join(kinds)}")
-    if "" in distinct:
-        raise DataError(f"{corpus.place(labels.index(''))}: its label is empty text; use None for a label not known")
+    classes = sorted(distinct)
     number = {label: i for i, label in enumerate(classes)} | {None: -1}
     return classes, np.fromiter((number[label] for label in labels), dtype=np.int32, count=len(labels))
 
 
 def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
-    """The labels of all nodes in one list, after a check that y fits the corpus; numpy's scalars become Python's."""
-    if y is None:
-        raise DataError("y is missing: give one list of labels a structure, None for a label not known")
-    if isinstance(y, str | bytes | dict):
-        raise DataError(f"y is one list of labels a structure, but a {type(y).__name__} was given")
-    y = list(y)
-    if len(y) != len(corpus):
-        raise DataError(f"X has {len(corpus)} structures but y has labels for {len(y)}; give one list of labels a structure")
+    """The labels of all nodes in one list, after a check that y fits the corpus.
+
+    Labels are strings that are not empty, or integers, all of one kind; None is a label not known. Numpy's
+    scalars become Python's.
+    """
     flat: list[Any] = []
-    for i, (labels, size) in enumerate(zip(y, np.diff(corpus.offsets), strict=True)):
-        if isinstance(labels, str | bytes | dict) or not hasattr(labels, "__len__"):
-            raise DataError(f"{place(i)}: its labels are {labels!r}; give a list of {size} labels, one a node")
+    for i, (given, size) in enumerate(zip(_one_each(y, "y", corpus), np.diff(corpus.offsets), strict=True)):
+        labels = _listed(given)
+        if labels is None:
+            raise DataError(
+                f"{place(i)}: its labels are {described(given)}; give a list of {size} labels, one a node"
+            )
         if len(labels) != size:
             raise DataError(f"{place(i)} has {size} nodes but {len(labels)} labels; give one label a node")
-        flat.extend(labels)
-    if any(isinstance(label, np.generic) for label in flat):
-        flat = [label.item() if isinstance(label, np.generic) else label for label in flat]
-    for node, label in enumerate(flat):
-        if label is not None and type(label) not in (str, int):
-            if isinstance(label, str):  # a subclass, such as numpy's
-                flat[node] = str(label)
-                continue
-            raise DataError(
-                f"{corpus.place(node)}: its label is {label!r} ({type(label).__name__}); labels are strings or integers"
-            )
+        flat += labels
+    kinds = set(map(type, flat)) - {type(None)}
+    if not (kinds <= {str} or kinds <= {int}) or "" in flat:
+        flat = [_plain_label(label, corpus, node) for node, label in enumerate(flat)]
+        first = next((label for label in flat if label is not None), None)
+        for node, label in enumerate(flat):
+            if label is not None and type(label) is not type(first):
+                raise DataError(
+                    f"{corpus.place(node)}: its label is {described(label)}, where others are like "
+                    f"{described(first)}; labels are all strings or all integers"
+                )
     return flat
+
+
+def _plain_label(label: Any, corpus: Corpus, node: int) -> str | int | None:
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, str) and label:
+        return str(label)
+    if label is None or type(label) is int:
+        return label
+    raise DataError(
+        f"{corpus.place(node)}: its label is {described(label)}; labels are integers or strings that are not "
+        "empty, and None where not known"
+    )
+
+
+def _one_each(values: Any, name: str, corpus: Corpus) -> list[Any]:
+    """Values as a list of one entry a structure."""
+    listed = _listed(values)
+    if listed is None:
+        raise DataError(f"{name} is {described(values)}; give one list a structure")
+    if len(listed) != len(corpus):
+        raise DataError(
+            f"X has {len(corpus)} structures but {name} has {len(listed)}; give one list a structure"
+        )
+    return listed
+
+
+def _listed(values: Any) -> list[Any] | None:
+    """Values as a list; None where they are no collection or have no order."""
+    if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
+        return None
+    return None if isinstance(values, np.ndarray) and values.ndim == 0 else list(values)
 
 
 def as_object_array(values: list[Any]) -> np.ndarray:
@@ -236,34 +296,31 @@ def as_object_array(values: list[Any]) -> np.ndarray:
 def _structure_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
     if weights is None:
         return None
-    array = _weights(weights, "sample_weight")
-    if array.shape != (len(corpus),):
-        raise DataError(f"sample_weight has shape {array.shape}, but there are {len(corpus)} structures; give one weight each")
-    return array
+    return _weights(weights, len(corpus), "sample_weight", "structure")
 
 
 def _node_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
     if weights is None:
         return None
-    weights = list(weights)
-    if len(weights) != len(corpus):
-        raise DataError(f"position_weight is for {len(weights)} structures, but there are {len(corpus)}; give one list each")
-    parts = []
-    for i, (part, size) in enumerate(zip(weights, np.diff(corpus.offsets), strict=True)):
-        array = _weights(part, f"{place(i)}: position_weight")
-        if array.shape != (size,):
-            raise DataError(f"{place(i)} has {size} nodes, but position_weight has shape {array.shape}; give one weight a node")
-        parts.append(array)
-    return np.concatenate(parts)
+    parts = enumerate(_one_each(weights, "position_weight", corpus))
+    sizes = np.diff(corpus.offsets)
+    return np.concatenate(
+        [_weights(part, sizes[i], f"{place(i)}: position_weight", "node") for i, part in parts]
+    )
 
 
-def _weights(weights: Any, name: str) -> np.ndarray:
+def _weights(weights: Any, size: int, name: str, of: str) -> np.ndarray:
+    """(size,) weights, checked; messages call them `name`, and say `of` what each is."""
     try:
-        array = np.asarray(weights, dtype=np.float64)
+        array = np.asarray(_listed(weights), dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{name} is not a list of numbers") from None
-    if not np.isfinite(array).all() or (array < 0).any():
-        raise DataError(f"{name} holds {array[~(np.isfinite(array) & (array >= 0))][0]}; weights are finite and not negative")
+        array = np.empty(0)
+    if array.shape != (size,):
+        raise DataError(f"{name} is {described(weights)}; give a list of {size} numbers, one a {of}")
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        at = int(bad.argmax())
+        raise DataError(f"{name} of {of} {at} is {array[at]}; weights are finite and not negative")
     return array
 
 
@@ -274,19 +331,27 @@ def _to_json(name: str, value: Any) -> Any:
         return {"function": f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', '?')}"}
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or isinstance(value, str | bool | int | float):
+    if (
+        value is None
+        or isinstance(value, str | bool | int)
+        or (isinstance(value, float) and np.isfinite(value))
+    ):
         return value
-    raise DataError(f"the parameter {name}={value!r} cannot be stored in a model file")
+    raise DataError(
+        f"the parameter {name}={short(value)} cannot be stored in a model file; set it to text, a finite "
+        "number, true, false or None"
+    )
 
 
 def _from_json(name: str, value: Any, features: Any) -> Any:
     if name == "features" and isinstance(value, dict):
-        if isinstance(value.get("template"), str):
-            return Template(value["template"], str(value.get("name")))
+        text, template_name = value.get("template"), value.get("name")
+        if isinstance(text, str) and isinstance(template_name, str):
+            return Template(text, template_name)
         if features is None:
             raise ModelFileError(
-                f"the model takes its features from the function {value.get('function')!r}, which a file does not hold; "
-                "load it with that function: fuda.load(path, features=function)"
+                f"the model takes its features from the function {short(value.get('function'))}, which a "
+                "file does not hold; load it with that function: fuda.load(path, features=function)"
             )
         return features
     if isinstance(value, dict | list):

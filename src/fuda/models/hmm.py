@@ -4,10 +4,16 @@ On a chain, with start and end included,
 
     P(x, y) = P(y_1) Π_t P(x_t | y_t) Π_t P(y_{t+1} | y_t) P(end | y_T)
 
-by relative frequencies with additive smoothing s: P(b | a) = (c(a, b) + s) / (c(a) + s (L + 1)), where the end counts as
-one more symbol, and P(x | y) = (c(x, y) + s) / (c(y) + s (V + 1)), where all that was never seen shares one more symbol.
-On a tree y_t depends on the label of its parent, roots start and leaves end; on a chain that is the same model. With
-several features a node P(x_t | y_t) is the product of theirs (the papers' "overlapping features").
+by relative frequencies with additive smoothing s:
+
+    P(a at the start) = (c(start, a) + s) / (Σ_b c(start, b) + s L),
+    P(b | a) = (c(a, b) + s) / (Σ_b' c(a, b') + s (L + 1)),   where the end counts as one more b,
+    P(x | y) = (c(x, y) + s) / (c(y) + s (V + 1)),            where all that was never seen is one more x.
+
+On a tree y_t depends on the label of its parent, roots start and leaves end; on a chain that is the same
+model. With several features a node P(x_t | y_t) is the product of theirs (the papers' "overlapping
+features"), each to the power of its value; c(x, y) sums the values of x over the nodes labelled y, and c(y)
+counts nodes.
 """
 
 from __future__ import annotations
@@ -17,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from fuda.encoding import Encoded
-from fuda.errors import DataError
+from fuda.errors import DataError, short
+from fuda.model_file import check_arrays
 from fuda.models.markov import MarkovLabeler
 
 
@@ -30,7 +37,8 @@ class HMM(MarkovLabeler):
     decode : "viterbi" (best labeling as a whole) or "posterior" (best label of each node).
     features, window : the feature set or function, and how many neighbours to each side are seen.
 
-    Nodes whose label is None add nothing to the counts.
+    Nodes whose label is None add nothing to the counts. `sample_weight` weighs all counts of a structure,
+    `position_weight` the emissions of a node.
 
     >>> hmm = HMM().fit([["Ana", "sleeps"], ["Bo", "runs"]], [["N", "V"], ["N", "V"]])
     >>> hmm.predict([["Ana", "runs"]])[0]
@@ -48,17 +56,25 @@ class HMM(MarkovLabeler):
     def _check_parameters(self) -> None:
         self._check_decode()
         if isinstance(self.smoothing, bool) or not isinstance(self.smoothing, int | float | np.number):
-            raise DataError(f"smoothing={self.smoothing!r}: give a number above 0")
+            raise DataError(f"smoothing={short(self.smoothing)}: give a number above 0")
         if not 0 < self.smoothing < np.inf:
-            raise DataError(f"smoothing={self.smoothing!r}: give a number above 0, or unseen events would be impossible")
+            raise DataError(
+                f"smoothing={self.smoothing!r}: give a number above 0, or unseen events would be impossible"
+            )
 
     def _fit(
-        self, encoded: Encoded, labels: np.ndarray, sample_weight: np.ndarray | None, position_weight: np.ndarray | None
+        self,
+        encoded: Encoded,
+        labels: np.ndarray,
+        sample_weight: np.ndarray | None,
+        position_weight: np.ndarray | None,
     ) -> None:
         if encoded.edge_channels:
             raise DataError(
-                f"template line {encoded.edge_channels[0].name!r}: an HMM has no features of label pairs; leave B lines bare"
+                f"template line {encoded.edge_channels[0].name!r}: an HMM has no features of label pairs; "
+                "leave B lines bare, and begin others with U"
             )
+        _check_counts(encoded)
         corpus, L, s = encoded.corpus, len(self.classes_), float(self.smoothing)
         structure_weight = np.ones(len(corpus)) if sample_weight is None else sample_weight
         weight = np.repeat(structure_weight, np.diff(corpus.offsets))
@@ -69,7 +85,9 @@ class HMM(MarkovLabeler):
             return np.bincount(labels[nodes], weights=weight[nodes], minlength=L)
 
         parent, child = corpus.edges[known[corpus.edges].all(axis=1)].T
-        pairs = np.bincount(labels[parent].astype(np.int64) * L + labels[child], weights=weight[child], minlength=L * L)
+        pairs = np.bincount(
+            labels[parent].astype(np.int64) * L + labels[child], weights=weight[child], minlength=L * L
+        )
         transitions = np.column_stack([pairs.reshape(L, L), count(corpus.leaves)]) + s
         transitions = np.log(transitions / transitions.sum(axis=1, keepdims=True))
         start = count(corpus.roots) + s
@@ -78,20 +96,21 @@ class HMM(MarkovLabeler):
 
         node_weight = np.zeros((corpus.size, L))
         at = np.flatnonzero(known)
-        node_weight[at, labels[at]] = weight[at] if position_weight is None else weight[at] * position_weight[at]
+        node_weight[at, labels[at]] = (
+            weight[at] if position_weight is None else weight[at] * position_weight[at]
+        )
         totals = node_weight.sum(axis=0)
         self.emissions_, self.unknown_ = [], []
         for channel in encoded.channels:
             table = encoded.tables[channel.table]
             rows = channel.scatter(node_weight, table.matrix.shape[0])
             counts = np.asarray(table.matrix.T @ rows)
-            if table.matrix.size and table.matrix.min() < 0:
-                raise DataError("a feature has a negative value; an HMM counts features, so give values of 0 or more")
             log_total = np.log(totals + s * (table.n_features + 1))
             self.emissions_.append(np.log(counts + s) - log_total)
             self.unknown_.append(np.log(s) - log_total)
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
+        _check_counts(encoded)
         scores = np.zeros((encoded.corpus.size, len(self.classes_)))
         for channel, emission, unknown in zip(encoded.channels, self.emissions_, self.unknown_, strict=True):
             table = encoded.tables[channel.table]
@@ -113,10 +132,19 @@ class HMM(MarkovLabeler):
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:
         L, channels = len(self.classes_), len(self.encoder_.channel_names())
         shapes = {"start": (L,), "transitions": (L, L), "end": (L,), "unknown": (channels, L)}
-        shapes |= {f"emission_{i}": (len(self.encoder_.feature_names(i)), L) for i in range(channels)}
-        found = {name: array.shape for name, array in arrays.items()}
-        if found != shapes or any(array.dtype != np.float64 for array in arrays.values()):
-            raise DataError(f"its arrays {found} do not fit its labels and features {shapes}")
+        shapes |= {f"emission_{i}": (self.encoder_.feature_count(i), L) for i in range(channels)}
+        check_arrays(arrays, shapes)
         self.start_, self.transitions_, self.end_ = arrays["start"], arrays["transitions"], arrays["end"]
         self.unknown_ = list(arrays["unknown"])
         self.emissions_ = [arrays[f"emission_{i}"] for i in range(channels)]
+
+
+def _check_counts(encoded: Encoded) -> None:
+    """An HMM counts features, so none has a negative value."""
+    for table in encoded.tables:
+        negative = (table.matrix < 0).nonzero()[0]
+        if len(negative):
+            where = encoded.corpus.place_of_type(int(negative.min()))
+            raise DataError(
+                f"{where}: a feature has a negative value; an HMM counts features, so give 0 or more"
+            )

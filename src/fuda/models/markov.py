@@ -14,36 +14,55 @@ import numpy as np
 from fuda import inference
 from fuda.corpus import Corpus
 from fuda.encoding import Encoded
-from fuda.errors import DataError
+from fuda.errors import DataError, short
 from fuda.models.base import Labeler, as_object_array
+from fuda.schemes import legal, scheme_name
 
 
 class MarkovLabeler(Labeler):
-    """A subclass defines `_scores(encoded)` → (N, L) node scores and (L, L) or (N, L, L) transition scores, and has the
-    parameter `decode`: "viterbi", the best labeling as a whole, or "posterior", the best label of each node."""
+    """A subclass defines `_scores(encoded)` → (N, L) node scores and (L, L) or (N, L, L) transition scores,
+    and has the parameter `decode`: "viterbi", the best labeling as a whole, or "posterior", the best label of
+    each node. It may have the parameter `scheme`, which allows well-formed label sequences only.
+
+    Where `known` is given, one list of labels a structure with None where the label is open, only labelings
+    that agree with it count.
+    """
 
     decode: str
+    scheme: str | None = None
 
-    def predict_marginals(self, X: Any) -> np.ndarray:
-        """P(y_t = label | x): a 1-D object array with one (nodes, labels) array a structure; columns as in `classes_`."""
+    def predict(self, X: Any, known: Any = None) -> np.ndarray:
+        """The labels of each structure, as a 1-D object array of lists."""
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
-        return as_object_array(encoded.corpus.split(self._marginals(encoded)))
+        if self.decode == "posterior":
+            labels = self._marginals(encoded, known).argmax(axis=1)
+        else:
+            labels, _ = inference.viterbi(graph_of(encoded.corpus), *self._allowed_scores(encoded, known))
+        return self._named(encoded, labels)
 
-    def predict_nbest(self, X: Any, n: int) -> np.ndarray:
+    def predict_marginals(self, X: Any, known: Any = None) -> np.ndarray:
+        """P(y_t = label | x): one (nodes, labels) array a structure, in a 1-D object array; columns as in
+        `classes_`."""
+        encoded = self._encode(X)
+        if encoded is None:
+            return np.empty(0, dtype=object)
+        return as_object_array(encoded.corpus.split(self._marginals(encoded, known)))
+
+    def predict_nbest(self, X: Any, n: int, known: Any = None) -> np.ndarray:
         """The n best labelings of each structure, best first, as pairs (labels, log P(y|x)).
 
         There are fewer than n where a structure has fewer labelings.
         """
-        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            raise DataError(f"n={n!r}: ask for at least one labeling")
+        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
+            raise DataError(f"n={short(n)}: ask for at least one labeling, a whole number")
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
-        graph, (scores, transitions) = graph_of(encoded.corpus), self._scores(encoded)
+        graph, (scores, transitions) = graph_of(encoded.corpus), self._allowed_scores(encoded, known)
         log_z = inference.log_partition(graph, scores, transitions)
-        best = inference.nbest(graph, scores, transitions, n)
+        best = inference.nbest(graph, scores, transitions, int(n))
         return as_object_array(
             [
                 [([self.classes_[k] for k in labels], float(score - z)) for labels, score in candidates]
@@ -51,21 +70,34 @@ class MarkovLabeler(Labeler):
             ]
         )
 
-    def _decode(self, encoded: Encoded) -> np.ndarray:
-        if self.decode == "posterior":
-            return self._marginals(encoded).argmax(axis=1)
-        labels, _ = inference.viterbi(graph_of(encoded.corpus), *self._scores(encoded))
-        return labels
+    def _marginals(self, encoded: Encoded, known: Any) -> np.ndarray:
+        return inference.marginals(graph_of(encoded.corpus), *self._allowed_scores(encoded, known))[1]
 
-    def _marginals(self, encoded: Encoded) -> np.ndarray:
-        return inference.marginals(graph_of(encoded.corpus), *self._scores(encoded))[1]
+    def _allowed_scores(self, encoded: Encoded, known: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Scores with −inf where the scheme or known labels forbid a label or a pair."""
+        scores, transitions = self._scores(encoded)
+        corpus = encoded.corpus
+        if self.scheme is not None:
+            start, pairs, end = legal(self.classes_, self.scheme)
+            scores[np.ix_(corpus.roots, np.flatnonzero(~start))] = -np.inf
+            scores[np.ix_(corpus.leaves, np.flatnonzero(~end))] = -np.inf
+            transitions = np.where(pairs, transitions, -np.inf)
+        if known is not None:
+            labels = self._numbers(known, corpus)
+            fixed = np.flatnonzero(labels >= 0)
+            kept = scores[fixed, labels[fixed]]
+            scores[fixed] = -np.inf
+            scores[fixed, labels[fixed]] = kept
+        return scores, transitions
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError
 
     def _check_decode(self) -> None:
         if self.decode not in ("viterbi", "posterior"):
-            raise DataError(f"decode={self.decode!r}: choose viterbi or posterior")
+            raise DataError(f"decode={short(self.decode)}: choose viterbi or posterior")
+        if self.scheme is not None:
+            scheme_name(self.scheme)
 
 
 def graph_of(corpus: Corpus) -> inference.Graph:

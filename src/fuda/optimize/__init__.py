@@ -1,0 +1,10 @@
+"""Minimizers of smooth functions of many variables, which report objective, gradient, iterations and time."""
+
+from __future__ import annotations
+
+from fuda.optimize.adagrad import adagrad
+from fuda.optimize.cg import conjugate_gradient
+from fuda.optimize.lbfgs import Lbfgs
+from fuda.optimize.result import Progress, Result
+
+__all__ = ["Lbfgs", "Progress", "Result", "adagrad", "conjugate_gradient"]

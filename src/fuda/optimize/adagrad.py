@@ -1,0 +1,50 @@
+"""AdaGrad (Duchi, Hazan & Singer 2011) over parts of a sum, for a fast start: min Σ_j f_j(x).
+
+Each step takes one part f_j in random order: x ← x − η g_j / √(Σ g²), coordinate by coordinate. It reaches the neighbourhood of the
+minimum in a few rounds over the data and never the minimum itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fuda.optimize.result import Function, Progress, Result, Watch
+
+
+def adagrad(
+    parts: Sequence[Function],
+    x: np.ndarray,
+    rate: float = 0.1,
+    tol: float = 1e-3,
+    max_iter: int = 10,
+    seed: int | np.random.RandomState | None = None,
+    on_iteration: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Minimize Σ_j parts[j](x) in at most `max_iter` rounds; the value of a round is the sum seen along the way.
+
+    It stops where a round improves on the one before by less than tol of its value.
+    """
+    random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
+    watch = Watch(tol, max_iter, on_iteration)
+    x = np.array(x, dtype=np.float64)
+    squares = np.full(len(x), 1e-8)
+    converged, reason = False, f"max_iter={max_iter} was reached"
+    try:
+        for _ in range(max_iter):
+            total, slope = 0.0, np.zeros(len(x))
+            for j in random.permutation(len(parts)):
+                value, gradient = parts[j](x)
+                total += value
+                slope += gradient
+                squares += gradient * gradient
+                x -= rate * gradient / np.sqrt(squares)
+            watch.evaluations += 1
+            watch.record(total, slope)
+            if len(watch.history) > 1 and watch.history[-2].value - total <= tol * abs(total):
+                converged, reason = True, "the objective stopped falling"
+                break
+    except KeyboardInterrupt:
+        reason = "it was interrupted"
+    return Result(x, converged, reason, watch.history)

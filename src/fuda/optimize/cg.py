@@ -1,0 +1,58 @@
+"""Nonlinear conjugate gradient, the Markov-loss paper's optimizer.
+
+d' = −g' + β d with the Polak–Ribière β = max(0, g'·(g' − g) / g·g), which begins anew where the direction would not descend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fuda.optimize.line_search import wolfe
+from fuda.optimize.result import Function, Progress, Result, Watch
+
+
+def conjugate_gradient(
+    function: Function,
+    x: np.ndarray,
+    tol: float = 1e-5,
+    max_iter: int = 1000,
+    on_iteration: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Minimize a smooth function; Ctrl-C ends it after the last whole iteration."""
+    watch = Watch(tol, max_iter, on_iteration)
+    x = np.array(x, dtype=np.float64)
+    value, gradient = function(x)
+    watch.evaluations += 1
+
+    def count() -> None:
+        watch.evaluations += 1
+
+    direction = -gradient
+    step = 1.0 / max(float(np.linalg.norm(gradient)), 1e-300)
+    converged, reason = False, ""
+    try:
+        while True:
+            stop = watch.verdict(x, value, float(np.linalg.norm(gradient)))
+            if stop:
+                converged, reason = not stop.startswith("max_iter"), stop
+                break
+            slope = float(gradient @ direction)
+            if not slope < 0:
+                direction, slope = -gradient, -float(gradient @ gradient)
+            # a sharper curvature condition than quasi-Newton methods need keeps directions conjugate
+            found = wolfe(function, x, value, slope, direction, step, curvature=0.2, count=count)
+            if found is None:
+                converged, reason = True, "no step improves the objective any more"
+                break
+            x, value, new_gradient, taken = found
+            beta = max(0.0, float(new_gradient @ (new_gradient - gradient)) / float(gradient @ gradient))
+            direction = beta * direction - new_gradient
+            new_slope = float(new_gradient @ direction)
+            step = taken * slope / new_slope if new_slope < 0 else taken  # the same first decrease as last time
+            gradient = new_gradient
+            watch.record(value, gradient)
+    except KeyboardInterrupt:
+        reason = "it was interrupted"
+    return Result(x, converged, reason, watch.history)

@@ -1,0 +1,83 @@
+"""What minimizers report, and when they stop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
+_PERIOD = 10
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state after an iteration; `seconds` since the start."""
+
+    iteration: int
+    evaluations: int
+    value: float
+    gradient_norm: float
+    seconds: float
+
+
+@dataclass
+class Result:
+    """Where a minimizer ended: the point, why it stopped, and the way there."""
+
+    x: np.ndarray
+    converged: bool
+    reason: str
+    history: list[Progress] = field(default_factory=list)
+
+    @property
+    def value(self) -> float:
+        return self.history[-1].value if self.history else float("nan")
+
+
+class Watch:
+    """Records the way of a minimizer and says when to stop.
+
+    It stops where ‖gradient‖ ≤ tol · max(1, ‖x‖), and where the last ten iterations together have improved the objective by
+    less than tol of its value.
+    """
+
+    def __init__(self, tol: float, max_iter: int, on_iteration: Callable[[Progress], None] | None) -> None:
+        self.tol, self.max_iter, self.on_iteration = tol, max_iter, on_iteration
+        self.history: list[Progress] = []
+        self.evaluations = 0
+        self._began = time.perf_counter()
+
+    def resume(self, history: list[Progress]) -> None:
+        """Go on behind iterations made earlier."""
+        self.history = list(history)
+        if history:
+            self.evaluations = history[-1].evaluations - 1  # the last point is evaluated again
+            self._began -= history[-1].seconds
+
+    def record(self, value: float, gradient: np.ndarray) -> None:
+        self.history.append(
+            Progress(
+                len(self.history) + 1,
+                self.evaluations,
+                value,
+                float(np.linalg.norm(gradient)),
+                time.perf_counter() - self._began,
+            )
+        )
+        if self.on_iteration:
+            self.on_iteration(self.history[-1])
+
+    def verdict(self, x: np.ndarray, value: float, gradient_norm: float) -> str | None:
+        """Why to stop now, or None."""
+        if gradient_norm <= self.tol * max(1.0, float(np.linalg.norm(x))):
+            return "the gradient vanished"
+        if len(self.history) > _PERIOD:
+            before = self.history[-1 - _PERIOD].value
+            if before - value <= self.tol * abs(value):
+                return "the objective stopped falling"
+        if len(self.history) >= self.max_iter:
+            return f"max_iter={self.max_iter} was reached"
+        return None

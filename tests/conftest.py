@@ -1,0 +1,21 @@
+"""What all tests share: how hypothesis runs, and where the corpora lie that are not part of the project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("fuda", derandomize=True, deadline=None, max_examples=60)
+settings.load_profile("fuda")
+
+CORPORA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def corpora() -> Path:
+    """The folder of the real corpora; a test that asks for it is skipped where there is none."""
+    if not CORPORA.is_dir():
+        pytest.skip("the corpora are not at ../shared/data")
+    return CORPORA

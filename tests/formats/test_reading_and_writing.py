@@ -1,0 +1,177 @@
+"""`read` and `write` over files: formats by extension, gzip, byte order marks, standard streams, errors."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import subprocess
+import sys
+
+import pytest
+from format_cases import PROPERTY, assert_same, datasets, plain_tokens
+from hypothesis import given
+
+from fuda.errors import DataError
+from fuda.formats import FORMATS, Dataset, Record, conllu, format_of, read, write
+from fuda.structures import Sequence, Tree
+
+TEXTS = {
+    "conll": "Ana B-PER\nvive O\n\n",
+    "conllu": "1\tAna\t_\tPROPN\t_\t_\t0\troot\t_\t_\n\n",
+    "fasta": ">p\nMRS#A\n",
+    "jsonl": '{"observations": ["Ana"], "labels": ["X"]}\n',
+}
+EXTENSIONS = [(format.name, extension) for format in FORMATS.values() for extension in format.extensions]
+
+
+class Stream:
+    """What sys.stdin and sys.stdout offer to bytes."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.buffer = io.BytesIO(data)
+
+
+@pytest.mark.parametrize(("name", "extension"), EXTENSIONS)
+@pytest.mark.parametrize("zipped", ["", ".gz"])
+def test_the_extension_names_the_format(tmp_path, name, extension, zipped):
+    path = tmp_path / f"f{extension}{zipped}"
+    data = TEXTS[name].encode()
+    path.write_bytes(gzip.compress(data) if zipped else data)
+    dataset = read(path)
+    copy = tmp_path / f"copy{extension.upper()}{zipped}"
+    write(dataset, copy)
+    content = copy.read_bytes()
+    assert (gzip.decompress(content) if zipped else content) == data
+    assert_same(read(str(copy)), dataset)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    "change", [lambda d: b"\xef\xbb\xbf" + d, lambda d: d.rstrip(b"\n"), lambda d: d + b"\n\n"]
+)
+def test_byte_order_mark_and_odd_ends(tmp_path, name, change):
+    plain, odd = tmp_path / "plain", tmp_path / "odd"
+    plain.write_text(TEXTS[name])
+    odd.write_bytes(change(TEXTS[name].encode()))
+    assert_same(read(odd, name), read(plain, name))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_standard_streams(monkeypatch, name):
+    monkeypatch.setattr(sys, "stdin", Stream(gzip.compress(TEXTS[name].encode())))
+    dataset = read("-", None if name == "conll" else name)
+    out = Stream()
+    monkeypatch.setattr(sys, "stdout", out)
+    write(dataset, "-", None if name == "conll" else name)
+    assert out.buffer.getvalue() == TEXTS[name].encode()
+    monkeypatch.setattr(sys, "stdin", Stream(b"a b c\n\nd\n"))
+    with pytest.raises(DataError, match=r"^<stdin>:3: 1 column"):
+        read("-")
+
+
+@PROPERTY
+@given(datasets(plain_tokens, labelled=True, shape="tree"))
+def test_files_of_trees_come_back(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("trees")
+    for name, options in (("t.conllu", {"label": "MISC:NE"}), ("t.jsonl.gz", {})):
+        write(data, folder / name, **options)
+        assert_same(read(folder / name, **options), data)
+
+
+def test_a_first_token_that_looks_like_a_byte_order_mark(tmp_path):
+    data = Dataset([Record(Sequence(["\ufeff", "\ufeffa"]), ["X", "Y"])])
+    for name in ("a.conll", "a.jsonl"):
+        write(data, tmp_path / name)
+        assert_same(read(tmp_path / name), data)
+
+
+def test_options_reach_the_format(tmp_path):
+    path = tmp_path / "f.conll"
+    path.write_text("Ana NP B-PER\n\n")
+    assert read(path, columns=1, label=2).y == [["NP"]]
+    tree = Dataset([Record(Tree(["a"], [-1]))])
+    write(tree, path, flatten=True)
+    assert path.read_text() == "a\n\n"
+
+
+def test_options_are_listed():
+    assert FORMATS["conll"].read_options == ("separator", "columns", "label")
+    assert FORMATS["conll"].write_options == ("separator", "flatten")
+    assert FORMATS["conllu"].read_options == ("label", "absent", "graph", "columns", "cyclic")
+    assert FORMATS["fasta"].write_options == ("labels", "mark")
+    assert FORMATS["jsonl"].read_options == FORMATS["jsonl"].write_options == ()
+
+
+def test_unknown_options_and_formats(tmp_path):
+    path = tmp_path / "f.conll"
+    path.write_text("a O\n")
+    with pytest.raises(
+        DataError, match=r"reading conll takes no option 'graph'; it takes: separator, columns, label"
+    ):
+        read(path, graph="tree")
+    with pytest.raises(DataError, match=r"writing jsonl takes no option 'label'; it takes: none"):
+        write(read(path), path, "jsonl", label=1)
+    with pytest.raises(
+        DataError, match=r"format 'xml' is not known; choose one of conll, conllu, fasta, jsonl"
+    ):
+        read(path, "xml")
+    for name in ("f.xml", "f", "f.gz", "folder.conll/f"):
+        with pytest.raises(DataError, match=r"names no format; pass format= .*--format.*conllu \(.conllu\)"):
+            format_of(name)
+
+
+def test_what_cannot_be_read(tmp_path):
+    with pytest.raises(DataError, match=r"none.conll: cannot be read: No such file"):
+        read(tmp_path / "none.conll")
+    with pytest.raises(DataError, match=r"cannot be read: Is a directory"):
+        read(tmp_path, "conll")
+    latin = tmp_path / "latin.conll"
+    latin.write_bytes("a O\nñ O\n".encode("latin1"))
+    with pytest.raises(DataError, match=r"latin.conll:2: not UTF-8: byte 0xf1.*iconv"):
+        read(latin)
+    damaged = tmp_path / "f.conll.gz"
+    damaged.write_bytes(gzip.compress(b"a O\n" * 100)[:-9])
+    with pytest.raises(DataError, match=r"f.conll.gz: damaged gzip"):
+        read(damaged)
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path):
+    path = tmp_path / "f.conll"
+    path.write_text("a O\n")
+    bad = {
+        "structure 1, node 0": Dataset([Record(Sequence(["x"])), Record(Sequence([""]))]),
+        r"line 2 would hold the lone surrogate U\+D800": Dataset([Record(Sequence(["x", "\ud800"]))]),
+        "no structures to write": Dataset([]),
+    }
+    for words, dataset in bad.items():
+        with pytest.raises(DataError, match=words):
+            write(dataset, path)
+    assert [p.name for p in tmp_path.iterdir()] == ["f.conll"]
+    assert path.read_text() == "a O\n"
+    with pytest.raises(DataError, match=r"cannot be written"):
+        write(read(path), tmp_path / "no folder" / "f.conll")
+
+
+def test_conversions(tmp_path):
+    source = tmp_path / "a.conllu"
+    source.write_text(
+        "# sent_id = 1\n1\tAna\t_\tPROPN\t_\t_\t2\tnsubj\t_\t_\n2\tvive\t_\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+    )
+    tree = read(source)
+    write(tree, tmp_path / "a.jsonl")
+    again = read(tmp_path / "a.jsonl")
+    assert_same(again, tree)
+    assert again.records[0].comments == ["# sent_id = 1"]
+    write(again, tmp_path / "a.conll", flatten=True)
+    assert (tmp_path / "a.conll").read_text() == "# sent_id = 1\nAna\tPROPN\nvive\tVERB\n\n"
+    flat = read(tmp_path / "a.conll")
+    assert conllu.read(conllu.write(flat.records), "x", graph="sequence").y == tree.y
+
+
+def test_reading_needs_no_heavy_library():
+    heavy = {"numba", "scipy", "sklearn", "networkx"}
+    code = f"import sys, fuda.formats; print(sorted({heavy} & set(sys.modules)))"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "[]\n"
+    )

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuda.errors import DataError
+from fuda.parallel import blocks, run, thread_count, usable_cores
+
+
+@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 100))
+def test_blocks_cover_the_corpus(lengths, size):
+    offsets = np.cumsum([0, *lengths])
+    cut = blocks(offsets, size)
+    assert [i for first, last in cut for i in range(first, last)] == list(range(len(lengths)))
+    for first, last in cut:
+        assert last - first == 1 or offsets[last] - offsets[first] <= size
+
+
+def test_thread_count():
+    assert thread_count(None) == thread_count(-1) == usable_cores() >= 1
+    assert thread_count(7) == 7
+    assert thread_count(-1000) == 1
+    with pytest.raises(DataError, match="n_jobs=0"):
+        thread_count(0)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, 30])
+def test_results_come_in_order(n_jobs):
+    def function(block):
+        time.sleep(0.001 * (block[0] % 3))
+        return block
+
+    pairs = [(k, k + 1) for k in range(50)]
+    assert run(function, pairs, n_jobs) == pairs
+    assert run(function, [], n_jobs) == []
+
+
+def test_work_is_shared():
+    barrier = threading.Barrier(3, timeout=10)
+
+    def function(block):
+        barrier.wait()  # passes only when three threads work at once
+        return threading.get_ident()
+
+    assert len(set(run(function, [(k, k + 1) for k in range(3)], 3))) == 3
+
+
+@pytest.mark.parametrize("n_jobs", [1, 4])
+def test_the_first_error_is_raised(n_jobs):
+    started = []
+
+    def function(block):
+        started.append(block)
+        if block[0] >= 5:
+            raise DataError(f"block {block[0]}")
+
+    with pytest.raises(DataError, match="block 5"):
+        run(function, [(k, k + 1) for k in range(1000)], n_jobs)
+    assert len(started) < 1000
+
+
+def test_calls_may_nest():
+    def outer(block):
+        return sum(run(lambda inner: inner[0], [(k, k + 1) for k in range(20)], 4)) + block[0]
+
+    assert run(outer, [(k, k + 1) for k in range(20)], 4) == [190 + k for k in range(20)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_gets_its_own_threads():
+    pairs = [(k, k + 1) for k in range(20)]
+    assert run(sum, pairs, 3) == [2 * k + 1 for k in range(20)]
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if run(sum, pairs, 3) == [2 * k + 1 for k in range(20)] else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
