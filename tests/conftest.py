@@ -19,3 +19,14 @@ def corpora() -> Path:
     if not CORPORA.is_dir():
         pytest.skip("the corpora are not at ../shared/data")
     return CORPORA
+
+
+@pytest.fixture(scope="session")
+def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model file."""
+    from fuda import HMM
+
+    path = tmp_path_factory.mktemp("models") / "small.fuda"
+    X = [["Ana", "lives", "in", "Lima"], ["Bo", "sleeps"]]
+    HMM(window=1).fit(X, [["PER", "O", "O", "LOC"], ["PER", "O"]]).save(path)
+    return path

@@ -17,8 +17,8 @@ from structure_cases import WORDS, dags, sequences, structure_lists, trees
 
 
 def naive_view(structure, node: int, offset: int) -> list[str]:
-    """What a node sees at an offset, by the definition: the words of all nodes that |offset| steps reach, each
-    once, or one mark that says how many of the steps are too many."""
+    """What a node sees at an offset, by the definition: the words of all nodes that |offset| steps reach,
+    each once, or one mark that says how many of the steps are too many."""
     edges = structure.edges.tolist()
     reached, taken = {node}, 0
     for step in range(1, abs(offset) + 1):
@@ -203,8 +203,8 @@ def test_a_function_that_fails():
     with pytest.raises(DataError) as caught:
         WindowEncoder(lambda word: [word[0]], 0).fit([Sequence(["a", ""])])
     assert str(caught.value) == (
-        "structure 0, node 1, by the feature function: IndexError('string index out of range') was raised on ''; "
-        "correct the function"
+        "structure 0, node 1, by the feature function: IndexError('string index out of range') was raised on "
+        "''; correct the function"
     )
     assert isinstance(caught.value.__cause__, IndexError)
 

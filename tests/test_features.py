@@ -110,7 +110,7 @@ def test_resolve_takes_names_and_functions():
 
 @pytest.mark.parametrize("window", [-1, 101, 1.5, True, "1", None, np.float64(1.0), [1], 10**30])
 def test_bad_windows(window):
-    with pytest.raises(DataError, match="window=.*how many neighbours to each side count, from 0 to 100"):
+    with pytest.raises(DataError, match=r"window=.*how many neighbours to each side count, from 0 to 100"):
         resolve("word", window)
 
 

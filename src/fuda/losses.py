@@ -30,6 +30,7 @@ from fuda.errors import DataError
 from fuda.inference.lanes import LANES, chain_losses
 from fuda.inference.pointwise import spread_evidence
 from fuda.inference.sum_product import TINY
+from fuda.optimize.vectors import Vectors
 from fuda.parallel import Block, run
 
 Array = np.ndarray
@@ -125,12 +126,14 @@ class TrainingLoss:
         slow = np.flatnonzero(~known) if simple else np.arange(len(corpus))
         self._rest = _Structures(self, slow) if len(slow) else None
         self._observed = self._observed_counts(known)
+        self._vectors = Vectors(self.weights.size, n_jobs)
+        self._gradient = np.empty(self.weights.size)
 
     def __call__(self, vector: Array) -> tuple[float, Array]:
-        """The loss and its gradient."""
-        gradient = np.zeros(self.weights.size)
-        value = -self.loss.kappa * float(self._observed @ vector)
-        gradient -= self.loss.kappa * self._observed
+        """The loss and its gradient, which the next call overwrites."""
+        gradient = self._gradient
+        np.multiply(self._observed, -self.loss.kappa, out=gradient)
+        value = -self.loss.kappa * self._vectors.dot(self._observed, vector)
         rest = [self._rest] if self._rest else []
         if self._chains:
             part, unsafe = self._chains.add(vector, gradient)

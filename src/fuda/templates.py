@@ -94,8 +94,8 @@ class Template:
                 continue
             if (first := seen.setdefault(tuple(parsed.texts), number)) != number:
                 raise DataError(
-                    f"{name}:{number}: {short(line)} has the text of line {first}, so that the two would share "
-                    "weights; every line has weights of its own: give the lines different names"
+                    f"{name}:{number}: {short(line)} has the text of line {first}, so that the two would "
+                    "share weights; every line has weights of its own: give the lines different names"
                 )
             if parsed.name in (other.name for other in self.lines):
                 parsed = replace(parsed, name=line)

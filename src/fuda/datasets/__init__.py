@@ -36,7 +36,7 @@ def load_product_usage() -> ProductUsage:
 
     >>> X, y = load_product_usage().train
     >>> len(X), X[0].observations[13], y[0][13]
-    (600, ('pump', 'pump', 'NOUN'), 'D-p')
+    (600, ('Planner', 'Planner', 'PROPN'), 'D-p')
     """
     data = conllu.read(_text(), "product-usage", label="MISC:Usage", columns=("FORM", "LEMMA", "UPOS"))
     return ProductUsage(data.records)

@@ -14,6 +14,7 @@ phrases come between a mention and its cue; in the tree the cue stays near.
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 from fuda.datasets import lexicon as lex
 from fuda.datasets.chance import Chance
@@ -121,12 +122,12 @@ class Grammar:
             form = self.chance.deal("form of other clause", ["active", "active", "passive"])
         else:
             form = self.chance.deal("form", FORMS)
-        if form == "passive":
-            return self.passive(status, inner, lead)
         if form == "fronted":
             return self.fronted(status, inner)
         if form == "recalled":
             return self.recalled(status, inner)
+        if form == "passive":
+            return self.passive(status, inner, lead)
         subject = self.actor(status, inner)
         return self.active(status, subject, subject.plural, inner if status == "O" else None, lead)
 
@@ -433,9 +434,17 @@ def sentences() -> tuple[Sentence, ...]:
     made: dict[str, Sentence] = {}
     while len(made) < SIZE:
         sentence = grammar.sentence()
-        if len(sentence.words) in LENGTHS:
+        if len(sentence.words) in LENGTHS and not _repeats_product(sentence):
             made[sentence.text] = sentence
     return tuple(made.values())
+
+
+def _repeats_product(sentence: Sentence) -> bool:
+    """Whether a product occurs twice: a customer who wants what he rejects reads badly."""
+    brands = {*lex.HARDWARE_BRANDS, *lex.SOFTWARE_BRANDS}
+    lemmas = [lemma for _, lemma, _ in sentence.words]
+    products = [pair for pair in pairwise(lemmas) if pair[0] in brands]
+    return len(set(products)) < len(products)
 
 
 def _label(status: str, kind: str) -> str:

@@ -25,6 +25,7 @@ from fuda.models.checkpoint import Checkpoint
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize import Lbfgs, Result, adagrad, conjugate_gradient
 from fuda.optimize.result import Function
+from fuda.optimize.vectors import Vectors
 from fuda.progress import Iterations
 
 SOLVERS = ("lbfgs", "cg", "sgd")
@@ -198,9 +199,9 @@ class CRF(MarkovLabeler):
         curvature = loss.curvature() + 2 * self.l2
         curvature[curvature == 0] = 1.0
         scale = curvature**0.25
-        function = _rescaled(loss, self.l2, scale)
+        function = _rescaled(loss, self.l2, scale, self.n_jobs)
         if self.solver == "cg":
-            result = conjugate_gradient(function, start * scale, self.tol, self.max_iter, progress)
+            result = conjugate_gradient(function, start * scale, self.tol, self.max_iter, progress, self.n_jobs)
         else:
             overlap = max(1.0, _features_a_node(loss.encoded))
 
@@ -236,7 +237,8 @@ class CRF(MarkovLabeler):
                 None if sample_weight is None else sample_weight[members],
                 None if position_weight is None else position_weight[nodes],
             )
-            parts.append(_rescaled(loss, self.l2 * len(members) / len(corpus), None))
+            ones = np.ones(loss.weights.size)
+            parts.append(_rescaled(loss, self.l2 * len(members) / len(corpus), ones, self.n_jobs))
         return parts
 
     def _start(self) -> np.ndarray:
@@ -283,17 +285,16 @@ class CRF(MarkovLabeler):
         self.weights_ = arrays["weights"]
 
 
-def _rescaled(loss: TrainingLoss, l2: float, scale: np.ndarray | None) -> Function:
+def _rescaled(loss: TrainingLoss, l2: float, scale: np.ndarray, n_jobs: int | None) -> Function:
     """z ↦ loss(w) + l2 ‖w‖² at w = z / scale, and its gradient in z."""
+    vectors = Vectors(len(scale), n_jobs)
+    factors = 1.0 / scale
+    w = np.empty_like(scale)
 
     def function(z: np.ndarray) -> tuple[float, np.ndarray]:
-        w = z if scale is None else z / scale
+        vectors.multiply(z, factors, w)
         value, gradient = loss(w)
-        value += l2 * float(w @ w)
-        gradient += (2 * l2) * w
-        if scale is not None:
-            gradient /= scale
-        return value, gradient
+        return value + l2 * vectors.dot(w, w), vectors.regularize(gradient, w, 2 * l2, factors)
 
     return function
 

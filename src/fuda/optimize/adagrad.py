@@ -41,7 +41,7 @@ def adagrad(
                 squares += gradient * gradient
                 x -= rate * gradient / np.sqrt(squares)
             watch.evaluations += 1
-            watch.record(total, slope)
+            watch.record(total, float(np.linalg.norm(slope)))
             if len(watch.history) > 1 and watch.history[-2].value - total <= tol * abs(total):
                 converged, reason = True, "the objective stopped falling"
                 break

@@ -11,6 +11,7 @@ import numpy as np
 
 from fuda.optimize.line_search import wolfe
 from fuda.optimize.result import Function, Progress, Result, Watch
+from fuda.optimize.vectors import Vectors
 
 
 def conjugate_gradient(
@@ -19,11 +20,14 @@ def conjugate_gradient(
     tol: float = 1e-5,
     max_iter: int = 1000,
     on_iteration: Callable[[Progress], None] | None = None,
+    n_jobs: int | None = None,
 ) -> Result:
     """Minimize a smooth function; Ctrl-C ends it after the last whole iteration."""
     watch = Watch(tol, max_iter, on_iteration)
     x = np.array(x, dtype=np.float64)
+    vectors = Vectors(len(x), n_jobs)
     value, gradient = function(x)
+    gradient = gradient.copy()
     watch.evaluations += 1
 
     def count() -> None:
@@ -34,7 +38,7 @@ def conjugate_gradient(
     converged, reason = False, ""
     try:
         while True:
-            stop = watch.verdict(x, value, float(np.linalg.norm(gradient)))
+            stop = watch.verdict(vectors.norm(x), value, vectors.norm(gradient))
             if stop:
                 converged, reason = not stop.startswith("max_iter"), stop
                 break
@@ -42,7 +46,7 @@ def conjugate_gradient(
             if not slope < 0:
                 direction, slope = -gradient, -float(gradient @ gradient)
             # a sharper curvature condition than quasi-Newton methods need keeps directions conjugate
-            found = wolfe(function, x, value, slope, direction, step, curvature=0.2, count=count)
+            found = wolfe(function, x, value, slope, direction, step, vectors, curvature=0.2, count=count)
             if found is None:
                 converged, reason = True, "no step improves the objective any more"
                 break
@@ -52,7 +56,7 @@ def conjugate_gradient(
             new_slope = float(new_gradient @ direction)
             step = taken * slope / new_slope if new_slope < 0 else taken  # the same first decrease as last time
             gradient = new_gradient
-            watch.record(value, gradient)
+            watch.record(value, vectors.norm(gradient))
     except KeyboardInterrupt:
         reason = "it was interrupted"
     return Result(x, converged, reason, watch.history)

@@ -1,12 +1,12 @@
 """L-BFGS, and OWL-QN where there is an L1 term: min f(x) + Σ_i l1_i |x_i|.
 
-The direction is −H g with H the L-BFGS inverse Hessian of the last m pairs s = x' − x, y = g' − g. It is computed in the coordinates
-of the basis {s_1..s_m, y_1..y_m, g} (Chen, Wang & Zhou 2014, "Large-scale L-BFGS using MapReduce"): the two-loop recursion needs only
-inner products, so that a million variables are walked through twice an iteration instead of 4m times. Pairs are held in single
-precision, which halves the bytes; all sums are in double precision.
+The direction is −H g with H the L-BFGS inverse Hessian of the last m pairs s = x' − x, y = g' − g. It is computed in the
+coordinates of the basis {s_1..s_m, y_1..y_m, g} (Chen, Wang & Zhou 2014, "Large-scale L-BFGS using MapReduce"): the
+two-loop recursion needs only inner products, so that a million variables are walked through twice an iteration instead
+of 4m times. Pairs are held in single precision, which halves the bytes; all sums are in double precision.
 
-OWL-QN (Andrew & Gao 2007) takes the pseudo-gradient of the whole objective for g in the direction, keeps to an orthant during
-the line search, and builds pairs from the smooth part.
+OWL-QN (Andrew & Gao 2007) takes the pseudo-gradient of the whole objective for g in the direction, keeps to an orthant
+during the line search, and builds pairs from the smooth part.
 """
 
 from __future__ import annotations
@@ -19,96 +19,98 @@ from numba import njit
 
 from fuda.optimize.line_search import DECREASE, wolfe
 from fuda.optimize.result import Function, Progress, Result, Watch
-from fuda.parallel import Block, run
+from fuda.optimize.vectors import Vectors
 
 Array = np.ndarray
-_CHUNK = 1 << 16
 _COLUMNS = 1024
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _dots(rows: Array, count: int, vector: Array, begin: int, end: int, out: Array) -> None:
-    """out(i) = Σ_j rows(i, j) vector(j) over begin ≤ j < end, a stretch of columns at a time to stay in the cache."""
-    for start in range(begin, end, _COLUMNS):
-        stop = min(start + _COLUMNS, end)
+def _dots(s: Array, y: Array, count: int, vector: Array) -> Array:
+    """s_i · vector and y_i · vector for i < count, a stretch of columns at a time to stay in the cache."""
+    out = np.zeros((2, count))
+    for start in range(0, len(vector), _COLUMNS):
+        part = vector[start : start + _COLUMNS]
         for i in range(count):
-            row = rows[i]
-            total = 0.0
-            for j in range(start, stop):
-                total += row[j] * vector[j]
-            out[i] += total
+            s_row, y_row = s[i, start : start + _COLUMNS], y[i, start : start + _COLUMNS]
+            by_s = by_y = 0.0
+            for j in range(len(part)):
+                by_s += s_row[j] * part[j]
+                by_y += y_row[j] * part[j]
+            out[0, i] += by_s
+            out[1, i] += by_y
+    return out
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _combine(rows: Array, count: int, coefficients: Array, begin: int, end: int, out: Array) -> None:
-    """out(j) += Σ_i coefficients(i) rows(i, j) over begin ≤ j < end."""
-    for start in range(begin, end, _COLUMNS):
-        stop = min(start + _COLUMNS, end)
-        for i in range(count):
-            row = rows[i]
-            c = coefficients[i]
-            for j in range(start, stop):
-                out[j] += c * row[j]
+def _combine(s: Array, y: Array, by_s: Array, by_y: Array, scale: float, gradient: Array, out: Array) -> None:
+    """out = scale · gradient + Σ_i by_s(i) s_i + by_y(i) y_i."""
+    for start in range(0, len(out), _COLUMNS):
+        part, g = out[start : start + _COLUMNS], gradient[start : start + _COLUMNS]
+        for j in range(len(part)):
+            part[j] = scale * g[j]
+        for i in range(len(by_s)):
+            s_row, y_row = s[i, start : start + _COLUMNS], y[i, start : start + _COLUMNS]
+            a, b = by_s[i], by_y[i]
+            for j in range(len(part)):
+                part[j] += a * s_row[j] + b * y_row[j]
 
 
 class Pairs:
     """The last m pairs (s, y), their inner products, and −H g."""
 
-    def __init__(self, size: int, memory: int, n_jobs: int | None) -> None:
-        self.memory, self.n_jobs = memory, n_jobs
+    def __init__(self, size: int, memory: int, vectors: Vectors) -> None:
+        self.memory, self.vectors = memory, vectors
         self.s = np.zeros((memory, size), dtype=np.float32)
         self.y = np.zeros((memory, size), dtype=np.float32)
         self.sy = np.zeros((memory, memory))  # s_i · y_j, where j is not older than i
         self.yy = np.zeros((memory, memory))
         self.count = 0
-        self.chunks: list[Block] = [(a, min(a + _CHUNK, size)) for a in range(0, size, _CHUNK)]
+        self.direction = np.zeros(size)
 
     @property
     def held(self) -> int:
         return min(self.count, self.memory)
 
-    def push(self, s: Array, y: Array) -> None:
+    def push(self, x: Array, old_x: Array, gradient: Array, old_gradient: Array) -> None:
+        """Hold one pair more, unless its curvature is not positive."""
         slot = self.count % self.memory
-        self.s[slot], self.y[slot] = s, y
+        s, y = self.s[slot], self.y[slot]
+        self.vectors.difference(x, old_x, s)
+        self.vectors.difference(gradient, old_gradient, y)
         self.count += 1
-        held_y = self.y[slot].astype(np.float64)
-        self.sy[: self.held, slot] = self._dots(self.s, held_y)
-        self.yy[: self.held, slot] = self._dots(self.y, held_y)
-        self.yy[slot] = self.yy[:, slot]
+        by_s, by_y = self._dots(y)
+        self.sy[: self.held, slot], self.yy[: self.held, slot], self.yy[slot, : self.held] = by_s, by_y, by_y
+        if not self.sy[slot, slot] > 1e-12 * self.yy[slot, slot]:
+            self.count = 0  # the slot may have held a good pair: begin anew
 
-    def direction(self, gradient: Array) -> Array:
-        """−H g; −g where no pair is held."""
-        if not self.held:
-            return -gradient
-        sg, yg = self._dots(self.s, gradient), self._dots(self.y, gradient)
-        newest_first = [(self.count - 1 - k) % self.memory for k in range(self.held)]
+    def descend(self, gradient: Array) -> Array:
+        """−H g; −g where no pair is held. The array is the same at every call."""
         by_s, by_y = np.zeros(self.held), np.zeros(self.held)
-        alpha = np.zeros(self.held)
-        for i in newest_first:
-            alpha[i] = (sg[i] + by_y @ self.sy[i, : self.held]) / self.sy[i, i]
-            by_y[i] -= alpha[i]
-        newest = newest_first[0]
-        scale = self.sy[newest, newest] / self.yy[newest, newest]
-        by_y *= scale
-        for i in reversed(newest_first):
-            along = scale * yg[i] + by_y @ self.yy[i, : self.held] + by_s @ self.sy[: self.held, i]
-            by_s[i] += alpha[i] - along / self.sy[i, i]
-        out = gradient * -scale
+        scale = 1.0
+        if self.held:
+            sg, yg = self._dots(gradient)
+            newest_first = [(self.count - 1 - k) % self.memory for k in range(self.held)]
+            alpha = np.zeros(self.held)
+            for i in newest_first:
+                alpha[i] = (sg[i] + by_y @ self.sy[i, : self.held]) / self.sy[i, i]
+                by_y[i] -= alpha[i]
+            newest = newest_first[0]
+            scale = self.sy[newest, newest] / self.yy[newest, newest]
+            by_y *= scale
+            for i in reversed(newest_first):
+                along = scale * yg[i] + by_y @ self.yy[i, : self.held] + by_s @ self.sy[: self.held, i]
+                by_s[i] += alpha[i] - along / self.sy[i, i]
+        self.vectors.run(
+            lambda part: _combine(
+                self.s[:, part], self.y[:, part], -by_s, -by_y, -scale, gradient[part], self.direction[part]
+            )
+        )
+        return self.direction
 
-        def add(chunk: Block) -> None:
-            _combine(self.s, self.held, -by_s, *chunk, out)
-            _combine(self.y, self.held, -by_y, *chunk, out)
-
-        run(add, self.chunks, self.n_jobs)
-        return out
-
-    def _dots(self, rows: Array, vector: Array) -> Array:
-        def part(chunk: Block) -> Array:
-            out = np.zeros(self.held)
-            _dots(rows, self.held, vector, *chunk, out)
-            return out
-
-        return sum(run(part, self.chunks, self.n_jobs), start=np.zeros(self.held))
+    def _dots(self, vector: Array) -> Array:
+        parts = self.vectors.run(lambda part: _dots(self.s[:, part], self.y[:, part], self.held, vector[part]))
+        return sum(parts, start=np.zeros((2, self.held)))
 
 
 class Lbfgs:
@@ -127,13 +129,19 @@ class Lbfgs:
         n_jobs: int | None = None,
     ) -> None:
         self.function, self.l1 = function, l1
-        self.first_step = first_step or (lambda direction: 1.0 / max(float(np.linalg.norm(direction)), 1e-300))
-        self.pairs = Pairs(len(x), memory, n_jobs)
+        self.first_step = first_step or (
+            lambda direction: 1.0 / max(float(np.linalg.norm(direction)), 1e-300)
+        )
+        self.vectors = Vectors(len(x), n_jobs)
+        self.pairs = Pairs(len(x), memory, self.vectors)
         self.x = np.array(x, dtype=np.float64)
         self.history: list[Progress] = []
 
     def minimize(
-        self, tol: float = 1e-5, max_iter: int = 1000, on_iteration: Callable[[Progress], None] | None = None
+        self,
+        tol: float = 1e-5,
+        max_iter: int = 1000,
+        on_iteration: Callable[[Progress], None] | None = None,
     ) -> Result:
         """Iterate until the gradient vanishes, the objective stops falling, or `max_iter`.
 
@@ -143,13 +151,15 @@ class Lbfgs:
         watch.resume(self.history)
         self.history = watch.history
         smooth, gradient = self.function(self.x)
+        gradient = gradient.copy()
         watch.evaluations += 1
         converged, reason = False, ""
         try:
             while True:
                 pull = self._pseudo_gradient(gradient)
+                pull_norm = self.vectors.norm(pull)
                 value = smooth + self._penalty(self.x)
-                stop = watch.verdict(self.x, value, float(np.linalg.norm(pull)))
+                stop = watch.verdict(self.vectors.norm(self.x), value, pull_norm)
                 if stop:
                     converged, reason = not stop.startswith("max_iter"), stop
                     break
@@ -158,11 +168,9 @@ class Lbfgs:
                     converged, reason = True, "no step improves the objective any more"
                     break
                 x, smooth, new_gradient = found
-                s, y = x - self.x, new_gradient - gradient
-                if float(s @ y) > 1e-12 * float(y @ y):
-                    self.pairs.push(s, y)
+                self.pairs.push(x, self.x, new_gradient, gradient)
                 self.x, gradient = x, new_gradient
-                watch.record(smooth + self._penalty(x), self._pseudo_gradient(gradient))
+                watch.record(smooth + self._penalty(x), self.vectors.norm(self._pseudo_gradient(gradient)))
         except KeyboardInterrupt:
             reason = "it was interrupted"
         return Result(self.x, converged, reason, watch.history)
@@ -171,7 +179,8 @@ class Lbfgs:
         """All that the next iteration depends on."""
         pairs = self.pairs
         held = {"s": pairs.s, "y": pairs.y, "sy": pairs.sy, "yy": pairs.yy, "count": np.array(pairs.count)}
-        return {"x": self.x, "history": np.array([astuple(p) for p in self.history]).reshape(-1, 5), **held}
+        history = np.array([astuple(progress) for progress in self.history]).reshape(-1, 5)
+        return {"x": self.x, "history": history, **held}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a `state()`."""
@@ -180,20 +189,24 @@ class Lbfgs:
         pairs.count = int(state["count"])
         self.history = [Progress(int(i), int(n), *rest) for i, n, *rest in state["history"].tolist()]
 
-    def _step(self, smooth: float, value: float, pull: Array, watch: Watch) -> tuple[Array, float, Array] | None:
+    def _step(
+        self, smooth: float, value: float, pull: Array, watch: Watch
+    ) -> tuple[Array, float, Array] | None:
         def count() -> None:
             watch.evaluations += 1
 
-        direction = self.pairs.direction(pull)
+        direction = self.pairs.descend(pull)
         if self.l1 is not None:
             direction[direction * pull >= 0] = 0.0  # no coordinate may leave its descent side
-        slope = float(direction @ pull)
+        slope = self.vectors.dot(direction, pull)
         if not slope < 0:  # rounding has spoilt the pairs: begin anew
             self.pairs.count = 0
-            direction, slope = -pull, -float(pull @ pull)
+            direction, slope = -pull, -self.vectors.dot(pull, pull)
         step = 1.0 if self.pairs.held else self.first_step(direction)
         if self.l1 is None:
-            found = wolfe(self.function, self.x, smooth, slope, direction, step, count=count)
+            found = wolfe(
+                self.function, self.x, smooth, slope, direction, step, self.vectors, count=count
+            )
             return None if found is None else found[:3]
         orthant = np.where(self.x != 0, np.sign(self.x), -np.sign(pull))
         for _ in range(40):
@@ -202,7 +215,7 @@ class Lbfgs:
             new_smooth, gradient = self.function(x)
             count()
             if new_smooth + self._penalty(x) <= value + DECREASE * float(pull @ (x - self.x)):
-                return x, new_smooth, gradient
+                return x, new_smooth, gradient.copy()
             step *= 0.5
         return None
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fuda.optimize.result import Function
+from fuda.optimize.vectors import Vectors
 
 DECREASE = 1e-4
 _MOST_TRIALS = 30
@@ -24,33 +25,34 @@ def wolfe(
     slope: float,
     direction: np.ndarray,
     step: float,
+    vectors: Vectors,
     curvature: float = 0.9,
     count: Callable[[], None] = lambda: None,
 ) -> tuple[np.ndarray, float, np.ndarray, float] | None:
-    """The new point, its value and gradient, and the step; None where no step improves, at the limit of precision."""
+    """The new point, its value and gradient (arrays of their own), and the step.
+
+    None where no step improves, at the limit of precision.
+    """
     low, high = 0.0, np.inf
     best = None
+    point = np.empty_like(x)
     for _ in range(_MOST_TRIALS):
-        point = x + step * direction
+        vectors.move(x, step, direction, point)
         new_value, gradient = function(point)
         count()
-        new_slope = float(gradient @ direction)
-        if not new_value <= value + DECREASE * step * slope:
+        if new_value <= value + DECREASE * step * slope:
+            best = point.copy(), new_value, gradient.copy(), step
+            new_slope = vectors.dot(gradient, direction)
+            if new_slope >= curvature * slope:
+                return best
+            low = step
+            guess = step * slope / (slope - new_slope) if new_slope > slope else 4 * step
+            step = (low + high) / 2 if high < np.inf else min(max(guess, 1.5 * step), 5 * step)
+        else:
             high = step
             excess = new_value - value - slope * step
-            guess = -slope * step * step / (2 * excess) if np.isfinite(excess) and excess > 0 else 0.1 * step
-            step = low + min(max(guess - low, 0.1 * (high - low)), 0.6 * (high - low)) if low else guess
-            step = min(max(step, 0.05 * high), 0.6 * high) if not low else step
-            continue
-        best = point, new_value, gradient, step
-        if new_slope >= curvature * slope:
-            return best
-        low = step
-        if high < np.inf:
-            step = (low + high) / 2
-        else:
-            guess = step * slope / (slope - new_slope) if new_slope > slope else 4 * step
-            step = min(max(guess, 1.5 * step), 5 * step)
+            guess = -slope * step * step / (2 * excess) if np.isfinite(excess) and excess > 0 else 0.0
+            step = low + min(max(guess - low, 0.1 * (high - low)), 0.6 * (high - low))
         if high - low < 1e-12 * high:
             break
     return best

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+# From a point to the value and the gradient there; the gradient may be overwritten by the next call.
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 _PERIOD = 10
 
@@ -57,22 +58,15 @@ class Watch:
             self.evaluations = history[-1].evaluations - 1  # the last point is evaluated again
             self._began -= history[-1].seconds
 
-    def record(self, value: float, gradient: np.ndarray) -> None:
-        self.history.append(
-            Progress(
-                len(self.history) + 1,
-                self.evaluations,
-                value,
-                float(np.linalg.norm(gradient)),
-                time.perf_counter() - self._began,
-            )
-        )
+    def record(self, value: float, gradient_norm: float) -> None:
+        seconds = time.perf_counter() - self._began
+        self.history.append(Progress(len(self.history) + 1, self.evaluations, value, gradient_norm, seconds))
         if self.on_iteration:
             self.on_iteration(self.history[-1])
 
-    def verdict(self, x: np.ndarray, value: float, gradient_norm: float) -> str | None:
+    def verdict(self, x_norm: float, value: float, gradient_norm: float) -> str | None:
         """Why to stop now, or None."""
-        if gradient_norm <= self.tol * max(1.0, float(np.linalg.norm(x))):
+        if gradient_norm <= self.tol * max(1.0, x_norm):
             return "the gradient vanished"
         if len(self.history) > _PERIOD:
             before = self.history[-1 - _PERIOD].value
