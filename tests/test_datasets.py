@@ -19,7 +19,7 @@ from fuda.datasets.syntax import Sentence, verb_group
 from fuda.formats import conllu
 
 LABELS = {"D-p", "D-v", "D-n", "D-r", "P-p", "P-v", "P-n", "P-r", "R-p", "R-v", "R-r", "O"}
-CHECKSUM = "280e0dc389e2dbac4f3ecdaea842fa2dfc3b9a5a12648647bfe06c7cf513e7a6"
+CHECKSUM = "564d78fe51b64a780c3a67e58f8c82b4643c4a48cfb58022ce55b3af4e638351"
 SINGULAR, PLURAL = {"has", "is", "was", "does"}, {"have", "are", "were", "do"}
 
 CORPUS = sentences()

@@ -19,7 +19,7 @@ from fuda.errors import DataError
 _EXAMPLES = """\b
 Examples:
   fuda demo
-  fuda train esp.train -o spanish.fuda --learner hmm
+  fuda train esp.train -o spanish.fuda
   fuda evaluate spanish.fuda esp.testb
   fuda tag spanish.fuda news.conll > tagged.conll
 """

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 import click
 
 from fuda.cli.options import assignments, how_read, read, reading, reading_options
 from fuda.errors import DataError
-from fuda.progress import stage
 
-LEARNERS = {"hmm": "HMM"}
+LEARNERS = {"crf": "CRF", "hmm": "HMM"}
 _EXAMPLES = """\b
 Examples:
   fuda train esp.train -o spanish.fuda
-  fuda train esp.train -o spanish.fuda --columns 1 --set features=text --set smoothing=0.5
+  fuda train esp.train -o spanish.fuda --columns 1 --set loss=markov --set order=2
+  fuda train esp.train -o spanish.fuda --learner hmm --set smoothing=0.5
   fuda train train.conllu -o entities.fuda --label MISC:NE --graph tree
   fuda train notes.tsv -o notes.fuda --template crfpp.template
 """
@@ -23,7 +25,7 @@ Examples:
 @click.command(epilog=_EXAMPLES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
-@click.option("--learner", type=click.Choice(list(LEARNERS)), default="hmm", show_default=True, help="What to learn.")
+@click.option("--learner", type=click.Choice(list(LEARNERS)), default="crf", show_default=True, help="What to learn.")
 @click.option("--set", "parameters", metavar="NAME=VALUE", multiple=True, help="A parameter of the learner.")
 @click.option("--template", metavar="FILE", help="Features by a CRF++ or Wapiti template.")
 @reading_options
@@ -38,9 +40,13 @@ def train(
         if part.y is None:
             raise DataError(f"{path}: has no labels to learn from; say where they stand with --label")
     X, y = [x for part in parts for x in part.X], [labels for part in parts for labels in part.y or []]
-    with stage(f"training {type(model).__name__} (the first run compiles, for some seconds)") as say:
+    if hasattr(model, "verbose"):
+        model.verbose = sys.stderr.isatty()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         model.fit(X, y)
-        say(f"{len(model.classes_)} labels")
+    for warning in caught:
+        click.echo(f"fuda: {warning.message}", err=True)
     model.reading_ = how_read(files[0], keywords, parts[0])
     model.save(output)
     click.echo(f"{output}: {type(model).__name__}, {len(X):,} {model.shape_}s, {len(model.classes_)} labels", err=True)

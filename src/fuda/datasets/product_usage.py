@@ -440,10 +440,9 @@ def sentences() -> tuple[Sentence, ...]:
 
 
 def _repeats_product(sentence: Sentence) -> bool:
-    """Whether a product occurs twice: a customer who wants what he rejects reads badly."""
+    """Whether a product is named twice, perhaps as wanted and rejected at once."""
     brands = {*lex.HARDWARE_BRANDS, *lex.SOFTWARE_BRANDS}
-    lemmas = [lemma for _, lemma, _ in sentence.words]
-    products = [pair for pair in pairwise(lemmas) if pair[0] in brands]
+    products = [(a, b) for (_, a, _), (_, b, _) in pairwise(sentence.words) if a in brands]
     return len(set(products)) < len(products)
 
 

@@ -6,7 +6,6 @@ Relations are those of Universal Dependencies.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -54,15 +53,20 @@ class Word:
     head: Word | None = None
     cue: Word | None = None
 
-    def subtree(self) -> Iterator[Word]:
+    def subtree(self) -> list[Word]:
         """The words of the subtree in the order of the sentence; sets their heads on the way."""
+        words: list[Word] = []
+        self._collect(words)
+        return words
+
+    def _collect(self, words: list[Word]) -> None:
         for child in self.before:
             child.head = self
-            yield from child.subtree()
-        yield self
+            child._collect(words)
+        words.append(self)
         for child in self.after:
             child.head = self
-            yield from child.subtree()
+            child._collect(words)
 
 
 class VerbGroup(NamedTuple):
