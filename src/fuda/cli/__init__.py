@@ -12,6 +12,7 @@ from fuda.cli.convert import convert
 from fuda.cli.demo import demo
 from fuda.cli.evaluate import evaluate
 from fuda.cli.inspect import inspect
+from fuda.cli.reproduce import reproduce
 from fuda.cli.tag import tag
 from fuda.cli.train import train
 from fuda.errors import DataError
@@ -34,7 +35,7 @@ def group() -> None:
     """Learn to label the nodes of sequences, trees and graphs."""
 
 
-for command in (train, tag, evaluate, inspect, convert, demo):
+for command in (train, tag, evaluate, inspect, convert, reproduce, demo):
     group.add_command(command)
 
 
