@@ -212,10 +212,15 @@ LIES = {
     ),
     "no observations": (without("observations"), "'observations'"),
     "observations text": (set_to("observations", value="text"), "'observations'"),
-    "observations of no kind": (set_to("observations", "kind", value="sound"), "no known kind, 'sound'"),
+    "observations of no kind": (set_to("observations", "kind", value="sound"), "no known kind, ('sound', 0)"),
     "observations of a list": (set_to("observations", "kind", value=["text"]), "no known kind"),
     "observations of no size": (set_to("observations", "size", value=-1), "'observations'"),
-    "observations vectors": (set_to("observations", "kind", value="vector"), "empty for vectors"),
+    "observations of a size": (set_to("observations", "size", value=3), "no known kind, ('text', 3)"),
+    "observations vectors": (
+        set_to("observations", value={"kind": "vector", "size": 3}),
+        "empty for vectors",
+    ),
+    "observations columns": (set_to("observations", value={"kind": "columns", "size": 0}), "no known kind"),
     "huge vectors": (huge_vector, "does not fit its labels and features"),
     "no reading": (without("reading"), "'reading'"),
     "reading a list": (set_to("reading", value=[]), "'reading'"),
@@ -333,7 +338,7 @@ METAS = {
 @pytest.mark.parametrize("name", METAS)
 def test_metadata_that_cannot_be_read(name, tmp_path):
     path = craft(tmp_path / "meta.fuda", [("meta.json", METAS[name]), ("vocabularies.json", b"[[]]")])
-    refused(path)
+    refused(path, "larger than 1 MiB" if name == "too large" else "model")
     refused(path, by=model_file.read_meta)
     assert peak(lambda: refused(path)) < 40 << 20
 

@@ -125,13 +125,17 @@ def test_what_an_observation_may_not_hold(bad, words):
         ("a", ("a",), "a tuple of 1 columns, where structure 0, node 0 is a string"),
         (("a", "b"), ("a",), "a tuple of 1 columns, where structure 0, node 0 is a tuple of 2 columns"),
         (("a", "b"), "a", "a string, where structure 0, node 0 is a tuple of 2 columns"),
-        ("a", {"a": 1.0}, "features by name, where structure 0, node 0 is a string"),
+        ("a", {"a": 1.0}, "a dict or list of features, where structure 0, node 0 is a string"),
         ("a", 1, "an integer id, where"),
-        (1, ["a"], "features by name, where structure 0, node 0 is an integer id"),
+        (1, ["a"], "a dict or list of features, where structure 0, node 0 is an integer id"),
         ([1.0, 2.0], [1.0], "a vector of 1 numbers, where structure 0, node 0 is a vector of 2 numbers"),
-        ([1.0, 2.0], [], "features by name, where"),
-        (["a"], np.array([1.0]), "a vector of 1 numbers, where structure 0, node 0 is features by name"),
-        (("list", "a"), ["a"], "features by name, where"),
+        ([1.0, 2.0], [], "a dict or list of features, where"),
+        (
+            ["a"],
+            np.array([1.0]),
+            "a vector of 1 numbers, where structure 0, node 0 is a dict or list of features",
+        ),
+        (("list", "a"), ["a"], "a dict or list of features, where"),
     ],
 )
 def test_all_nodes_are_of_one_kind(one, other, words):

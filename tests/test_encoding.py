@@ -166,6 +166,7 @@ def row_of(features, observation=("x",)):
 )
 def test_what_features_may_be(found, expected):
     assert row_of(lambda _: found) == expected
+    assert WindowEncoder(lambda _: found, 0).fit([Sequence(["x"])]).tables[0].matrix.has_canonical_format
     if not isinstance(found, tuple):
         assert row_of("text", found) == expected
 
@@ -276,7 +277,7 @@ def test_vectors_through_a_function_have_names():
         ([1.0, 2.0], [1.0], "is a vector of 1 numbers"),
         ([1.0, 2.0], "a", "each a vector of 2 numbers"),
         ("a", [1.0, 2.0], "is a vector of 2 numbers"),
-        ({"f": 1.0}, "f", "each features by name"),
+        ({"f": 1.0}, "f", "each a dict or list of features"),
         (5, "5", "each an integer id"),
     ],
 )

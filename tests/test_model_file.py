@@ -265,6 +265,22 @@ def test_a_function_is_never_stored_only_named(tmp_path):
     assert model_file.read_meta(path)["parameters"]["features"] == {"function": f"{__name__}.bracket"}
     refused(path, "bracket", "fuda.load(path, features=function)")
     assert load(path, features=bracket).predict(X).tolist() == Y
+    with pytest.raises(DataError, match="features='word': give the function"):
+        load(path, features="word")
+
+
+def test_a_function_for_a_model_that_has_none_is_refused(model_path):
+    with pytest.raises(DataError, match="its features are 'word'"):
+        load(model_path, features=bracket)
+
+
+def test_a_class_of_ones_own_is_not_saved(tmp_path):
+    class Mine(HMM):
+        pass
+
+    with pytest.raises(DataError, match=r"Mine is no model of fuda's own, .* pickle it"):
+        Mine().fit(X, Y).save(tmp_path / "model.fuda")
+    assert os.listdir(tmp_path) == []
 
 
 def test_registered_classes_are_models():

@@ -296,7 +296,10 @@ def test_templates_are_values():
     [
         (Tree(["a"], [-1]), "structure 0 is a tree, but a template reads along a sequence"),
         (Dag(["a"], []), "structure 0 is a dag"),
-        (Sequence([{"f": 1.0}]), "structure 0, node 0 is features by name, but a template reads columns"),
+        (
+            Sequence([{"f": 1.0}]),
+            "structure 0, node 0 is a dict or list of features, but a template reads columns",
+        ),
         (Sequence([[1.0]]), "is a vector of 1 numbers"),
         (Sequence([7]), "is an integer id"),
         (Sequence(["a"]), "template:2: asks for column 1 (from 0), but observations have 1"),

@@ -22,6 +22,7 @@ Edges are held in CSR form both ways: the parents of node t are
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -44,7 +45,7 @@ class Neighbours(NamedTuple):
 KINDS = {
     "text": "a string",
     "columns": "a tuple of {} columns",
-    "features": "features by name",
+    "features": "a dict or list of features",
     "id": "an integer id",
     "vector": "a vector of {} numbers",
 }
@@ -75,7 +76,7 @@ class Corpus:
         self.shape = structures[0].shape
         self.offsets = np.zeros(len(structures) + 1, dtype=np.int64)
         np.cumsum([len(s) for s in structures], out=self.offsets[1:])
-        self._structures = structures
+        self.structures = structures
         self.types, self.observations = _deduplicate(structures, self.place)
         self.kind = self._one_kind()
 
@@ -105,7 +106,7 @@ class Corpus:
             children = np.flatnonzero(later)
             return np.column_stack([children - 1, children])
         return np.concatenate(
-            [s.edges + start for s, start in zip(self._structures, self.offsets, strict=False)]
+            [s.edges + start for s, start in zip(self.structures, self.offsets, strict=False)]
         )
 
     @cached_property
@@ -130,7 +131,7 @@ class Corpus:
         if self.is_chain:
             return np.arange(self.size)
         return np.concatenate(
-            [s.order + start for s, start in zip(self._structures, self.offsets, strict=False)]
+            [s.order + start for s, start in zip(self.structures, self.offsets, strict=False)]
         )
 
     @cached_property
@@ -183,17 +184,18 @@ def _deduplicate(
     kinds = set(map(type, nodes()))
     if kinds == {str} or (kinds == {tuple} and set(map(type, chain.from_iterable(nodes()))) == {str}):
         return _number(nodes())
-    canonical: dict[Any, Observation] = {}
-    keys = []
+    ids: dict[Any, int] = {}
+    observations: list[Observation] = []
+    types = []
     for node, observation in enumerate(nodes()):
         try:
-            key, value = _canonical(observation)
+            key, plain = _canonical(observation)
         except DataError as error:
             raise DataError(f"{place_of(node)}: {error}") from None
-        canonical.setdefault(key, value)
-        keys.append(key)
-    types, _ = _number(keys)
-    return types, list(canonical.values())
+        types.append(ids.setdefault(key, len(ids)))
+        if types[-1] == len(observations):
+            observations.append(plain)
+    return np.array(types, dtype=np.int32), observations
 
 
 def _number(keys: Iterable[Any]) -> tuple[np.ndarray, list[Any]]:
@@ -231,7 +233,8 @@ def _canonical(x: Observation) -> tuple[Any, Observation]:
         return (np.ndarray, vector.tobytes()), vector
     if isinstance(x, dict):
         items = plain_features(x)
-        return (dict, frozenset(items.items())), items
+        names = sorted(items)
+        return (dict, *names, *map(items.__getitem__, names)), items
     if isinstance(x, list | set | frozenset):
         names = plain_features(x)
         return (list, *names), names
@@ -244,7 +247,10 @@ def _canonical(x: Observation) -> tuple[Any, Observation]:
 def plain_features(x: Any) -> Any:
     """A dict feature → float, string or boolean, or a list of feature names, in order where x has one."""
     if isinstance(x, dict):
-        return {_name(name): _value(value, name) for name, value in x.items()}
+        return {
+            _name(name): value if type(value) in (str, bool) else _value(value, name)
+            for name, value in x.items()
+        }
     names = list(map(_name, x))
     return sorted(names) if isinstance(x, set | frozenset) else names
 
@@ -256,15 +262,15 @@ def _name(name: Any) -> str:
 
 
 def _value(value: Any, name: str) -> float | str | bool:
-    if isinstance(value, str | bool):
-        return value
+    if isinstance(value, str):
+        return str(value)
     if isinstance(value, np.bool_):
         return bool(value)
     try:
-        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else np.nan
+        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else math.nan
     except OverflowError:  # an integer past all floats
-        number = np.inf
-    if not np.isfinite(number):
+        number = math.inf
+    if not math.isfinite(number):
         raise DataError(
             f"feature {name!r} has the value {described(value)}; values are finite numbers, strings or "
             "booleans"

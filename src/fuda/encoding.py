@@ -80,9 +80,9 @@ class Encoded:
 class Encoder:
     """What encoders share: they learn a vocabulary from structures, and encode others of the same kind by it.
 
-    A subclass defines `_encode`, and of its channels `channel_names`, `edge_channel_names`, `feature_names`
-    and `feature_count`; `settings`, the parameters it is made from; and `vocabularies`, which with
-    `observations` is all its state, and `restore`, which takes both back.
+    A subclass defines `_encode`; of its channels `channel_names`, `feature_names` and `feature_count`, and
+    `edge_channel_names` and `edge_feature_names`; `settings`, the parameters it is made from; and
+    `vocabularies`, which with `observations` is all its state, and `restore`, which takes both back.
     """
 
     observations: Kind  # what it was fitted on

@@ -30,7 +30,7 @@ from fuda.errors import DataError
 from fuda.inference.lanes import LANES, chain_losses
 from fuda.inference.pointwise import spread_evidence
 from fuda.inference.sum_product import TINY
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import Vectors, dot
 from fuda.parallel import Block, run
 
 Array = np.ndarray
@@ -149,7 +149,8 @@ class TrainingLoss:
         L = self.weights.labels
         diagonal = np.zeros(self.weights.size)
         by_channel, transitions, by_edge = self.weights.views(diagonal)
-        weight = np.repeat(self.sample_weight, np.diff(self.encoded.corpus.offsets))[:, None]
+        corpus = self.encoded.corpus
+        weight = np.repeat(self.sample_weight, np.diff(corpus.offsets))[:, None]
         scale = self.loss.kappa + (1.0 if self.loss.pointwise else 0.0)
         for channels, parts, share in (
             (self.encoded.channels, by_channel, 1 / L),
@@ -160,13 +161,21 @@ class TrainingLoss:
                 squares = squares.power(2) if sp.issparse(squares) else squares**2
                 counts = squares @ channel.scatter(weight, squares.shape[1])
                 part += scale * share * (1 - share) * counts.reshape(-1, *[1] * (part.ndim - 1))
-        transitions += scale * len(self.encoded.corpus.edges) / L**2 * (1 - 1 / L**2)
+        transitions += scale * float(weight[corpus.edges[:, 1]].sum()) / L**2 * (1 - 1 / L**2)
         return diagonal
 
     def digest(self) -> str:
-        """What tells this problem from another: a hash of labels, counts and weights."""
-        parts = (self.labels, self._observed, self.sample_weight, self.node_weight, self.encoded.corpus.offsets)
-        return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
+        """What tells this problem from another: a hash of structures, features, labels and weights."""
+        encoded, digest = self.encoded, hashlib.sha256()
+        parts = [self.labels, self.sample_weight, self.node_weight, encoded.corpus.offsets, encoded.corpus.heads]
+        for channel in (*encoded.channels, *encoded.edge_channels):
+            parts += [channel.rows, np.array(channel.table)]
+            parts += [] if channel.indptr is None else [channel.indptr]
+        for table in self.transposed:
+            parts += [table.data, table.indices, table.indptr] if sp.issparse(table) else [table]
+        for part in parts:
+            digest.update(f"{part.shape}{part.dtype}".encode() + part.tobytes())
+        return digest.hexdigest()
 
     def _observed_counts(self, known: Array) -> Array:
         """Φ(x, y) summed over the structures whose labels are all known: F(x, y) = Φ · w."""
@@ -223,11 +232,16 @@ class _ChainTables:
         """Add to the gradient; the loss without κ F(y), and the chains that were not safe."""
         owner, encoded, loss = self.owner, self.owner.encoded, self.owner.loss
         by_channel, transitions, _ = owner.weights.views(vector)
-        table = np.empty((self.bounds[-1], owner.weights.labels))
-        for channel, part, start, end in zip(encoded.channels, by_channel, self.bounds, self.bounds[1:], strict=False):
-            table[start:end] = encoded.tables[channel.table].matrix @ part
-        top = table.max(axis=1)
-        np.exp(table - top[:, None], out=table)
+        table, top = np.empty((self.bounds[-1], owner.weights.labels)), np.empty(self.bounds[-1])
+
+        def fill(c: int) -> None:
+            rows = slice(*self.bounds[c : c + 2])
+            part = encoded.tables[encoded.channels[c].table].matrix @ by_channel[c]
+            part.max(axis=1, out=top[rows])
+            part -= top[rows, None]
+            np.exp(part, out=table[rows])
+
+        run(fill, range(len(by_channel)), owner.n_jobs)
         top_pair = transitions.max()
         direct = np.exp(transitions - top_pair)
         transposed = np.ascontiguousarray(direct.T)
@@ -242,23 +256,22 @@ class _ChainTables:
             return value, table_gradient, pairs
 
         solved = run(solve, self.blocks, owner.n_jobs)
-        value = sum(part for part, _, _ in solved)
-        table_gradient = solved[0][1]
-        for _, part, _ in solved[1:]:
-            table_gradient += part
-        left_out = np.flatnonzero(unsafe)
-        value += loss.kappa * self._taken_out(top, top_pair, left_out)
         channel_gradients, pair_gradient, _ = owner.weights.views(gradient)
+
+        def collect(c: int) -> None:
+            rows = slice(*self.bounds[c : c + 2])
+            total = sum((part[rows] for _, part, _ in solved[1:]), start=solved[0][1][rows])
+            channel_gradients[c] += owner.transposed[encoded.channels[c].table] @ total
+
+        run(collect, range(len(by_channel)), owner.n_jobs)
         pair_gradient += sum(pairs for _, _, pairs in solved) * direct
-        for channel, part, start, end in zip(
-            encoded.channels, channel_gradients, self.bounds, self.bounds[1:], strict=False
-        ):
-            part += owner.transposed[channel.table] @ table_gradient[start:end]
+        left_out = np.flatnonzero(unsafe)
+        value = sum(part for part, _, _ in solved) + loss.kappa * self._taken_out(top, top_pair, left_out)
         return float(value), left_out
 
     def _taken_out(self, top: Array, top_pair: float, left_out: Array) -> float:
         """What the shift of tables and transitions took out of Σ log Z of the chains that were done."""
-        total = float(self.counts @ top) + self.edge_count * float(top_pair)
+        total = dot(self.counts, top) + self.edge_count * float(top_pair)
         for chain in left_out:
             nodes = slice(*self.owner.encoded.corpus.offsets[chain : chain + 2])
             rows = self.rows[nodes]
@@ -316,10 +329,12 @@ class _Group:
 
     def solve(self, node_gradient: Array, edge_gradient: Array, pair_gradient: Array) -> float:
         """Add the gradients of this group; its loss without κ F(y) of fully labelled structures."""
-        with_edges = bool(len(self.node_weight)) or self.transitions.ndim == 3
-        value, node, edge = self._sequential(with_edges)
         if len(self.node_weight):
-            part, by_node, by_edge = self._pointwise()
+            value, node, edge = self._pointwise()
+        else:
+            value, node, edge = 0.0, np.zeros_like(self.scores), np.zeros_like(self.transitions)
+        if self.kappa:
+            part, by_node, by_edge = self._sequential(with_edges=edge.ndim == 3)
             value, node, edge = value + part, node + by_node, edge + by_edge
         node_gradient[self.nodes] += node
         if self.transitions.ndim == 3:
@@ -331,7 +346,7 @@ class _Group:
         """κ Σ log Z, less the log of what fits where labels are not known, and the gradients."""
         value, node, edge = self._expected(self.scores, with_edges)
         unknown = self.labels < 0
-        if unknown.any() and self.kappa:
+        if unknown.any():
             fits = self.scores.copy()
             known = np.flatnonzero(~unknown)
             kept = fits[known, self.labels[known]]
@@ -357,51 +372,37 @@ class _Group:
         """−Σ w log p_t(y_t) and its gradients."""
         _, node, edge = inference.marginals(self.graph, self.scores, self.transitions, edges=True, n_jobs=self.n_jobs)
         counted = np.flatnonzero(self.node_weight > 0)
-        gold = np.ones(len(node))
-        gold[counted] = node[counted, self.labels[counted]]
-        extreme = np.flatnonzero(np.logical_or.reduceat(gold < TINY, self.graph.offsets[:-1]))
-        gold = np.maximum(gold, TINY)
-        losses = np.add.reduceat(-_scaled(self.node_weight, np.log(gold)), self.graph.offsets[:-1])
+        gold = node[counted, self.labels[counted]]
+        usual = gold >= TINY
+        weight, by_node = self.node_weight * self.by_node, np.zeros(len(node))
+        by_node[counted[usual]] = weight[counted[usual]]
+        value = -float(by_node[counted[usual]] @ np.log(gold[usual]))
         node_gradient = np.empty_like(node)
         spread_evidence(
-            self.graph.forest((0, len(self.graph))), len(self.graph), self.labels, self.node_weight, node, edge, node_gradient
+            self.graph.forest((0, len(self.graph))), len(self.graph), self.labels, by_node, node, edge, node_gradient
         )
-        for structure in extreme:
-            losses[structure] = self._by_conditioning(int(structure), node_gradient, edge)
-        return (
-            float(losses @ self.weight),
-            node_gradient * self.by_node[:, None],
-            edge * self.by_node[:, None, None],
-        )
+        for t in counted[~usual]:
+            value += weight[t] * self._by_conditioning(int(t), weight[t], node_gradient, edge)
+        return value, node_gradient, edge
 
-    def _by_conditioning(self, structure: int, node_gradient: Array, edge_gradient: Array) -> float:
-        """One structure by its definition, a conditioned inference for each node: exact where p_t(y_t) is next to nothing."""
-        begin, end = self.graph.offsets[structure : structure + 2]
-        own = slice(int(begin), int(end))
+    def _by_conditioning(self, t: int, weight: float, node_gradient: Array, edge_gradient: Array) -> float:
+        """−log p_t(y_t) by its definition, log Z less log Z given y_t: exact where p_t(y_t) is next to nothing."""
+        structure = int(np.searchsorted(self.graph.offsets, t, side="right")) - 1
+        begin, end = self.graph.offsets[structure : structure + 2].tolist()
+        own = slice(begin, end)
         parents = self.graph.parents[own]
         graph = inference.Graph(
             np.array([0, end - begin]), np.where(parents >= 0, parents - begin, -1), self.graph.order[own] - begin
         )
-        scores = self.scores[own]
         transitions = self.transitions if self.transitions.ndim == 2 else self.transitions[own]
-        log_z, node, edge = inference.marginals(graph, scores, transitions, edges=True, n_jobs=1)
-        node_gradient[own], edge_gradient[own] = 0.0, 0.0
-        loss = 0.0
-        for t in np.flatnonzero(self.node_weight[own] > 0):
-            weight, label = self.node_weight[own][t], self.labels[own][t]
-            given = scores.copy()
-            given[t] = -np.inf
-            given[t, label] = scores[t, label]
-            log_given, node_given, edge_given = inference.marginals(graph, given, transitions, edges=True, n_jobs=1)
-            loss += weight * float(log_z[0] - log_given[0])
-            node_gradient[own] += weight * (node - node_given)
-            edge_gradient[own] += weight * (edge - edge_given)
-        return loss
-
-
-def _scaled(weights: Array, values: Array) -> Array:
-    """weights · values, where a weight of 0 leaves nothing."""
-    return np.where(weights > 0, weights * values, 0.0)
+        given = self.scores[own].copy()
+        given[t - begin] = -np.inf
+        given[t - begin, self.labels[t]] = self.scores[t, self.labels[t]]
+        log_z, node, edge = inference.marginals(graph, self.scores[own], transitions, edges=True, n_jobs=1)
+        log_given, node_given, edge_given = inference.marginals(graph, given, transitions, edges=True, n_jobs=1)
+        node_gradient[own] += weight * (node - node_given)
+        edge_gradient[own] += weight * (edge - edge_given)
+        return float(log_z[0] - log_given[0])
 
 
 def _balanced_blocks(lengths: Array) -> list[Block]:

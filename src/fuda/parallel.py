@@ -19,6 +19,7 @@ import numpy as np
 from fuda.errors import DataError
 
 Block = tuple[int, int]
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _MOST_THREADS = 1024  # the executor starts threads only as they are needed
@@ -66,7 +67,7 @@ def blocks(offsets: np.ndarray, size: int) -> list[Block]:
 
 
 def run(
-    function: Callable[[Block], Result], blocks: Sequence[Block], n_jobs: int | None = None
+    function: Callable[[Item], Result], blocks: Sequence[Item], n_jobs: int | None = None
 ) -> list[Result]:
     """``[function(block) for block in blocks]``, by several threads; the first block to fail raises.
 

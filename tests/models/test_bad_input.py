@@ -119,7 +119,12 @@ BAD = {
     "columns of floats": (fit([[("a", 0.5)]], [["A"]]), "structure 0, node 0", "('a', 0.5)", "as an array"),
     "columns none": (fit([[()]], [["A"]]), "structure 0, node 0", "() (tuple)", "one or more columns"),
     "text and columns": (fit([["a", ("b",)], ["c"]]), "structure 0, node 1", "a tuple of 1", "one kind"),
-    "text and dict": (fit([["a", {"f": 1}], ["c"]]), "structure 0, node 1", "features by name", "one kind"),
+    "text and dict": (
+        fit([["a", {"f": 1}], ["c"]]),
+        "structure 0, node 1",
+        "a dict or list of features",
+        "one kind",
+    ),
     "text and vector": (fit([["a", np.ones(2)], ["c"]]), "structure 0, node 1", "a vector of 2", "one kind"),
     "text and id": (fit([["a", "b"], [7]]), "structure 1, node 0", "an integer id", "one kind"),
     "negative counts": (fit([[{"f": -1.0}]], [["A"]]), "structure 0, node 0", "negative", "0 or more"),
@@ -317,7 +322,7 @@ BAD = {
     ),
     "other kind": (
         predict([[{"f": 1.0}]]),
-        "structure 0, node 0 is features by name",
+        "structure 0, node 0 is a dict or list of features",
         "a string",
         "same kind",
     ),

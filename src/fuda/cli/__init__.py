@@ -1,9 +1,14 @@
-"""The command ``fuda``: one module a subcommand. Heavy libraries load inside the subcommands that need them."""
+"""The command ``fuda``: one module a subcommand. Heavy libraries load inside the subcommands that need them.
+
+Exit codes: 0 all is well, 2 a mistake in data or usage, 130 interrupted. Results go to standard output, all
+else to standard error.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
+from typing import Any, NoReturn
 
 import click
 
@@ -23,10 +28,40 @@ Examples:
   fuda train esp.train -o spanish.fuda
   fuda evaluate spanish.fuda esp.testb
   fuda tag spanish.fuda news.conll > tagged.conll
+
+Exit codes: 0 all is well, 2 a mistake in data or usage, 130 interrupted.
 """
 
 
+class Commands(click.Group):
+    """Subcommands in the order of use. What ends one early is told in a line and an exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DataError as error:
+            _end(str(error), 2)
+        except KeyboardInterrupt:
+            _end("interrupted; no file was written or changed", 130)
+        except BrokenPipeError:  # the reader of the output has seen enough, as `head` does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered has nowhere to go
+            sys.exit(0)
+        except OSError as error:  # standard output on a full disk; for files there is a DataError
+            _end(f"{error.filename or '<stdout>'}: cannot be read or written: {error.strerror}", 2)
+
+
+def _end(message: str, code: int) -> NoReturn:
+    """One line on standard error, whatever characters a file's name has, and the exit code."""
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
+    click.echo(f"fuda: {line}", err=True)
+    sys.exit(code)
+
+
 @click.group(
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=_EXAMPLES,
 )
@@ -35,17 +70,10 @@ def group() -> None:
     """Learn to label the nodes of sequences, trees and graphs."""
 
 
-for command in (train, tag, evaluate, inspect, convert, reproduce, demo):
+for command in (demo, train, evaluate, tag, inspect, convert, reproduce):
     group.add_command(command)
 
 
 def main() -> None:
-    """Run the command. Mistakes in data or usage end in one line and exit code 2, never in a traceback."""
-    try:
-        group(prog_name="fuda")
-    except DataError as error:
-        click.echo(f"fuda: {error}", err=True)
-        sys.exit(2)
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    """Run the command."""
+    group(prog_name="fuda")

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import time
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import click
 
+from fuda.cli.options import printer
 from fuda.progress import stage
 
 _STATES = {"D": ("uses", "green"), "P": ("wants", "yellow"), "R": ("rejects", "red")}
 _ROLES = {"p": "product", "v": "vendor", "n": "number", "r": "reason"}
+_EXAMPLES = """\b
+Examples:
+  fuda demo
+  fuda demo 2> /dev/null | less -R
+"""
 
 
-@click.command()
+@click.command(epilog=_EXAMPLES)
 def demo() -> None:
-    """Train and show labelers on the embedded corpus, in under a minute.
+    """Show labelers at work on an embedded corpus, in under a minute.
 
-    The corpus is synthetic: sales-log sentences in which products, vendors, numbers and reasons are linked to whether the customer
-    uses, wants or rejects them. The verb that tells is often far away in the sentence and near in its dependency tree.
+    The corpus is synthetic: sales-log sentences in which products, vendors, numbers and reasons are linked
+    to whether the customer uses, wants or rejects them. The verb that tells is often far away in the sentence
+    and near in its dependency tree.
     """
-    from rich.console import Console
     from rich.table import Table
 
     from fuda import CRF, HMM, Sequence, metrics
     from fuda.datasets import load_product_usage
 
-    console = Console(highlight=False)
+    say = printer()
     data = load_product_usage()
     (X, y), (X_test, y_test) = data.train, data.test
-    console.print(f"{len(X)} synthetic sales-log sentences to learn from, {len(X_test)} to label; 12 labels.\n")
+    say(f"{len(X)} synthetic sales-log sentences to learn from, {len(X_test)} to label; 12 labels.\n")
 
     table = Table(title="Labels right, over all labels but O")
     table.add_column("labeler")
@@ -42,19 +50,31 @@ def demo() -> None:
         name = type(learner).__name__
         began = time.perf_counter()
         with stage(f"training {name} on {shape}s (the first run compiles)"):
-            predicted = learner.fit(as_seen[0], y).predict(as_seen[1])
+            predicted = _fitted(learner, as_seen[0], y).predict(as_seen[1])
         micro = metrics.label_scores(y_test, predicted).micro
         figures = (f"{100 * value:.1f}" for value in (micro.precision, micro.recall, micro.f1))
         table.add_row(name, shape, *figures, f"{time.perf_counter() - began:.1f}")
-    console.print(table)
-    console.print("\nWhat the CRF on trees says of three sentences it has not seen:\n")
+    say(table)
+    say("\nWhat the CRF on trees says of three sentences it has not seen:\n")
     for tree, labels, gold in list(zip(X_test, predicted, y_test, strict=True))[:3]:
-        _show(console, [form for form, *_ in tree], labels, gold)
-    console.print("Next: [bold]fuda train FILE -o MODEL[/bold], and fuda --help.")
+        _show(say, [form for form, *_ in tree], labels, gold)
+    say("Next: [bold]fuda train FILE -o MODEL[/bold], and fuda --help.")
 
 
-def _show(console: Any, words: list[str], labels: list[str], gold: list[str]) -> None:
-    """The words, coloured by state, and under them what was found; a label that is wrong says what it should be."""
+def _fitted(learner: Any, X: list[Any], y: list[list[str]]) -> Any:
+    """The learner fitted; Ctrl-C, after which a CRF warns and goes on with what it has, ends the demo."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            return learner.fit(X, y)
+    except ConvergenceWarning:
+        raise KeyboardInterrupt from None
+
+
+def _show(say: Callable[..., None], words: list[str], labels: list[str], gold: list[str]) -> None:
+    """The words, coloured by state, and what was found; a label that is wrong says what it should be."""
     from rich.text import Text
 
     line = Text()
@@ -64,7 +84,17 @@ def _show(console: Any, words: list[str], labels: list[str], gold: list[str]) ->
         line.append(word, style=f"bold {_STATES[state][1]}" if role else "")
         line.append(" ")
         if role or label != true:
-            said = f"{_STATES[state][0]} {_ROLES[role]}" if role else "nothing"
-            found.append(f"{word}: {said}" + ("" if label == true else f" (should be {true})"))
-    console.print(line)
-    console.print("  " + "; ".join(found) + "\n", style="dim")
+            wrong = "" if label == true else f" (should be {_meaning(true)})"
+            found.append(f"{word}: {_meaning(label)}{wrong}")
+    say(line)
+    say("  " + "; ".join(found) + "\n", style="dim", markup=False)
+
+
+def _meaning(label: str) -> str:
+    """What a label says, in words.
+
+    >>> _meaning("P-p"), _meaning("O")
+    ('wants product', 'nothing')
+    """
+    state, _, role = label.partition("-")
+    return f"{_STATES[state][0]} {_ROLES[role]}" if role else "nothing"

@@ -1,55 +1,85 @@
-"""fuda inspect: what a model file says of itself, without reading its arrays."""
+"""fuda inspect: what a model file says of itself, and the features that weigh most."""
 
 from __future__ import annotations
 
 import json
+import textwrap
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from fuda.errors import DataError
+
 _EXAMPLES = """\b
 Examples:
   fuda inspect spanish.fuda
+  fuda inspect spanish.fuda --top 5
   fuda inspect spanish.fuda --json
 """
+_TOP = "List the N features of largest weight, by label."
+_MARGIN = 12
 
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("model_path", metavar="MODEL")
-@click.option("--json", "as_json", is_flag=True, help="Print the metadata as JSON.")
-def inspect(model_path: str, as_json: bool) -> None:
-    """Show what MODEL is: its kind, parameters, labels and size. Only its metadata is read."""
+@click.option(
+    "--top", type=click.IntRange(min=1), metavar="N", help="List the N features of largest weight, by label."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all as JSON.")
+def inspect(model_path: str, top: int | None, as_json: bool) -> None:
+    """Show what MODEL is: its kind, parameters, labels and size.
+
+    Only its metadata is read, and its arrays too with --top.
+    """
     from fuda.model_file import read_meta
 
     meta = read_meta(model_path)
+    features = {} if top is None else _top_features(model_path, top)
     if as_json:
-        click.echo(json.dumps(meta, indent=2, ensure_ascii=False))
+        shown = meta if top is None else meta | {"top_features": features}
+        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
         return
     for name, value in _lines(meta):
-        click.echo(f"{name:<12}{value}")
+        click.echo(textwrap.fill(f"{name:<{_MARGIN}}{value}", 100, subsequent_indent=" " * _MARGIN))
+    for label, weighed in features.items():
+        click.echo(f"\n{label}")
+        for feature, weight in weighed:
+            click.echo(f"{weight:>+{_MARGIN}.4f}  {feature}")
 
 
-def _lines(meta: dict[str, Any]) -> list[tuple[str, str]]:
-    parameters = [f"{name}={_shown(value)}" for name, value in meta["parameters"].items()]
+def _top_features(path: str, count: int) -> dict[Any, list[tuple[str, float]]]:
+    import fuda
+
+    model = fuda.load(path)
+    if not hasattr(model, "top_features"):
+        kind = type(model).__name__
+        raise DataError(f"{path}: --top lists the weights of features, and an {kind} has none; leave it out")
+    return dict(model.top_features(count))
+
+
+def _lines(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     members = meta["members"]
     labels = ", ".join(map(str, meta["labels"][:20])) + (", …" if len(meta["labels"]) > 20 else "")
-    lines = [
-        ("model", f"{meta['class']} (version {meta['class_version']}), written by fuda {meta['fuda']}"),
-        ("labels", f"{len(meta['labels'])}: {labels}"),
-        ("shape", f"{meta['shape']}s"),
-        ("parameters", ", ".join(parameters)),
-    ]
-    if meta.get("reading"):
-        lines.append(("reads", ", ".join(f"{name}={_shown(value)}" for name, value in meta["reading"].items())))
-    lines.append(("size", f"{sum(listed['bytes'] for listed in members.values()):,} bytes"))
+    yield "model", f"{meta['class']} (version {meta['class_version']}), written by fuda {meta['fuda']}"
+    yield "labels", f"{len(meta['labels'])}: {labels}"
+    yield "shape", f"{meta['shape']}s"
+    yield "parameters", _assigned(meta["parameters"])
+    if meta["reading"]:
+        yield "reads", _assigned(meta["reading"])
+    yield "size", f"{sum(listed['bytes'] for listed in members.values()):,} bytes"
     for name, listed in members.items():
         if "shape" in listed:
             size = " × ".join(f"{n:,}" for n in listed["shape"])
-            lines.append(("", f"{name.removeprefix('arrays/').removesuffix('.npy'):<16}{listed['dtype']}  {size}"))
-    return lines
+            yield "", f"{name.removeprefix('arrays/').removesuffix('.npy'):<16}{listed['dtype']}  {size}"
+
+
+def _assigned(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={_shown(value)}" for name, value in values.items())
 
 
 def _shown(value: Any) -> str:
+    """A value; of a template the name of its file, of a function its own."""
     if isinstance(value, dict):
-        return f"<{', '.join(value)} {next(iter(value.values()))!r:.60}>"
+        return f"{next(iter(value), '')} {value.get('name') or value.get('function')}"
     return str(value)

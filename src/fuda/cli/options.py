@@ -1,33 +1,40 @@
-"""Options that several subcommands share: how a file is read, and values given as NAME=VALUE."""
+"""What several subcommands share: how files are read, NAME=VALUE options, errors that name their file."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
-from typing import Any
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fuda.errors import DataError
-from fuda.formats.dataset import Dataset
-from fuda.formats.files import display_name
 from fuda.progress import stage
+
+if TYPE_CHECKING:
+    from fuda.formats import Dataset
+
+_FORMAT = "conll, conllu, fasta or jsonl; by default what the file's extension says."
+_LABEL = (
+    "Where labels stand: a column number (conll), a column's name or MISC:KEY (conllu); 'none' for a file "
+    "without labels."
+)
+_COLUMNS = "Which columns are the observation, as 1 or 1,2 (conll) or FORM,UPOS (conllu)."
+_OPTION = "Any other option of the format, by the name that messages use: --option cyclic=skip."
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--format, --label, --columns, --graph and --option, which say how input is read."""
-    for option in reversed(
-        [
-            click.option("--format", "format_name", metavar="NAME", help="conll, conllu, fasta or jsonl; by default "
-                         "what the file's extension says."),
-            click.option("--label", metavar="WHERE", help="Where labels stand: a column number (conll), a column's name or "
-                         "MISC:KEY (conllu); 'none' for a file without labels."),
-            click.option("--columns", metavar="LIST", help="Which columns are the observation, as 1 or 1,2 (conll) or "
-                         "FORM,UPOS (conllu)."),
-            click.option("--graph", type=click.Choice(["sequence", "tree", "dag"]), help="conllu: the shape to read."),
-            click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help="Any further option of the format, "
-                         "as --option absent=O."),
-        ]
+    shapes = click.Choice(["sequence", "tree", "dag"])
+    for option in (
+        click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help=_OPTION),
+        click.option("--graph", type=shapes, help="The shape to read (conllu); a tree by default."),
+        click.option("--columns", metavar="LIST", help=_COLUMNS),
+        click.option("--label", metavar="WHERE", help=_LABEL),
+        click.option("--format", "format_name", metavar="NAME", help=_FORMAT),
     ):
         command = option(command)
     return command
@@ -46,7 +53,11 @@ def reading(
         keywords["columns"] = [_number_or_text(part.strip()) for part in columns.split(",")]
     if graph is not None:
         keywords["graph"] = graph
-    return keywords | assignments(options, "--option")
+    further = assignments(options, "--option")
+    for name in further:
+        if name in ("format", "label", "columns", "graph"):
+            raise DataError(f"--option {name}=…: write --{name} instead")
+    return keywords | further
 
 
 def assignments(pairs: Iterable[str], option: str) -> dict[str, Any]:
@@ -55,14 +66,19 @@ def assignments(pairs: Iterable[str], option: str) -> dict[str, Any]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.isidentifier():
-            raise DataError(f"{option} {pair}: write NAME=VALUE, for example {option} window=1")
+            raise DataError(f"{option} {pair}: write {option} NAME=VALUE")
         if name in values:
-            raise DataError(f"{option} {pair}: {name} is given twice")
+            raise DataError(f"{option} {pair}: {name} is given twice; give it once")
         values[name] = literal(value)
     return values
 
 
 def literal(text: str) -> Any:
+    """A value from the command line.
+
+    >>> [literal(text) for text in ("2", "0.5", "true", "None", "word", "'2'")]
+    [2, 0.5, True, None, 'word', '2']
+    """
     named = {"true": True, "false": False, "none": None}
     if text.lower() in named:
         return named[text.lower()]
@@ -72,9 +88,24 @@ def literal(text: str) -> Any:
         return text
 
 
+def check_output(path: str, *others: str) -> None:
+    """Refuse, before any work, an output that could not be written, or that is one of the `others`."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise DataError(f"{path}: is a folder; name a file")
+    if not os.path.isdir(folder):
+        raise DataError(f"{path}: there is no folder {folder}; make it first, or name another file")
+    if not os.path.exists(path) and not os.access(folder, os.W_OK):
+        raise DataError(f"{path}: the folder {folder} cannot be written to; name another file")
+    for other in others:
+        if os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other):
+            raise DataError(f"{path}: is read by the same command and would be lost; name another file")
+
+
 def read(path: str, keywords: dict[str, Any]) -> Dataset:
     """Read a file, with progress; what the reader has to say goes to standard error."""
     from fuda import formats
+    from fuda.formats.files import display_name
 
     with stage(f"reading {display_name(path)}") as say:
         data = formats.read(path, **keywords)
@@ -84,12 +115,19 @@ def read(path: str, keywords: dict[str, Any]) -> Dataset:
     return data
 
 
-def read_as_trained(path: str, model: Any, keywords: dict[str, Any]) -> Dataset:
-    """Read a file as those that the model was trained on, if its format is theirs; `keywords` take precedence."""
+def read_as_trained(path: str, model: Any, keywords: dict[str, Any]) -> tuple[Dataset, str]:
+    """A file, read as those that the model was trained on if its format is theirs, and its format's name.
+
+    `keywords` take precedence. Standard input has the format of the training files.
+    """
     from fuda.formats import format_of
 
-    same = format_of(path, keywords.get("format")).name == model.reading_.get("format")
-    return read(path, (model.reading_ if same else {}) | keywords)
+    learned = model.reading_
+    named = keywords.get("format", learned.get("format") if path == "-" else None)
+    format_name = format_of(path, named).name
+    if format_name == learned.get("format"):
+        keywords = learned | keywords
+    return read(path, keywords | {"format": format_name}), format_name
 
 
 def how_read(path: str, keywords: dict[str, Any], data: Dataset) -> dict[str, Any]:
@@ -102,12 +140,61 @@ def how_read(path: str, keywords: dict[str, Any], data: Dataset) -> dict[str, An
     return kept
 
 
-def describe(data: Dataset) -> str:
+@contextmanager
+def naming(paths: Sequence[str], parts: Sequence[Dataset]) -> Iterator[None]:
+    """Errors inside name the file. Structures, which count through all files there, count within theirs."""
+    from fuda.formats.files import display_name
+
+    names = [display_name(path) for path in paths]
+
+    def within_file(found: re.Match[str]) -> str:
+        index = int(found[1])
+        for name, part in zip(names, parts, strict=True):
+            if index < len(part):
+                return f"structure {index} of {name}"
+            index -= len(part)
+        return found[0]
+
+    try:
+        yield
+    except DataError as error:
+        message, several = str(error), len(names) > 1
+        located = re.sub(r"\bstructure (\d+)", within_file, message) if several else message
+        if located != message:
+            raise DataError(located) from None
+        raise DataError(f"{names[0]}{' and others' if several else ''}: {message}") from None
+
+
+def printer() -> Callable[..., None]:
+    """A function that prints what rich lays out.
+
+    The writing is click's: rich would end the process where the reader of the output goes away.
+    """
+    from rich.console import Console
+
+    console = Console(highlight=False)
+
+    def say(*shown: Any, **how: Any) -> None:
+        with console.capture() as captured:
+            console.print(*shown, **how)
+        click.echo(captured.get(), nl=False)
+
+    return say
+
+
+def describe(*parts: Dataset) -> str:
     """How many structures and nodes, in words."""
-    nodes = sum(len(structure) for structure in data.X)
-    shape = data.records[0].structure.shape if data.records else "structure"
-    return f"{len(data):,} {shape}s, {nodes:,} nodes"
+    structures = [structure for part in parts for structure in part.X]
+    return f"{counted(len(structures), structures[0].shape)}, {counted(sum(map(len, structures)), 'node')}"
+
+
+def counted(number: int, thing: str) -> str:
+    """
+    >>> counted(1, "tree"), counted(8323, "tree")
+    ('1 tree', '8,323 trees')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def _number_or_text(text: str) -> Any:
-    return int(text) if text.lstrip("-").isdigit() else text
+    return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else text

@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from fuda.cli.options import printer
+
 _EXAMPLES = """\b
 Examples:
   fuda reproduce markov-loss --data corpora/conll2002
@@ -18,27 +20,25 @@ Examples:
 @click.option("--data", required=True, metavar="DIR", help="The folder with the corpora that the paper used.")
 @click.option("--table", type=click.IntRange(1, 2), help="Only this table.")
 def reproduce(name: str, data: str, table: int | None) -> None:
-    """Run the experiments of a paper again and print them beside the paper's numbers.
+    """Repeat the experiments of a paper, beside its numbers.
 
-    NAME is markov-loss: CRFs with pointwise, Markov and sequential losses on the Spanish corpus of CoNLL-2002 (esp.train, esp.testa,
-    esp.testb). Table 1 takes some minutes, table 2 about as long.
+    NAME is markov-loss: CRFs with pointwise, Markov and sequential losses on the Spanish corpus of CoNLL-2002
+    (esp.train, esp.testa, esp.testb). Table 1 takes some minutes, table 2 about as long.
     """
     from rich.console import Console
 
     from fuda.reproduce import markov_loss
 
-    console = Console(highlight=False)
-    with console.status("") if sys.stdout.isatty() else Silent() as status:
+    say = printer()
+    with Console(stderr=True).status("") if sys.stderr.isatty() else Silent() as status:
         corpus = markov_loss.load(data)
         if table in (None, 1):
-            console.print(_table_1(list(markov_loss.table_1(corpus, status.update))))
-            console.print(
-                f"Tuned on testa: the L2 weight of each loss, from {', '.join(map(str, markov_loss.L2_GRID))}. "
-                "Nothing was tuned on testb.\n"
-            )
+            say(_table_1(list(markov_loss.table_1(corpus, status.update))))
+            grid = ", ".join(map(str, markov_loss.L2_GRID))
+            say(f"Tuned on testa: the L2 weight of each loss, from {grid}. Nothing was tuned on testb.\n")
         if table in (None, 2):
-            console.print(_table_2(list(markov_loss.table_2(corpus, status.update))))
-            console.print("Without regularization; nothing was tuned.")
+            say(_table_2(list(markov_loss.table_2(corpus, status.update))))
+            say("Without regularization; nothing was tuned.")
 
 
 class Silent:
@@ -73,11 +73,13 @@ def _table_2(found: list) -> object:
 
     from fuda.reproduce.markov_loss import LOSSES, PAPER_TABLE_2
 
-    table = Table(title="Table 2: first n sentences, no regularization, mean F1 of testa and testb (paper's in brackets)")
+    table = Table(title="Table 2: first n sentences, no regularization, mean F1 of testa and testb (paper's)")
     table.add_column("n", justify="right")
     for loss in LOSSES:
         table.add_column(loss, justify="right")
     for size, row in found:
         paper = PAPER_TABLE_2[size]
-        table.add_row(str(size), *(f"{ours:.2f} ({theirs:.2f})" for ours, theirs in zip(row, paper, strict=True)))
+        table.add_row(
+            str(size), *(f"{ours:.2f} ({theirs:.2f})" for ours, theirs in zip(row, paper, strict=True))
+        )
     return table

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from fuda.cli.options import read_as_trained, reading, reading_options
+from fuda.cli.options import check_output, naming, read_as_trained, reading, reading_options
 from fuda.progress import stage
 
 _EXAMPLES = """\b
@@ -15,24 +15,30 @@ Examples:
   fuda tag spanish.fuda news.conll.gz -o tagged.conll.gz
   cat news.conll | fuda tag spanish.fuda
 """
+_OUTPUT = "Where to write, in the format of its extension; standard output in the format of FILE by default."
 
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("model_path", metavar="MODEL")
 @click.argument("file", default="-", metavar="[FILE]")
-@click.option("-o", "--output", default="-", metavar="FILE", help="Where to write; standard output by default.")
+@click.option("-o", "--output", default="-", metavar="FILE", help=_OUTPUT)
 @reading_options
 def tag(model_path: str, file: str, output: str, **how: Any) -> None:
-    """Label the structures of FILE (standard input by default) and write them in the same format.
+    """Label the structures of FILE, by default standard input.
 
-    Labels that the file has already are replaced; a file without a label column gets one.
+    All is written as it was but the labels: those that FILE has are replaced, and a file without a label
+    column gets one. Files of the format that MODEL was trained on are read as they were then.
     """
     import fuda
     from fuda import formats
 
+    target_format = None
+    if output != "-":
+        check_output(output, model_path)
+        target_format = formats.format_of(output, how["format_name"]).name
     model = fuda.load(model_path)
-    data = read_as_trained(file, model, reading(**how))
-    with stage("labelling (the first run compiles, for some seconds)"):
-        predicted = model.predict(data.X)
-    target = None if output != "-" else formats.format_of(file, how["format_name"]).name
-    formats.write(data.with_labels(predicted), output, format=target)
+    data, format_name = read_as_trained(file, model, reading(**how))
+    with naming([file], [data]):
+        with stage("labelling (the first run compiles, for some seconds)"):
+            predicted = model.predict(data.X)
+        formats.write(data.with_labels(predicted), output, format=target_format or format_name)

@@ -8,7 +8,17 @@ from typing import Any
 
 import click
 
-from fuda.cli.options import assignments, how_read, read, reading, reading_options
+from fuda.cli.options import (
+    assignments,
+    check_output,
+    counted,
+    describe,
+    how_read,
+    naming,
+    read,
+    reading,
+    reading_options,
+)
 from fuda.errors import DataError
 
 LEARNERS = {"crf": "CRF", "hmm": "HMM"}
@@ -20,19 +30,31 @@ Examples:
   fuda train train.conllu -o entities.fuda --label MISC:NE --graph tree
   fuda train notes.tsv -o notes.fuda --template crfpp.template
 """
+_SET = "A parameter of the learner, such as window=2; a wrong name is answered by the list of them."
 
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
-@click.option("--learner", type=click.Choice(list(LEARNERS)), default="crf", show_default=True, help="What to learn.")
-@click.option("--set", "parameters", metavar="NAME=VALUE", multiple=True, help="A parameter of the learner.")
+@click.option("--learner", type=click.Choice(list(LEARNERS)), default="crf", show_default=True)
+@click.option("--set", "parameters", metavar="NAME=VALUE", multiple=True, help=_SET)
 @click.option("--template", metavar="FILE", help="Features by a CRF++ or Wapiti template.")
 @reading_options
 def train(
-    files: tuple[str, ...], output: str, learner: str, parameters: tuple[str, ...], template: str | None, **how: Any
+    files: tuple[str, ...],
+    output: str,
+    learner: str,
+    parameters: tuple[str, ...],
+    template: str | None,
+    **how: Any,
 ) -> None:
-    """Learn a labeler from labelled FILEs."""
+    """Learn a labeler from labelled FILEs.
+
+    Ctrl-C ends the training of a CRF early: the model is written with the best weights so far.
+    """
+    if output == "-":
+        raise DataError("-o -: a model is not written to standard output; name a file")
+    check_output(output, *files, *([template] if template else []))
     keywords = reading(**how)
     model = make_learner(learner, assignments(parameters, "--set"), template)
     parts = [read(path, keywords) for path in files]
@@ -40,21 +62,32 @@ def train(
         if part.y is None:
             raise DataError(f"{path}: has no labels to learn from; say where they stand with --label")
     X, y = [x for part in parts for x in part.X], [labels for part in parts for labels in part.y or []]
-    if hasattr(model, "verbose"):
+    with naming(files, parts):
+        fit(model, X, y)
+    model.reading_ = how_read(files[0], keywords, parts[0])
+    model.save(output)
+    labels = counted(len(model.classes_), "label")
+    click.echo(f"{output}: {type(model).__name__}, {describe(*parts)}, {labels}", err=True)
+
+
+def fit(model: Any, X: list[Any], y: list[list[Any]]) -> None:
+    """Fit, with progress on a terminal; each warning becomes a line on standard error."""
+    verbose = getattr(model, "verbose", None)
+    if verbose is False:
         model.verbose = sys.stderr.isatty()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
+    if verbose is False:  # the file does not depend on where the command ran
+        model.verbose = verbose
     for warning in caught:
-        click.echo(f"fuda: {warning.message}", err=True)
-    model.reading_ = how_read(files[0], keywords, parts[0])
-    model.save(output)
-    click.echo(f"{output}: {type(model).__name__}, {len(X):,} {model.shape_}s, {len(model.classes_)} labels", err=True)
+        click.echo(f"fuda: {' '.join(str(warning.message).split())}", err=True)
 
 
 def make_learner(name: str, parameters: dict[str, Any], template: str | None = None) -> Any:
     """The unfitted labeler of that name, with its parameters checked."""
     import fuda
+    from fuda.models.base import make_encoder
 
     cls = getattr(fuda, LEARNERS[name])
     known = cls._get_param_names()
@@ -65,8 +98,9 @@ def make_learner(name: str, parameters: dict[str, Any], template: str | None = N
         from fuda.templates import Template
 
         if "features" in parameters:
-            raise DataError("--template and --set features=… both say what the features are; give one of them")
+            raise DataError("--template and --set features=… both say what the features are; give one")
         parameters = parameters | {"features": Template.read(template)}
     model = cls(**parameters)
     model._check_parameters()
+    make_encoder(model.features, model.window)
     return model

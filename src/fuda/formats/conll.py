@@ -33,6 +33,7 @@ from fuda.formats.dataset import (
     Dataset,
     Label,
     Record,
+    check_choice,
     check_line,
     check_rows,
     column_values,
@@ -76,7 +77,7 @@ def read(
 
     `columns` are those of the observation, counted from 1; by default all but the label's. `label` is the
     label's column, −1 the last, None if there are no labels. `width` is the number of columns of a file
-    with labels: a file that lacks just the last of them has no labels.
+    with labels: a file that lacks just the last of them has no labels, and others need `columns`.
 
     >>> X, y = read("Ana NP B-PER\\nlives VB O\\n\\n", "example", columns=1)
     >>> X, y
@@ -88,8 +89,10 @@ def read(
         separator = "\t"
     split = _splitter(separator)
     found = len(split(lines[first]))
-    if width is not None and found == width - 1 and label in (-1, width):
-        label = None
+    if width is not None:
+        _check_width(width, found, columns is None, name, first + 1)
+        if found == width - 1 and label in (-1, width):
+            label = None
     width = found
     table = Table(separator, width, _label_index(label, width, name))
     observe = itemgetter(*_observed(columns, table, name))
@@ -139,6 +142,7 @@ def write(records: Sequence[Record], separator: str | None = None, flatten: bool
     its edges, unless `flatten` allows to write its nodes as a sequence.
     """
     explicit = separator is not None
+    check_choice("flatten", flatten, (True, False))
     if separator is not None:
         _check_separator(separator)
     else:
@@ -215,11 +219,27 @@ def _check_separator(separator: str) -> None:
         raise DataError(f"separator={separator!r}: one character separates columns, such as a tab or a comma")
 
 
+def _check_width(width: int, found: int, all_observed: bool, name: str, number: int) -> None:
+    """A file with all columns observed has `width` of them, or one less if it has no labels."""
+    if not isinstance(width, int) or isinstance(width, bool) or width < 2:
+        raise DataError(f"{name}: width={width!r}: give the number of columns with labels, at least 2")
+    if all_observed and found not in (width, width - 1):
+        raise fault(
+            name,
+            number,
+            f"{found} column{'s' if found != 1 else ''} where {width} are expected with labels and "
+            f"{width - 1} without; give the same columns, or name those observed with columns= (on the "
+            "command line --columns)",
+        )
+
+
 def _label_index(label: int | None, width: int, name: str) -> int | None:
     if label is None:
         return None
     if width == 1:
-        raise DataError(f"{name}: one column only; for a file without labels pass label=None (on the command line --label none)")
+        raise DataError(
+            f"{name}: one column only; for a file without labels pass label=None (on the command line --label none)"
+        )
     if label == -1:
         return width - 1
     return _column_index(label, width, name, "label")
@@ -236,7 +256,7 @@ def _observed(columns: int | Sequence[int] | None, table: Table, name: str) -> l
         return [column for column in range(table.width) if column != table.label]
     if isinstance(columns, int):
         columns = [columns]
-    if isinstance(columns, str) or not columns:
+    if not isinstance(columns, list | tuple) or not columns:
         raise DataError(
             f"{name}: columns={columns!r}: give a column number from 1 to {table.width}, or a list of them"
         )

@@ -166,9 +166,10 @@ class _CycleError(DataError):
 
 
 def _observed(columns: str | Sequence[str], label: LabelField | None) -> list[Field]:
-    fields = [named(name, "columns") for name in ([columns] if isinstance(columns, str) else columns)]
-    if not fields:
-        raise DataError("columns: name at least one column to observe, such as FORM")
+    names = [columns] if isinstance(columns, str) else columns
+    if not isinstance(names, list | tuple) or not names:
+        raise DataError(f"columns={columns!r}: name at least one column to observe, such as FORM")
+    fields = [named(name, "columns") for name in names]
     for number, field in enumerate(fields):
         if any(field.overlaps(other) for other in fields[:number]):
             raise DataError(f"columns: {COLUMNS[field.column]} is named twice; name it once")

@@ -58,6 +58,12 @@ class LabelField:
     field: Field
     absent: str | None
 
+    def __post_init__(self) -> None:
+        if self.absent is not None and (not isinstance(self.absent, str) or not self.absent):
+            raise DataError(
+                f"absent={self.absent!r}: give the label of words without the key as text, or None"
+            )
+
     def get(self, cells: list[str]) -> Label:
         value = self.field.get(cells)
         if value is None:

@@ -69,6 +69,8 @@ def read(text: str, name: str, labels: str = "auto", mark: str = "#", sites: str
     """
     check_choice("labels", labels, MODES)
     _check_mark(mark)
+    if sites is not None and (not isinstance(sites, str) or not sites):
+        raise DataError(f"sites={sites!r}: give the residues that can be sites as text, such as STY")
     found = list(_records(split_lines(text, name), name))
     if labels == "auto":
         labels = "marks" if sites is not None else _form(found, mark, name)

@@ -208,8 +208,30 @@ def _evidence(
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _scatter(rows: Array, gradient: Array, first: Array, length: Array, weight: Array, table_gradient: Array) -> None:
-    """Add the gradient of each node to all its rows."""
+def _posterior(alpha: Array, beta: Array, count: int, mass: Array, kappa: float, gradient: Array) -> None:
+    """(κ + W) p."""
+    for t in range(count):
+        for b in range(alpha.shape[1]):
+            for k in range(LANES):
+                gradient[t, b, k] = (kappa + mass[k]) * alpha[t, b, k] * beta[t, b, k]
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _scale(values: Array, count: int, factors: Array) -> None:
+    """Multiply each lane by its factor, if any is not 1."""
+    if factors.min() == 1.0 and factors.max() == 1.0:
+        return
+    for t in range(count):
+        for b in range(values.shape[1]):
+            for k in range(LANES):
+                values[t, b, k] *= factors[k]
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _scatter(
+    rows: Array, left: Array, right: Array, first: Array, length: Array, weight: Array, table_gradient: Array
+) -> None:
+    """Add weight · left · right of each node to all its rows."""
     channels, size = rows.shape[1], table_gradient.shape[1]
     for k in range(LANES):
         for t in range(length[k]):
@@ -217,7 +239,7 @@ def _scatter(rows: Array, gradient: Array, first: Array, length: Array, weight: 
             for j in range(channels):
                 r = rows[node, j]
                 for b in range(size):
-                    table_gradient[r, b] += weight[k] * gradient[t, b, k]
+                    table_gradient[r, b] += weight[k] * left[t, b, k] * right[t, b, k]
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
@@ -275,23 +297,25 @@ def chain_losses(
         for k in range(LANES):
             if length[k] > 0:
                 loss += weight[k] * (log_z[k] if pointwise else kappa * log_z[k])
-        for t in range(count):
-            for b in range(size):
-                for k in range(LANES):
-                    gradient[t, b, k] = (kappa + mass[k]) * alpha[t, b, k] * beta[t, b, k]
-        if pointwise:
-            _evidence(count, length, evidence, gold, direct, transposed, alpha, beta, psi, ahead, behind, gradient)
-        _scatter(rows, gradient, first, length, weight, table_gradient)
-        for t in range(count):
-            for b in range(size):
-                for k in range(LANES):
-                    part = (kappa + mass[k]) * alpha[t, b, k]
-                    gradient[t, b, k] = weight[k] * (part - ahead[t, b, k] if pointwise else part)
-                    if pointwise:
-                        alpha[t, b, k] *= weight[k]
-        _add_pairs(gradient, psi, count, pairs, 1.0)
-        if pointwise:
-            _add_pairs(alpha, behind, count, pairs, -1.0)
+        if not pointwise:
+            for k in range(LANES):
+                weight[k] *= kappa
+            _scatter(rows, alpha, beta, first, length, weight, table_gradient)
+            _scale(alpha, count, weight)
+            _add_pairs(alpha, psi, count, pairs, 1.0)
+            continue
+        _posterior(alpha, beta, count, mass, kappa, gradient)
+        _evidence(count, length, evidence, gold, direct, transposed, alpha, beta, psi, ahead, behind, gradient)
+        beta[:count] = 1.0
+        _scatter(rows, gradient, beta, first, length, weight, table_gradient)
+        _scale(alpha, count, weight)
+        _add_pairs(alpha, behind, count, pairs, -1.0)
+        _scale(ahead, count, weight)
+        _add_pairs(ahead, psi, count, pairs, -1.0)
+        for k in range(LANES):
+            mass[k] += kappa
+        _scale(alpha, count, mass)
+        _add_pairs(alpha, psi, count, pairs, 1.0)
     return loss
 
 

@@ -45,9 +45,8 @@ class Labeler(BaseEstimator):
     classes_: list[Any]
     shape_: str
     encoder_: WindowEncoder | TemplateEncoder
-    reading_: dict[
-        str, Any
-    ]  # how the command read the files it was trained on, so that it reads others alike
+    # How the command read the files that the model was trained on, so that it reads others alike.
+    reading_: dict[str, Any]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> Self:
         """Learn from structures X and their labels y.
@@ -85,6 +84,11 @@ class Labeler(BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file that `fuda.load` reads."""
         check_is_fitted(self, "classes_")
+        if type(self).__name__ not in model_file.REGISTRY:
+            raise DataError(
+                f"{type(self).__name__} is no model of fuda's own, so that no file of it could be loaded; "
+                "pickle it instead"
+            )
         if make_encoder(self.features, self.window).settings != self.encoder_.settings:
             raise DataError(
                 f"features={short(self.features)} and window={short(self.window)} were set after fit, so "
@@ -186,6 +190,14 @@ def load(path: str | Path, features: Any = None) -> Any:
     """
     meta, vocabularies, arrays = model_file.read(path)
     cls = model_file.load_class(meta, path)
+    stored = meta["parameters"].get("features")
+    if features is not None and not (
+        callable(features) and isinstance(stored, dict) and "function" in stored
+    ):
+        raise DataError(
+            f"features={short(features)}: give the function that the model in {path} was fitted with, or "
+            f"leave features out where it was fitted with none; its features are {short(stored)}"
+        )
     try:
         parameters = {name: _from_json(name, value, features) for name, value in meta["parameters"].items()}
         unknown = sorted(set(parameters) - set(cls._get_param_names()))
@@ -197,8 +209,10 @@ def load(path: str | Path, features: Any = None) -> Any:
         if model.shape_ not in cls._shapes:
             raise DataError(f"{cls.__name__} does not label {model.shape_}s")
         observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
-        if not isinstance(observations.name, str) or observations.name not in KINDS:
-            raise DataError(f"its observations are of no known kind, {short(observations.name)}")
+        if observations.name not in list(KINDS) or ("{}" in KINDS[observations.name]) != (
+            observations.size > 0
+        ):
+            raise DataError(f"its observations are of no known kind, {short(tuple(observations))}")
         model.encoder_ = make_encoder(model.features, model.window)
         model.encoder_.restore(vocabularies, observations)
         model._restore(arrays)
@@ -331,6 +345,8 @@ def _to_json(name: str, value: Any) -> Any:
         return {"function": f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', '?')}"}
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, Path):
+        value = str(value)
     if (
         value is None
         or isinstance(value, str | bool | int)

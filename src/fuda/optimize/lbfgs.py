@@ -26,19 +26,26 @@ _COLUMNS = 1024
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _dots(s: Array, y: Array, count: int, vector: Array) -> Array:
-    """s_i · vector and y_i · vector for i < count, a stretch of columns at a time to stay in the cache."""
-    out = np.zeros((2, count))
-    for start in range(0, len(vector), _COLUMNS):
-        part = vector[start : start + _COLUMNS]
+def _dots(s: Array, y: Array, count: int, newest: int, gradient: Array) -> Array:
+    """s_i · g, y_i · g, s_i · y and y_i · y with the newest y, for i < count: (4, count).
+
+    A stretch of columns at a time stays in the cache, so that memory is walked through once.
+    """
+    out = np.zeros((4, count))
+    for start in range(0, len(gradient), _COLUMNS):
+        g, last = gradient[start : start + _COLUMNS], y[newest, start : start + _COLUMNS]
         for i in range(count):
             s_row, y_row = s[i, start : start + _COLUMNS], y[i, start : start + _COLUMNS]
-            by_s = by_y = 0.0
-            for j in range(len(part)):
-                by_s += s_row[j] * part[j]
-                by_y += y_row[j] * part[j]
-            out[0, i] += by_s
-            out[1, i] += by_y
+            sg = yg = sy = yy = 0.0
+            for j in range(len(g)):
+                sg += s_row[j] * g[j]
+                yg += y_row[j] * g[j]
+                sy += np.float64(s_row[j]) * last[j]
+                yy += np.float64(y_row[j]) * last[j]
+            out[0, i] += sg
+            out[1, i] += yg
+            out[2, i] += sy
+            out[3, i] += yy
     return out
 
 
@@ -73,29 +80,27 @@ class Pairs:
         return min(self.count, self.memory)
 
     def push(self, x: Array, old_x: Array, gradient: Array, old_gradient: Array) -> None:
-        """Hold one pair more, unless its curvature is not positive."""
+        """Hold one pair more, in place of the oldest."""
         slot = self.count % self.memory
-        s, y = self.s[slot], self.y[slot]
-        self.vectors.difference(x, old_x, s)
-        self.vectors.difference(gradient, old_gradient, y)
+        self.vectors.difference(x, old_x, self.s[slot])
+        self.vectors.difference(gradient, old_gradient, self.y[slot])
         self.count += 1
-        by_s, by_y = self._dots(y)
-        self.sy[: self.held, slot], self.yy[: self.held, slot], self.yy[slot, : self.held] = by_s, by_y, by_y
-        if not self.sy[slot, slot] > 1e-12 * self.yy[slot, slot]:
-            self.count = 0  # the slot may have held a good pair: begin anew
 
     def descend(self, gradient: Array) -> Array:
         """−H g; −g where no pair is held. The array is the same at every call."""
         by_s, by_y = np.zeros(self.held), np.zeros(self.held)
         scale = 1.0
         if self.held:
-            sg, yg = self._dots(gradient)
             newest_first = [(self.count - 1 - k) % self.memory for k in range(self.held)]
+            newest = newest_first[0]
+            sg, yg = self._products(newest, gradient)
+            if not self.sy[newest, newest] > 1e-12 * self.yy[newest, newest]:
+                self.count = 0  # no curvature to go by: begin anew
+                return self.descend(gradient)
             alpha = np.zeros(self.held)
             for i in newest_first:
                 alpha[i] = (sg[i] + by_y @ self.sy[i, : self.held]) / self.sy[i, i]
                 by_y[i] -= alpha[i]
-            newest = newest_first[0]
             scale = self.sy[newest, newest] / self.yy[newest, newest]
             by_y *= scale
             for i in reversed(newest_first):
@@ -108,9 +113,14 @@ class Pairs:
         )
         return self.direction
 
-    def _dots(self, vector: Array) -> Array:
-        parts = self.vectors.run(lambda part: _dots(self.s[:, part], self.y[:, part], self.held, vector[part]))
-        return sum(parts, start=np.zeros((2, self.held)))
+    def _products(self, newest: int, gradient: Array) -> tuple[Array, Array]:
+        """s_i · g and y_i · g; the products with the newest y are entered on the way."""
+        parts = self.vectors.run(
+            lambda part: _dots(self.s[:, part], self.y[:, part], self.held, newest, gradient[part])
+        )
+        sg, yg, sy, yy = sum(parts, start=np.zeros((4, self.held)))
+        self.sy[: self.held, newest], self.yy[: self.held, newest], self.yy[newest, : self.held] = sy, yy, yy
+        return sg, yg
 
 
 class Lbfgs:
@@ -124,7 +134,7 @@ class Lbfgs:
         function: Function,
         x: Array,
         l1: Array | None = None,
-        memory: int = 10,
+        memory: int = 8,
         first_step: Callable[[Array], float] | None = None,
         n_jobs: int | None = None,
     ) -> None:

@@ -19,7 +19,8 @@ _FAST = {"reassoc", "contract", "nsz"}
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _dot(a: Array, b: Array) -> float:
+def dot(a: Array, b: Array) -> float:
+    """Σ a b, without the threads that BLAS would wake for it."""
     total = 0.0
     for i in range(len(a)):
         total += a[i] * b[i]
@@ -62,7 +63,7 @@ class Vectors:
         return run(lambda chunk: function(slice(*chunk)), self.chunks, self.n_jobs)
 
     def dot(self, a: Array, b: Array) -> float:
-        return float(sum(self.run(lambda part: _dot(a[part], b[part]))))
+        return float(sum(self.run(lambda part: dot(a[part], b[part]))))
 
     def norm(self, a: Array) -> float:
         return float(np.sqrt(self.dot(a, a)))
