@@ -8,17 +8,19 @@ pointwise      L₀ = −Σ_i Σ_t w_t log p_t(y_t)           κ = 0    w given
 Markov         M_k = k L₁ + L₀  (theorem 1)             κ = k    w given
 =============  ======================================  =======  ==========
 
-M_k is the sum of −log P(y_t..y_{t+k}) over all windows of k+1 nodes, cut at the ends, for a whole k; k may be any number ≥ 0, and
-λ = k/(k+1) is the paper's mixing of the two losses, L_λ = (1−λ) M_k. Where a label is not known L₁ sums over it:
-−log Σ_{y fits} f(y|x), and L₀ leaves the node out.
+M_k is the sum of −log P(y_t..y_{t+k}) over all windows of k+1 nodes, cut at the ends, for a whole k; k may
+be any number ≥ 0, and λ = k/(k+1) is the paper's mixing of the two losses, L_λ = (1−λ) M_k. Where a label is
+not known L₁ sums over it: −log Σ_{y fits} f(y|x), and L₀ leaves the node out.
 
-Weights are one vector: for each channel (features, L), then transitions (L, L), then for each edge channel (features, L, L). Scores
-are tables over types, looked up by the nodes; gradients are gathered by type and then by feature.
+Weights are one vector: for each channel (features, L), then transitions (L, L), then for each edge channel
+(features, L, L). Scores are tables over types, looked up by the nodes; gradients are gathered by type and
+then by feature.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,7 +99,7 @@ def score_structures(encoded: Encoded, weights: Weights, vector: Array) -> tuple
 
 
 class TrainingLoss:
-    """The loss of labelled structures as a function of the weight vector; calling it gives value and gradient."""
+    """The loss of labelled structures as a function of the weights: calling it gives value and gradient."""
 
     def __init__(
         self,
@@ -116,7 +118,9 @@ class TrainingLoss:
         node_weight = np.ones(corpus.size) if position_weight is None else position_weight.astype(np.float64)
         self.node_weight = np.where(labels >= 0, node_weight, 0.0) if loss.pointwise else np.zeros(0)
         self.transposed = [
-            sp.csr_matrix(table.matrix.T) if sp.issparse(table.matrix) else np.ascontiguousarray(table.matrix.T)
+            sp.csr_matrix(table.matrix.T)
+            if sp.issparse(table.matrix)
+            else np.ascontiguousarray(table.matrix.T)
             for table in encoded.tables
         ]
         known = np.logical_and.reduceat(labels >= 0, corpus.offsets[:-1])
@@ -167,7 +171,13 @@ class TrainingLoss:
     def digest(self) -> str:
         """What tells this problem from another: a hash of structures, features, labels and weights."""
         encoded, digest = self.encoded, hashlib.sha256()
-        parts = [self.labels, self.sample_weight, self.node_weight, encoded.corpus.offsets, encoded.corpus.heads]
+        parts = [
+            self.labels,
+            self.sample_weight,
+            self.node_weight,
+            encoded.corpus.offsets,
+            encoded.corpus.heads,
+        ]
         for channel in (*encoded.channels, *encoded.edge_channels):
             parts += [channel.rows, np.array(channel.table)]
             parts += [] if channel.indptr is None else [channel.indptr]
@@ -216,7 +226,10 @@ class _ChainTables:
         sizes = [encoded.tables[channel.table].matrix.shape[0] for channel in encoded.channels]
         self.bounds = np.cumsum([0, *sizes])
         self.rows = np.column_stack(
-            [channel.rows.astype(np.int64) + start for channel, start in zip(encoded.channels, self.bounds, strict=False)]
+            [
+                channel.rows.astype(np.int64) + start
+                for channel, start in zip(encoded.channels, self.bounds, strict=False)
+            ]
         ).astype(np.int32)
         counts = np.zeros(self.bounds[-1])
         weight = np.zeros(len(lengths) and len(encoded.corpus))
@@ -280,7 +293,7 @@ class _ChainTables:
 
 
 class _Structures:
-    """Any structures, by general inference: trees, labels not known, features of label pairs, extreme scores."""
+    """Any structures, by general inference: trees, labels not known, features of pairs, extreme scores."""
 
     def __init__(self, owner: TrainingLoss, structures: Array) -> None:
         corpus = owner.encoded.corpus
@@ -318,7 +331,9 @@ class _Group:
         self.nodes = np.repeat(corpus.offsets[structures] - offsets[:-1], sizes) + np.arange(offsets[-1])
         local = np.full(corpus.size + 1, -1)  # its last entry stands for "no parent"
         local[self.nodes] = np.arange(len(self.nodes))
-        self.graph = inference.Graph(offsets, local[corpus.heads[self.nodes]], local[corpus.order[self.nodes]])
+        self.graph = inference.Graph(
+            offsets, local[corpus.heads[self.nodes]], local[corpus.order[self.nodes]]
+        )
         self.scores = scores[self.nodes]
         self.transitions = transitions if transitions.ndim == 2 else transitions[self.nodes]
         self.labels = owner.labels[self.nodes]
@@ -358,19 +373,27 @@ class _Group:
             value, node, edge = value - part, node - by_node, edge - by_edge
         return self.kappa * value, self.kappa * node, self.kappa * edge
 
-    def _expected(self, scores: Array, with_edges: bool, weight: Array | None = None) -> tuple[float, Array, Array]:
+    def _expected(
+        self, scores: Array, with_edges: bool, weight: Array | None = None
+    ) -> tuple[float, Array, Array]:
         weight = self.weight if weight is None else weight
         by_node = np.repeat(weight, np.diff(self.graph.offsets))
         if with_edges:
-            log_z, node, edge = inference.marginals(self.graph, scores, self.transitions, edges=True, n_jobs=self.n_jobs)
+            log_z, node, edge = inference.marginals(
+                self.graph, scores, self.transitions, edges=True, n_jobs=self.n_jobs
+            )
             edge = edge * by_node[:, None, None]
         else:
-            log_z, node, edge = inference.expectations(self.graph, scores, self.transitions, weight, n_jobs=self.n_jobs)
+            log_z, node, edge = inference.expectations(
+                self.graph, scores, self.transitions, weight, n_jobs=self.n_jobs
+            )
         return float(log_z @ weight), node * by_node[:, None], edge
 
     def _pointwise(self) -> tuple[float, Array, Array]:
         """−Σ w log p_t(y_t) and its gradients."""
-        _, node, edge = inference.marginals(self.graph, self.scores, self.transitions, edges=True, n_jobs=self.n_jobs)
+        _, node, edge = inference.marginals(
+            self.graph, self.scores, self.transitions, edges=True, n_jobs=self.n_jobs
+        )
         counted = np.flatnonzero(self.node_weight > 0)
         gold = node[counted, self.labels[counted]]
         usual = gold >= TINY
@@ -379,35 +402,48 @@ class _Group:
         value = -float(by_node[counted[usual]] @ np.log(gold[usual]))
         node_gradient = np.empty_like(node)
         spread_evidence(
-            self.graph.forest((0, len(self.graph))), len(self.graph), self.labels, by_node, node, edge, node_gradient
+            self.graph.forest((0, len(self.graph))),
+            len(self.graph),
+            self.labels,
+            by_node,
+            node,
+            edge,
+            node_gradient,
         )
         for t in counted[~usual]:
             value += weight[t] * self._by_conditioning(int(t), weight[t], node_gradient, edge)
         return value, node_gradient, edge
 
     def _by_conditioning(self, t: int, weight: float, node_gradient: Array, edge_gradient: Array) -> float:
-        """−log p_t(y_t) by its definition, log Z less log Z given y_t: exact where p_t(y_t) is next to nothing."""
+        """−log p_t(y_t) as log Z less log Z given y_t: exact where p_t(y_t) is next to nothing."""
         structure = int(np.searchsorted(self.graph.offsets, t, side="right")) - 1
         begin, end = self.graph.offsets[structure : structure + 2].tolist()
         own = slice(begin, end)
         parents = self.graph.parents[own]
         graph = inference.Graph(
-            np.array([0, end - begin]), np.where(parents >= 0, parents - begin, -1), self.graph.order[own] - begin
+            np.array([0, end - begin]),
+            np.where(parents >= 0, parents - begin, -1),
+            self.graph.order[own] - begin,
         )
         transitions = self.transitions if self.transitions.ndim == 2 else self.transitions[own]
         given = self.scores[own].copy()
         given[t - begin] = -np.inf
         given[t - begin, self.labels[t]] = self.scores[t, self.labels[t]]
         log_z, node, edge = inference.marginals(graph, self.scores[own], transitions, edges=True, n_jobs=1)
-        log_given, node_given, edge_given = inference.marginals(graph, given, transitions, edges=True, n_jobs=1)
+        log_given, node_given, edge_given = inference.marginals(
+            graph, given, transitions, edges=True, n_jobs=1
+        )
         node_gradient[own] += weight * (node - node_given)
         edge_gradient[own] += weight * (edge - edge_given)
         return float(log_z[0] - log_given[0])
 
 
 def _balanced_blocks(lengths: Array) -> list[Block]:
-    """Ranges of chains sorted by length, of about equal work. Each has a gradient of its own, so they are few; they do
-    not depend on the number of threads, so that no result does."""
+    """Ranges of chains sorted by length, of about equal work.
+
+    Each has a gradient of its own, so they are few; they do not depend on the number of threads, so that no
+    result does.
+    """
     parts = 2 if len(lengths) > 4 * LANES else 1
     work = np.cumsum(lengths)
     cuts = [0]
@@ -415,4 +451,4 @@ def _balanced_blocks(lengths: Array) -> list[Block]:
         cut = int(np.searchsorted(work, work[-1] * part / parts))
         cuts.append(cut // LANES * LANES)
     cuts.append(len(lengths))
-    return [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if b > a]
+    return [(a, b) for a, b in itertools.pairwise(cuts) if b > a]

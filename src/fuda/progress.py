@@ -12,7 +12,7 @@ from typing import Any
 
 @contextmanager
 def stage(doing: str) -> Iterator[Callable[[str], None]]:
-    """Show `doing` with a spinner while the block runs, then a line with what came of it and the time it took.
+    """Show `doing` with a spinner while the block runs, then a line with what came of it and the time.
 
     The block calls what it gets with the words to leave behind: ``say("8,323 sequences")``.
     """
@@ -46,14 +46,16 @@ class Iterations:
         if self.shown and sys.stderr.isatty():
             from rich.console import Console
 
-            self._status = Console(stderr=True, highlight=False).status(f"{self.title}: compiling or starting")
+            self._status = Console(stderr=True, highlight=False).status(
+                f"{self.title}: compiling or starting"
+            )
             self._status.start()
         return self
 
     def __call__(self, progress: Any) -> None:
         line = (
-            f"{self.title}: iteration {progress.iteration} of at most {self.most}, objective {progress.value:,.2f}, "
-            f"gradient {progress.gradient_norm:.3g}, {progress.seconds:.1f} s"
+            f"{self.title}: iteration {progress.iteration} of at most {self.most}, "
+            f"objective {progress.value:,.2f}, gradient {progress.gradient_norm:.3g}, {progress.seconds:.1f} s"
         )
         if self._status is not None:
             self._status.update(line)

@@ -95,7 +95,7 @@ def test_options_reach_the_format(tmp_path):
 
 
 def test_options_are_listed():
-    assert FORMATS["conll"].read_options == ("separator", "columns", "label")
+    assert FORMATS["conll"].read_options == ("separator", "columns", "label", "width")
     assert FORMATS["conll"].write_options == ("separator", "flatten")
     assert FORMATS["conllu"].read_options == ("label", "absent", "graph", "columns", "cyclic")
     assert FORMATS["fasta"].write_options == ("labels", "mark")

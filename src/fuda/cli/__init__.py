@@ -6,6 +6,7 @@ else to standard error.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from typing import Any, NoReturn
@@ -76,4 +77,6 @@ for command in (demo, train, evaluate, tag, inspect, convert, reproduce):
 
 def main() -> None:
     """Run the command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that cannot show a label shows its code
     group(prog_name="fuda")

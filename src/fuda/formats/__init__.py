@@ -94,7 +94,7 @@ def format_of(path: str | Path, format: str | None = None) -> Format:
     'conll'
     """
     if format is not None:
-        if format not in FORMATS:
+        if not isinstance(format, str) or format not in FORMATS:
             raise DataError(f"format {format!r} is not known; choose one of {', '.join(FORMATS)}")
         return FORMATS[format]
     if str(path) == "-":

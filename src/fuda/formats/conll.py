@@ -238,7 +238,8 @@ def _label_index(label: int | None, width: int, name: str) -> int | None:
         return None
     if width == 1:
         raise DataError(
-            f"{name}: one column only; for a file without labels pass label=None (on the command line --label none)"
+            f"{name}: one column only; for a file without labels pass label=None (on the command line "
+            "--label none)"
         )
     if label == -1:
         return width - 1

@@ -27,7 +27,7 @@ def read_text(path: str | Path) -> str:
     try:
         data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
     except OSError as error:
-        raise DataError(f"{name}: cannot be read: {error.strerror}") from None
+        raise DataError(f"{name}: cannot be read: {error.strerror}; check the path") from None
     if data.startswith(GZIP_MAGIC):
         try:
             data = gzip.decompress(data)

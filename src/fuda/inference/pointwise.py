@@ -1,8 +1,9 @@
 """The pointwise loss on trees, in O(T L²): what each observed label says of all other nodes.
 
-L₀ = −Σ_t w_t log p_t(y_t), and ∂L₀/∂θ = Σ_t w_t (E[φ] − E[φ | y_t]). Given y_t the other labels follow the posterior transitions
-P(b|a) = p_{pt}(a, b) / p_p(a) downwards and P(a|b) = p_{pt}(a, b) / p_t(b) upwards, so that the evidence e_t(b) = w_t [b = y_t] of
-all nodes travels together. With v_t what node t and its descendants say of y_t, and x_t what comes from everywhere else,
+L₀ = −Σ_t w_t log p_t(y_t), and ∂L₀/∂θ = Σ_t w_t (E[φ] − E[φ | y_t]). Given y_t the other labels follow the
+posterior transitions P(b|a) = p_{pt}(a, b) / p_p(a) downwards and P(a|b) = p_{pt}(a, b) / p_t(b) upwards, so
+that the evidence e_t(b) = w_t [b = y_t] of all nodes travels together. With v_t what node t and its
+descendants say of y_t, and x_t what comes from everywhere else,
 
     v_p(a) = e_p(a) + Σ_{children t} m_t(a),      m_t(a) = Σ_b P(a|b) v_t(b)
     x_t(b) = Σ_a P(b|a) (x_p(a) + v_p(a) − m_t(a)),      x = 0 at a root
@@ -10,8 +11,8 @@ all nodes travels together. With v_t what node t and its descendants say of y_t,
     ∂L₀/∂s_t(b)     = W p_t(b) − v_t(b) − x_t(b),      W = Σ w over the structure
     ∂L₀/∂A_t(a, b)  = W p_{pt}(a, b) − (x_p(a) + v_p(a) − m_t(a)) P(b|a) − P(a|b) v_t(b).
 
-On a chain this is u and v of `fuda.inference.lanes`. In a forest W counts the nodes of the same tree only, since the
-trees of a forest are independent.
+On a chain this is u and v of `fuda.inference.lanes`. In a forest W counts the nodes of the same tree only,
+since the trees of a forest are independent.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Array = np.ndarray
 def spread_evidence(
     forest: Forest, last: int, labels: Array, weights: Array, node: Array, edge: Array, node_gradient: Array
 ) -> None:
-    """∂L₀/∂s into `node_gradient`, and `edge` (N, L, L), which comes in as edge marginals, turned into ∂L₀/∂A."""
+    """∂L₀/∂s into `node_gradient`; `edge` (N, L, L) comes in as edge marginals and leaves as ∂L₀/∂A."""
     first, offsets, parents, order = forest
     size = node.shape[1]
     begin, end = offsets[first], offsets[last]

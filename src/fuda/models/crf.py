@@ -1,10 +1,11 @@
 """The conditional random field on chains and trees.
 
-    f(y|x) = exp F(x, y) / Z(x),   F(x, y) = Σ_t Σ_c w_c[features of t in channel c, y_t] + Σ_{edges} A(y_p, y_t)
+    f(y|x) = exp F(x, y) / Z(x)
+    F(x, y) = Σ_t Σ_c w_c[features of t in channel c, y_t] + Σ_{edges p→t} A(y_p, y_t)
 
-fitted by minimizing  loss(w) + l2 ‖w‖² + l1 ‖w‖₁  with one of the losses of `fuda.losses`; the loss is a sum over structures.
-Optimization runs in the coordinates z = w · h^{1/4}, h a rough diagonal of the Hessian: rare and frequent features then move at
-comparable pace, and a third of the iterations are enough.
+fitted by minimizing  loss(w) + l2 ‖w‖² + l1 ‖w‖₁  with one of the losses of `fuda.losses`; the loss is a sum
+over structures. Optimization runs in the coordinates z = w · h^{1/4}, h a rough diagonal of the Hessian:
+rare and frequent features then move at comparable pace, and a third of the iterations are enough.
 """
 
 from __future__ import annotations
@@ -18,18 +19,22 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.encoding import Encoded
-from fuda.errors import DataError
+from fuda.encoding import Encoded, WindowEncoder
+from fuda.errors import DataError, short
 from fuda.losses import Loss, TrainingLoss, Weights, score_structures
 from fuda.models.checkpoint import Checkpoint
 from fuda.models.markov import MarkovLabeler
-from fuda.optimize import Lbfgs, Result, adagrad, conjugate_gradient
-from fuda.optimize.result import Function
+from fuda.optimize import Lbfgs, Progress, Result, adagrad, conjugate_gradient
+from fuda.optimize.result import INTERRUPTED, Function
 from fuda.optimize.vectors import Vectors
+from fuda.parallel import thread_count
 from fuda.progress import Iterations
+from fuda.templates import Template, TemplateEncoder
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 12_000
+# By what weights are named: labels, encoder, and whether there are pair features.
+NamedBy = tuple[list[Any], WindowEncoder | TemplateEncoder, bool]
 
 
 class CRF(MarkovLabeler):
@@ -37,18 +42,23 @@ class CRF(MarkovLabeler):
 
     Parameters
     ----------
-    loss : "sequential" (the labeling as a whole), "pointwise" (each label by itself) or "markov" (stretches of order + 1 labels).
+    loss : "sequential" (the labeling as a whole), "pointwise" (each label by itself) or "markov" (stretches
+        of order + 1 labels).
     order : k of the Markov loss, any number ≥ 0; λ = k / (k + 1) is the share of the sequential loss.
     l2, l1 : weights of ‖w‖² and ‖w‖₁, as CRFsuite's c2 and c1.
-    features, window : the feature set or function, and how many neighbours to each side have weights of their own.
-    pair_features : whether the features of a node also have weights for pairs of labels, its parent's and its own.
+    features, window : the feature set or function, and how many neighbours to each side have weights of
+        their own.
+    pair_features : whether the features of a node also have weights for pairs of labels, its parent's and
+        its own.
     solver : "lbfgs" (with an L1 term OWL-QN), "cg" (conjugate gradient) or "sgd" (AdaGrad, a fast start).
     max_iter, tol : when to stop; tol is relative to the objective (over ten iterations) and to the gradient.
     decode : "viterbi" (best labeling as a whole) or "posterior" (best label of each node).
-    scheme : IOB1, IOB2, IOE1, IOE2, IOBES or BILOU: predict only label sequences that are well-formed under it.
+    scheme : IOB1, IOB2, IOE1, IOE2, IOBES or BILOU: predict only label sequences that are well-formed under
+        it.
     warm_start : begin at the weights of the last fit, matched by feature and label.
     n_jobs : threads; None is all cores. Results do not depend on it.
-    checkpoint : a file to which the state of L-BFGS goes every few seconds; a fit that finds it there goes on from it.
+    checkpoint : a file to which the state of L-BFGS goes every few seconds; a fit that finds it there goes
+        on from it.
     verbose : whether to report iterations on standard error.
 
     A label None is not known: the sequential loss sums over it, the pointwise loss leaves it out.
@@ -103,12 +113,14 @@ class CRF(MarkovLabeler):
         return self._layout.views(self.weights_)[1]
 
     def objective(self, X: Any, y: Any) -> float:
-        """The training objective at the fitted weights: loss of (X, y), a sum over structures, + l2 ‖w‖² + l1 ‖w‖₁."""
+        """loss + l2 ‖w‖² + l1 ‖w‖₁ at the fitted weights; the loss of (X, y) is a sum over structures."""
         encoded = self._encode(X)
-        value = 0.0
-        if encoded is not None:
-            numbers = self._numbers(y, encoded.corpus)
-            value = self._training_loss(encoded, numbers, None, None)(self.weights_)[0]
+        if encoded is None:
+            raise DataError(
+                "there is nothing to sum the objective over: X is empty; give at least one structure"
+            )
+        labels = self._numbers(y, encoded.corpus)
+        value = self._training_loss(encoded, labels, None, None)(self.weights_)[0]
         w = self.weights_
         return value + self.l2 * float(w @ w) + self.l1 * float(np.abs(w).sum())
 
@@ -133,16 +145,37 @@ class CRF(MarkovLabeler):
         Loss.named(self.loss, 0.0)
         for name in ("order", "l2", "l1", "tol"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 <= value < np.inf:
-                raise DataError(f"{name}={value!r}: give a number of 0 or more")
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float | np.number)
+                or not 0 <= value < np.inf
+            ):
+                raise DataError(f"{name}={short(value)}: give a number of 0 or more")
         if self.solver not in SOLVERS:
-            raise DataError(f"solver={self.solver!r}: choose {', '.join(SOLVERS)}")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
-            raise DataError(f"max_iter={self.max_iter!r}: give a whole number of at least 1")
+            raise DataError(f"solver={short(self.solver)}: choose {', '.join(SOLVERS)}")
+        if (
+            isinstance(self.max_iter, bool)
+            or not isinstance(self.max_iter, int | np.integer)
+            or self.max_iter < 1
+        ):
+            raise DataError(f"max_iter={short(self.max_iter)}: give a whole number of at least 1")
+        if self.n_jobs is not None and (
+            isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, int | np.integer)
+        ):
+            raise DataError(f"n_jobs={short(self.n_jobs)}: give the number of threads, or None for all cores")
+        thread_count(self.n_jobs)
+        if self.pair_features and isinstance(self.features, Template):
+            raise DataError(
+                "pair_features with a template: its B lines say which features pairs of labels have"
+            )
         if self.l1 and self.solver != "lbfgs":
-            raise DataError(f"l1={self.l1!r} with solver={self.solver!r}: an L1 term needs solver='lbfgs' (OWL-QN)")
+            raise DataError(
+                f"l1={self.l1!r} with solver={self.solver!r}: an L1 term needs solver='lbfgs' (OWL-QN)"
+            )
         if self.checkpoint is not None and self.solver != "lbfgs":
-            raise DataError(f"checkpoint with solver={self.solver!r}: only solver='lbfgs' keeps a state to go on from")
+            raise DataError(
+                f"checkpoint with solver={self.solver!r}: only solver='lbfgs' keeps a state to go on from"
+            )
 
     @property
     def _layout(self) -> Weights:
@@ -153,6 +186,10 @@ class CRF(MarkovLabeler):
             pairs.append(features[len(features) // 2])
         return Weights(features, pairs, len(self.classes_))
 
+    @property
+    def _names(self) -> NamedBy:
+        return self.classes_, self.encoder_, self.pair_features
+
     def _with_pairs(self, encoded: Encoded) -> Encoded:
         if not self.pair_features:
             return encoded
@@ -160,7 +197,11 @@ class CRF(MarkovLabeler):
         return replace(encoded, edge_channels=[*encoded.edge_channels, own])
 
     def _training_loss(
-        self, encoded: Encoded, labels: np.ndarray, sample_weight: np.ndarray | None, position_weight: np.ndarray | None
+        self,
+        encoded: Encoded,
+        labels: np.ndarray,
+        sample_weight: np.ndarray | None,
+        position_weight: np.ndarray | None,
     ) -> TrainingLoss:
         return TrainingLoss(
             self._with_pairs(encoded),
@@ -173,27 +214,40 @@ class CRF(MarkovLabeler):
         )
 
     def _fit(
-        self, encoded: Encoded, labels: np.ndarray, sample_weight: np.ndarray | None, position_weight: np.ndarray | None
+        self,
+        encoded: Encoded,
+        labels: np.ndarray,
+        sample_weight: np.ndarray | None,
+        position_weight: np.ndarray | None,
     ) -> None:
+        if position_weight is not None and self.loss == "sequential":
+            raise DataError(
+                "position_weight weighs nodes in the pointwise loss, which loss='sequential' has no part of; "
+                "choose loss='pointwise' or 'markov', or sample_weight"
+            )
         start = self._start()
         with Iterations(f"CRF, {self.loss} loss", self.max_iter, shown=self.verbose) as progress:
             if self.solver == "sgd":
                 parts = self._batches(encoded, labels, sample_weight, position_weight)
                 self.result_ = adagrad(
-                    parts, start, max_iter=self.max_iter, tol=self.tol, seed=self.random_state, on_iteration=progress
+                    parts,
+                    start,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    seed=self.random_state,
+                    on_iteration=progress,
                 )
             else:
                 loss = self._training_loss(encoded, labels, sample_weight, position_weight)
                 self.result_ = self._minimize(loss, start, progress)
         self.weights_ = self.result_.x
-        self.result_.x = self.weights_
+        self._named_by = self._names
         if not self.result_.converged:
             warnings.warn(
                 f"the CRF has not converged: {self.result_.reason}; the weights are the best so far",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self._names = self._weight_names() if self.warm_start else None
 
     def _minimize(self, loss: TrainingLoss, start: np.ndarray, progress: Any) -> Result:
         curvature = loss.curvature() + 2 * self.l2
@@ -201,7 +255,9 @@ class CRF(MarkovLabeler):
         scale = curvature**0.25
         function = _rescaled(loss, self.l2, scale, self.n_jobs)
         if self.solver == "cg":
-            result = conjugate_gradient(function, start * scale, self.tol, self.max_iter, progress, self.n_jobs)
+            result = conjugate_gradient(
+                function, start * scale, self.tol, self.max_iter, progress, self.n_jobs
+            )
         else:
             overlap = max(1.0, _features_a_node(loss.encoded))
 
@@ -210,18 +266,29 @@ class CRF(MarkovLabeler):
 
             l1 = self.l1 / scale if self.l1 else None
             minimizer = Lbfgs(function, start * scale, l1, first_step=first_step, n_jobs=self.n_jobs)
-            with Checkpoint(self.checkpoint, minimizer, self._fingerprint(loss)) as checkpoint:
-                result = minimizer.minimize(self.tol, self.max_iter, lambda p: (progress(p), checkpoint(p)))
+            fingerprint = None if self.checkpoint is None else self._fingerprint(loss)
+            with Checkpoint(self.checkpoint, minimizer, fingerprint) as checkpoint:
+
+                def after_iteration(state: Progress) -> None:
+                    progress(state)
+                    checkpoint(state)
+
+                result = minimizer.minimize(self.tol, self.max_iter, after_iteration)
+                checkpoint.kept = result.reason == INTERRUPTED
         result.x = result.x / scale
         return result
 
     def _fingerprint(self, loss: TrainingLoss) -> list[Any]:
-        """What a checkpoint must agree in to be gone on from."""
-        parameters = {k: str(v) for k, v in sorted(self.get_params().items()) if k not in ("n_jobs", "checkpoint", "verbose")}
+        """What a checkpoint must agree in to be gone on from: the objective."""
+        parameters = [self.loss, float(self.order), float(self.l2), float(self.l1)]
         return [parameters, self.classes_, self.encoder_.vocabularies(), loss.digest()]
 
     def _batches(
-        self, encoded: Encoded, labels: np.ndarray, sample_weight: np.ndarray | None, position_weight: np.ndarray | None
+        self,
+        encoded: Encoded,
+        labels: np.ndarray,
+        sample_weight: np.ndarray | None,
+        position_weight: np.ndarray | None,
     ) -> list[Function]:
         """Losses over parts of the data, each with its share of the L2 term."""
         corpus = encoded.corpus
@@ -244,32 +311,16 @@ class CRF(MarkovLabeler):
     def _start(self) -> np.ndarray:
         """Zero, or the last fit's weights where feature and label are the same."""
         start = np.zeros(self._layout.size)
-        before = getattr(self, "_names", None)
-        if self.warm_start and before is not None:
-            index = {name: i for i, name in enumerate(before)}
-            for i, name in enumerate(self._weight_names()):
-                if name in index:
-                    start[i] = self.weights_[index[name]]
+        if not self.warm_start or not hasattr(self, "_named_by"):
+            return start
+        before = _named_parts(self._named_by, self.weights_)
+        labels = _matches(self.classes_, self._named_by[0])
+        for name, (features, part) in _named_parts(self._names, start).items():
+            if name in before:
+                matches = [_matches(features, before[name][0]), *[labels] * (part.ndim - 1)]
+                new, old = (np.ix_(*side) for side in zip(*matches, strict=True))
+                part[new] = before[name][1][old]
         return start
-
-    def _weight_names(self) -> list[tuple]:
-        labels, encoder = self.classes_, self.encoder_
-        names: list[tuple] = [
-            (channel, feature, label)
-            for c, channel in enumerate(encoder.channel_names())
-            for feature in encoder.feature_names(c)
-            for label in labels
-        ]
-        names += [("", a, b) for a in labels for b in labels]
-        pairs = [
-            (f"pair {channel}", feature)
-            for k, channel in enumerate(encoder.edge_channel_names())
-            for feature in encoder.edge_feature_names(k)
-        ]
-        if self.pair_features:
-            middle = len(encoder.channel_names()) // 2
-            pairs += [("pair", feature) for feature in encoder.feature_names(middle)]
-        return names + [(*pair, a, b) for pair in pairs for a in labels for b in labels]
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
         return score_structures(self._with_pairs(encoded), self._layout, self.weights_)
@@ -279,10 +330,45 @@ class CRF(MarkovLabeler):
 
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:
         expected = (self._layout.size,)
-        if set(arrays) != {"weights"} or arrays["weights"].shape != expected or arrays["weights"].dtype != np.float64:
+        if (
+            set(arrays) != {"weights"}
+            or arrays["weights"].shape != expected
+            or arrays["weights"].dtype != np.float64
+        ):
             found = {name: array.shape for name, array in arrays.items()}
-            raise DataError(f"its arrays {found} are not the {expected[0]} weights of its labels and features")
+            raise DataError(
+                f"its arrays {found} are not the {expected[0]} weights of its labels and features"
+            )
         self.weights_ = arrays["weights"]
+        self._named_by = self._names
+
+
+def _named_parts(
+    named_by: NamedBy, vector: np.ndarray
+) -> dict[tuple[str, str], tuple[list[str], np.ndarray]]:
+    """The parts of a weight vector by name, each with the names of its features, which axis 0 counts."""
+    classes, encoder, pair_features = named_by
+    names = [("label", channel) for channel in encoder.channel_names()]
+    features = [encoder.feature_names(c) for c in range(len(names))]
+    pairs = [("pair", channel) for channel in encoder.edge_channel_names()]
+    of_pairs = [encoder.edge_feature_names(k) for k in range(len(pairs))]
+    if pair_features:
+        middle = len(names) // 2
+        pairs.append(("pair", names[middle][1]))
+        of_pairs.append(features[middle])
+    layout = Weights([len(of) for of in features], [len(of) for of in of_pairs], len(classes))
+    by_channel, transitions, by_edge = layout.views(vector)
+    names += [("transitions", ""), *pairs]
+    parts = zip([*features, [""], *of_pairs], [*by_channel, transitions[None], *by_edge], strict=True)
+    return dict(zip(names, parts, strict=True))
+
+
+def _matches(new: list[Any], old: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Where in `new`, and where in `old`, the names stand that are in both."""
+    index = {name: i for i, name in enumerate(old)}
+    both = [(i, index[name]) for i, name in enumerate(new) if name in index]
+    at_new, at_old = np.array(both, dtype=np.int64).reshape(-1, 2).T
+    return at_new, at_old
 
 
 def _rescaled(loss: TrainingLoss, l2: float, scale: np.ndarray, n_jobs: int | None) -> Function:
@@ -303,6 +389,7 @@ def _features_a_node(encoded: Encoded) -> float:
     """How many features a node has on average, over all channels."""
     total = 0.0
     for channel in encoded.channels:
-        matrix = encoded.tables[channel.table].matrix
-        total += float(channel.gather(np.asarray(abs(matrix).sum(axis=1)).reshape(-1, 1)).sum())
+        matrix: Any = encoded.tables[channel.table].matrix
+        sizes = np.asarray(abs(matrix).sum(axis=1)).reshape(-1, 1)
+        total += float(channel.gather(sizes).sum())
     return total / encoded.corpus.size

@@ -22,7 +22,8 @@ from fuda.schemes import legal, scheme_name
 class MarkovLabeler(Labeler):
     """A subclass defines `_scores(encoded)` → (N, L) node scores and (L, L) or (N, L, L) transition scores,
     and has the parameter `decode`: "viterbi", the best labeling as a whole, or "posterior", the best label of
-    each node. It may have the parameter `scheme`, which allows well-formed label sequences only.
+    each node. It may have the parameter `scheme`, which allows well-formed label sequences only (posterior
+    decoding then finds the one of them with the most right labels to be expected), and `n_jobs`.
 
     Where `known` is given, one list of labels a structure with None where the label is open, only labelings
     that agree with it count.
@@ -30,6 +31,7 @@ class MarkovLabeler(Labeler):
 
     decode: str
     scheme: str | None = None
+    n_jobs: int | None = None
 
     def predict(self, X: Any, known: Any = None) -> np.ndarray:
         """The labels of each structure, as a 1-D object array of lists."""
@@ -37,9 +39,11 @@ class MarkovLabeler(Labeler):
         if encoded is None:
             return np.empty(0, dtype=object)
         if self.decode == "posterior":
-            labels = self._marginals(encoded, known).argmax(axis=1)
+            scores, transitions = self._marginals(encoded, known), np.zeros((len(self.classes_),) * 2)
+            scores, transitions = self._allowed(encoded.corpus, scores, transitions, known)
         else:
-            labels, _ = inference.viterbi(graph_of(encoded.corpus), *self._allowed_scores(encoded, known))
+            scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
+        labels, _ = inference.viterbi(graph_of(encoded.corpus), scores, transitions, self.n_jobs)
         return self._named(encoded, labels)
 
     def predict_marginals(self, X: Any, known: Any = None) -> np.ndarray:
@@ -60,9 +64,10 @@ class MarkovLabeler(Labeler):
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
-        graph, (scores, transitions) = graph_of(encoded.corpus), self._allowed_scores(encoded, known)
-        log_z = inference.log_partition(graph, scores, transitions)
-        best = inference.nbest(graph, scores, transitions, int(n))
+        graph = graph_of(encoded.corpus)
+        scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
+        log_z = inference.log_partition(graph, scores, transitions, self.n_jobs)
+        best = inference.nbest(graph, scores, transitions, int(n), self.n_jobs)
         return as_object_array(
             [
                 [([self.classes_[k] for k in labels], float(score - z)) for labels, score in candidates]
@@ -71,12 +76,13 @@ class MarkovLabeler(Labeler):
         )
 
     def _marginals(self, encoded: Encoded, known: Any) -> np.ndarray:
-        return inference.marginals(graph_of(encoded.corpus), *self._allowed_scores(encoded, known))[1]
+        allowed = self._allowed(encoded.corpus, *self._scores(encoded), known)
+        return inference.marginals(graph_of(encoded.corpus), *allowed, n_jobs=self.n_jobs)[1]
 
-    def _allowed_scores(self, encoded: Encoded, known: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Scores with −inf where the scheme or known labels forbid a label or a pair."""
-        scores, transitions = self._scores(encoded)
-        corpus = encoded.corpus
+    def _allowed(
+        self, corpus: Corpus, scores: np.ndarray, transitions: np.ndarray, known: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Scores (changed in place) and transitions, −inf where the scheme or known labels forbid them."""
         if self.scheme is not None:
             start, pairs, end = legal(self.classes_, self.scheme)
             scores[np.ix_(corpus.roots, np.flatnonzero(~start))] = -np.inf

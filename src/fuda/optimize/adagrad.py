@@ -1,7 +1,7 @@
 """AdaGrad (Duchi, Hazan & Singer 2011) over parts of a sum, for a fast start: min Σ_j f_j(x).
 
-Each step takes one part f_j in random order: x ← x − η g_j / √(Σ g²), coordinate by coordinate. It reaches the neighbourhood of the
-minimum in a few rounds over the data and never the minimum itself.
+Each step takes one part f_j in random order: x ← x − η g_j / √(Σ g²), coordinate by coordinate. It reaches
+the neighbourhood of the minimum in a few rounds over the data and never the minimum itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fuda.optimize.result import Function, Progress, Result, Watch
+from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
 
 
 def adagrad(
@@ -22,9 +22,9 @@ def adagrad(
     seed: int | np.random.RandomState | None = None,
     on_iteration: Callable[[Progress], None] | None = None,
 ) -> Result:
-    """Minimize Σ_j parts[j](x) in at most `max_iter` rounds; the value of a round is the sum seen along the way.
+    """Minimize Σ_j parts[j](x) in at most `max_iter` rounds.
 
-    It stops where a round improves on the one before by less than tol of its value.
+    The value of a round is the sum seen along the way. It stops where a round improves on the one before by less than tol of its value.
     """
     random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
     watch = Watch(tol, max_iter, on_iteration)
@@ -46,5 +46,5 @@ def adagrad(
                 converged, reason = True, "the objective stopped falling"
                 break
     except KeyboardInterrupt:
-        reason = "it was interrupted"
+        reason = INTERRUPTED
     return Result(x, converged, reason, watch.history)

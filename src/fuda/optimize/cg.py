@@ -1,6 +1,7 @@
 """Nonlinear conjugate gradient, the Markov-loss paper's optimizer.
 
-d' = −g' + β d with the Polak–Ribière β = max(0, g'·(g' − g) / g·g), which begins anew where the direction would not descend.
+d' = −g' + β d with the Polak–Ribière β = max(0, g'·(g' − g) / g·g), which begins anew where the direction
+would not descend.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fuda.optimize.line_search import wolfe
-from fuda.optimize.result import Function, Progress, Result, Watch
+from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
 from fuda.optimize.vectors import Vectors
 
 
@@ -54,9 +55,10 @@ def conjugate_gradient(
             beta = max(0.0, float(new_gradient @ (new_gradient - gradient)) / float(gradient @ gradient))
             direction = beta * direction - new_gradient
             new_slope = float(new_gradient @ direction)
-            step = taken * slope / new_slope if new_slope < 0 else taken  # the same first decrease as last time
+            # so that the first decrease will be the same as last time
+            step = taken * slope / new_slope if new_slope < 0 else taken
             gradient = new_gradient
             watch.record(value, vectors.norm(gradient))
     except KeyboardInterrupt:
-        reason = "it was interrupted"
+        reason = INTERRUPTED
     return Result(x, converged, reason, watch.history)

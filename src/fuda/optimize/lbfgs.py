@@ -1,12 +1,13 @@
 """L-BFGS, and OWL-QN where there is an L1 term: min f(x) + Σ_i l1_i |x_i|.
 
-The direction is −H g with H the L-BFGS inverse Hessian of the last m pairs s = x' − x, y = g' − g. It is computed in the
-coordinates of the basis {s_1..s_m, y_1..y_m, g} (Chen, Wang & Zhou 2014, "Large-scale L-BFGS using MapReduce"): the
-two-loop recursion needs only inner products, so that a million variables are walked through twice an iteration instead
-of 4m times. Pairs are held in single precision, which halves the bytes; all sums are in double precision.
+The direction is −H g with H the L-BFGS inverse Hessian of the last m pairs s = x' − x, y = g' − g. It is
+computed in the coordinates of the basis {s_1..s_m, y_1..y_m, g} (Chen, Wang & Zhou 2014, "Large-scale L-BFGS
+using MapReduce"): the two-loop recursion needs only inner products, so that a million variables are walked
+through twice an iteration instead of 4m times. Pairs are held in single precision, which halves the bytes;
+all sums are in double precision.
 
-OWL-QN (Andrew & Gao 2007) takes the pseudo-gradient of the whole objective for g in the direction, keeps to an orthant
-during the line search, and builds pairs from the smooth part.
+OWL-QN (Andrew & Gao 2007) takes the pseudo-gradient of the whole objective for g in the direction, keeps to
+an orthant during the line search, and builds pairs from the smooth part.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from fuda.optimize.line_search import DECREASE, wolfe
-from fuda.optimize.result import Function, Progress, Result, Watch
+from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
 from fuda.optimize.vectors import Vectors
 
 Array = np.ndarray
@@ -182,15 +183,15 @@ class Lbfgs:
                 self.x, gradient = x, new_gradient
                 watch.record(smooth + self._penalty(x), self.vectors.norm(self._pseudo_gradient(gradient)))
         except KeyboardInterrupt:
-            reason = "it was interrupted"
+            reason = INTERRUPTED
         return Result(self.x, converged, reason, watch.history)
 
     def state(self) -> dict[str, Array]:
         """All that the next iteration depends on."""
         pairs = self.pairs
-        held = {"s": pairs.s, "y": pairs.y, "sy": pairs.sy, "yy": pairs.yy, "count": np.array(pairs.count)}
+        held: dict[str, Array] = {"s": pairs.s, "y": pairs.y, "sy": pairs.sy, "yy": pairs.yy}
         history = np.array([astuple(progress) for progress in self.history]).reshape(-1, 5)
-        return {"x": self.x, "history": history, **held}
+        return {"x": self.x, "history": history, "count": np.array(pairs.count), **held}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Go on from a `state()`."""
@@ -214,9 +215,7 @@ class Lbfgs:
             direction, slope = -pull, -self.vectors.dot(pull, pull)
         step = 1.0 if self.pairs.held else self.first_step(direction)
         if self.l1 is None:
-            found = wolfe(
-                self.function, self.x, smooth, slope, direction, step, self.vectors, count=count
-            )
+            found = wolfe(self.function, self.x, smooth, slope, direction, step, self.vectors, count=count)
             return None if found is None else found[:3]
         orthant = np.where(self.x != 0, np.sign(self.x), -np.sign(pull))
         for _ in range(40):

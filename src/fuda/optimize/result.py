@@ -10,6 +10,7 @@ import numpy as np
 
 # From a point to the value and the gradient there; the gradient may be overwritten by the next call.
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
+INTERRUPTED = "it was interrupted"
 _PERIOD = 10
 
 
@@ -41,8 +42,8 @@ class Result:
 class Watch:
     """Records the way of a minimizer and says when to stop.
 
-    It stops where ‖gradient‖ ≤ tol · max(1, ‖x‖), and where the last ten iterations together have improved the objective by
-    less than tol of its value.
+    It stops where ‖gradient‖ ≤ tol · max(1, ‖x‖), and where the last ten iterations together have improved
+    the objective by less than tol of its value.
     """
 
     def __init__(self, tol: float, max_iter: int, on_iteration: Callable[[Progress], None] | None) -> None:

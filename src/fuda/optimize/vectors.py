@@ -1,7 +1,8 @@
-"""Operations on vectors of a million entries: one pass each over memory, by threads, nothing allocated on the way.
+"""Operations on vectors of a million entries: one pass each over memory, by threads, nothing allocated.
 
-numpy would allocate a temporary for every operation, and its memory costs more than the arithmetic. Vectors are cut into chunks that do
-not depend on the number of threads, and sums are added in the order of the chunks, so that no result depends on it.
+numpy would allocate a temporary for every operation, and its memory costs more than the arithmetic. Vectors
+are cut into chunks that do not depend on the number of threads, and sums are added in the order of the
+chunks, so that no result depends on it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,76 @@
+"""AdaGrad comes near the minimum of a sum, and never far from a number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuda.optimize import adagrad
+from minimization_cases import logistic
+
+
+def parts(count: int):
+    """Logistic regressions over parts of the data, and the minimum of their sum."""
+    functions = [logistic(seed, rows=40, size=6, l2=0.2)[0] for seed in range(count)]
+
+    def whole(x):
+        return sum(function(x)[0] for function in functions)
+
+    import scipy.optimize
+
+    return functions, whole, scipy.optimize.minimize(whole, np.zeros(6)).fun
+
+
+def test_it_gets_near():
+    functions, whole, best = parts(5)
+    start = whole(np.zeros(6))
+    result = adagrad(functions, np.zeros(6), tol=0, max_iter=40, seed=0)
+    assert whole(result.x) - best < 0.02 * (start - best)
+    assert result.history[-1].value < result.history[0].value
+    assert len(result.history) == 40
+
+
+def test_the_seed_decides():
+    functions, _, _ = parts(4)
+    one, same, other = (adagrad(functions, np.zeros(6), max_iter=3, seed=s).x for s in (1, 1, 2))
+    np.testing.assert_array_equal(one, same)
+    assert (one != other).any()
+    state = np.random.RandomState(1)
+    np.testing.assert_array_equal(adagrad(functions, np.zeros(6), max_iter=3, seed=state).x, one)
+
+
+def test_it_stops_where_rounds_no_longer_improve():
+    functions, _, _ = parts(3)
+    result = adagrad(functions, np.zeros(6), tol=0.01, max_iter=500, seed=0)
+    assert result.converged
+    assert result.reason == "the objective stopped falling"
+    assert len(result.history) < 500
+    result = adagrad(functions, np.zeros(6), tol=0, max_iter=2, seed=0)
+    assert not result.converged
+    assert result.reason == "max_iter=2 was reached"
+
+
+def test_the_start_is_left_alone_and_flat_coordinates_stay():
+    start = np.array([3.0, 7.0])
+
+    def function(x):
+        return float(x[0] ** 2), np.array([2 * x[0], 0.0])
+
+    result = adagrad([function], start, max_iter=50, tol=0)
+    assert start.tolist() == [3.0, 7.0]
+    assert result.x[1] == 7.0
+    assert 0 <= result.x[0] < 3.0
+
+
+def test_interrupted():
+    functions, _, _ = parts(3)
+
+    def interrupt(progress):
+        if progress.iteration == 2:
+            raise KeyboardInterrupt
+
+    result = adagrad(functions, np.zeros(6), tol=0, on_iteration=interrupt)
+    assert result.reason == "it was interrupted"
+    assert not result.converged
+    assert np.isfinite(result.x).all()
+    assert result.value == pytest.approx(result.history[1].value)

@@ -1,0 +1,46 @@
+"""Steps satisfy the weak Wolfe conditions, from first guesses far too short and far too long."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuda.optimize.line_search import DECREASE, wolfe
+from fuda.optimize.vectors import Vectors
+from minimization_cases import logistic, rosenbrock
+
+
+@pytest.mark.parametrize("first", [1e-8, 1e-3, 1.0, 1e3, 1e9])
+@pytest.mark.parametrize("curvature", [0.2, 0.9])
+@pytest.mark.parametrize("function", [rosenbrock, logistic(0)[0]])
+def test_conditions(function, curvature, first):
+    x = np.linspace(-1.0, 2.0, 15)
+    value, gradient = function(x)
+    direction = -gradient.copy()
+    slope = float(gradient @ direction)
+    counted = []
+    found = wolfe(
+        function, x, value, slope, direction, first, Vectors(15), curvature, count=lambda: counted.append(1)
+    )
+    assert found is not None
+    point, new_value, new_gradient, step = found
+    np.testing.assert_allclose(point, x + step * direction)
+    assert new_value <= value + DECREASE * step * slope
+    assert new_gradient @ direction >= curvature * slope
+    assert (new_value, *new_gradient) == (function(point)[0], *function(point)[1])
+    assert 1 <= len(counted) <= 30
+
+
+def test_no_step_improves():
+    """The slope given is wrong: all along the direction the function rises."""
+    x = np.ones(3)
+    assert wolfe(lambda x: (float(x @ x), 2 * x), x, 3.0 - 1e-9, -1.0, x, 1.0, Vectors(3)) is None
+
+
+def test_values_that_are_no_numbers_are_stepped_back_from():
+    def function(x):
+        return (float("nan"), x) if x[0] > 0.5 else (float((x[0] - 0.4) ** 2), 2 * (x - 0.4))
+
+    found = wolfe(function, np.zeros(1), 0.16, -0.8, np.ones(1), 8.0, Vectors(1))
+    assert found is not None
+    assert 0 < found[0][0] <= 0.5
