@@ -295,7 +295,7 @@ def test_what_is_encoded_is_of_the_kind_that_was_fitted(fitted, given_now, words
 def test_restored_encoders_encode_alike(structures, features, window):
     encoder, other = WindowEncoder(features, window), WindowEncoder(features, window)
     encoder.fit(structures)
-    other.restore(encoder.vocabularies(), encoder.observations)
+    other.restore(encoder.vocabularies(), encoder.observations, encoder.shape)
     assert other.settings == encoder.settings
     a, b = encoder.encode(structures), other.encode(structures)
     assert (a.tables[0].matrix != b.tables[0].matrix).nnz == 0

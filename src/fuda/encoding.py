@@ -12,6 +12,10 @@ that is the d-th neighbour to the left or right; in a tree the d-th ancestor, an
 below; in a DAG all nodes that a directed path of d edges reaches. Where d steps reach no node there is a
 boundary mark instead, by how many of them are too many: ``<-1>`` for one step too far up, ``<+2>`` for two
 too far down. Marks are rows of the table like any type, after the types.
+
+A feature set may also name *joints*, such as the lower-cased previous and current word together: each is one more
+channel, whose rows are the distinct joint texts. Those seen once in training say no more than their parts and are left
+out. Joints reach along sequences, and in trees upwards, where there is one node a step.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ import scipy.sparse as sp
 
 from fuda.corpus import Corpus, Kind, plain_features
 from fuda.errors import DataError, described, short
-from fuda.features import extract, resolve
+from fuda.features import JOINT_KEYS, JOINTS, Joint, extract, resolve
 from fuda.structures import Structure
 
 
@@ -86,10 +90,11 @@ class Encoder:
     """
 
     observations: Kind  # what it was fitted on
+    shape: str
 
     def fit(self, structures: list[Structure]) -> Encoded:
         corpus = Corpus(structures)
-        self.observations = corpus.kind
+        self.observations, self.shape = corpus.kind, corpus.shape
         return self._encode(corpus, learn=True)
 
     def encode(self, structures: list[Structure]) -> Encoded:
@@ -111,18 +116,22 @@ class WindowEncoder(Encoder):
     def __init__(self, features: Any, window: int) -> None:
         self.features, self.window = resolve(features, window)
         self.vocabulary: dict[str, int] = {}  # stays empty where observations are dense vectors
+        self._joint_vocabularies: list[dict[str, int]] = []
 
     @property
     def settings(self) -> tuple[Any, ...]:
         return self.features, self.window
 
     def channel_names(self) -> list[str]:
-        return [f"{offset:+d}" if offset else "0" for offset in self._offsets()]
+        joints = ["&".join(f"{_signed(offset)}{key}" for offset, key in joint) for joint in self._joints()]
+        return [*map(_signed, self._offsets()), *joints]
 
     def edge_channel_names(self) -> list[str]:
         return []
 
     def feature_names(self, channel: int) -> list[str]:
+        if channel > 2 * self.window:
+            return list(self._joint_vocabularies[channel - 2 * self.window - 1])
         if self._dense:
             return [f"x{i}" for i in range(self.observations.size)] + self._marks()
         return list(self.vocabulary)
@@ -131,21 +140,35 @@ class WindowEncoder(Encoder):
         raise IndexError(channel)
 
     def feature_count(self, channel: int) -> int:
+        if channel > 2 * self.window:
+            return len(self._joint_vocabularies[channel - 2 * self.window - 1])
         return self.observations.size + 2 * self.window if self._dense else len(self.vocabulary)
 
-    def vocabularies(self) -> list[list[str]]:
-        return [list(self.vocabulary)]
+    def own_channel(self) -> int:
+        return self.window
 
-    def restore(self, vocabularies: list[list[str]], observations: Kind) -> None:
-        self.observations = observations
-        if len(vocabularies) != 1 or (self._dense and vocabularies[0]):
-            raise DataError("a window has one vocabulary, empty for vectors")
-        self.vocabulary = {name: i for i, name in enumerate(vocabularies[0])}
+    def vocabularies(self) -> list[list[str]]:
+        return [list(vocabulary) for vocabulary in (self.vocabulary, *self._joint_vocabularies)]
+
+    def restore(self, vocabularies: list[list[str]], observations: Kind, shape: str) -> None:
+        self.observations, self.shape = observations, shape
+        if len(vocabularies) != 1 + len(self._joints()) or (self._dense and vocabularies[0]):
+            raise DataError("a window has one vocabulary, empty for vectors, and one for each joint")
+        self.vocabulary, *self._joint_vocabularies = (
+            {name: i for i, name in enumerate(names)} for names in vocabularies
+        )
 
     @property
     def _dense(self) -> bool:
         """Whether vectors are taken as they are, and not by a function that names their features."""
         return self.observations.name == "vector" and isinstance(self.features, str)
+
+    def _joints(self) -> list[Joint]:
+        """The joints of the feature set that the window and the shape of the structures allow."""
+        if self.observations.name not in ("text", "columns") or not isinstance(self.features, str):
+            return []
+        low, high = {"sequence": (-self.window, self.window), "tree": (-self.window, 0)}.get(self.shape, (0, 0))
+        return [joint for joint in JOINTS.get(self.features, ()) if all(low <= offset <= high for offset, _ in joint)]
 
     def _offsets(self) -> range:
         return range(-self.window, self.window + 1)
@@ -156,11 +179,26 @@ class WindowEncoder(Encoder):
 
     def _encode(self, corpus: Corpus, learn: bool) -> Encoded:
         table = self._vector_table(corpus) if self._dense else self._feature_table(corpus, learn)
-        channels = [
-            Channel(name, 0, *_rows_at(corpus, offset, self.window))
-            for name, offset in zip(self.channel_names(), self._offsets(), strict=True)
-        ]
-        return Encoded(corpus, [table], channels, [])
+        rows = {offset: _rows_at(corpus, offset, self.window) for offset in self._offsets()}
+        names = self.channel_names()
+        channels = [Channel(_signed(offset), 0, *rows[offset]) for offset in rows]
+        tables = [table]
+        if learn:
+            self._joint_vocabularies = [{} for _ in self._joints()]
+        for joint, vocabulary, name in zip(self._joints(), self._joint_vocabularies, names[len(rows) :], strict=True):
+            numbers, texts = joined([(rows[offset][0], self._keys(corpus, key)) for offset, key in joint], "&")
+            if learn:
+                often = np.bincount(numbers, minlength=len(texts)) > 1
+                for text in itertools.compress(texts, often):
+                    vocabulary[text] = len(vocabulary)
+            channels.append(Channel(name, len(tables), numbers))
+            tables.append(feature_table(([text] for text in texts), str, vocabulary, learn=False))
+        return Encoded(corpus, tables, channels, [])
+
+    def _keys(self, corpus: Corpus, key: str) -> list[str]:
+        """What a joint's key makes of each type, and of each boundary mark."""
+        tokens = (x if isinstance(x, str) else str(x[0]) for x in corpus.observations)
+        return [*map(JOINT_KEYS[key], tokens), *self._marks()]
 
     def _feature_table(self, corpus: Corpus, learn: bool) -> Table:
         """What the set or function says of each type; each boundary mark is a row with one feature."""
@@ -190,6 +228,26 @@ class WindowEncoder(Encoder):
         matrix[:rows, :columns] = vectors
         matrix[rows:, columns:] = np.eye(n_marks)
         return Table(matrix, np.zeros(len(matrix)))
+
+
+def _signed(offset: int) -> str:
+    return f"{offset:+d}" if offset else "0"
+
+
+def joined(parts: Iterable[tuple[np.ndarray, list[str]]], glue: str, start: str = "") -> tuple[np.ndarray, list[str]]:
+    """For each node the number of the text that the parts make together, and the distinct texts.
+
+    A part is a row for each node, and the text of each row.
+    """
+    numbers, texts = np.zeros(1, dtype=np.int64), [start]
+    for rows, row_texts in parts:
+        distinct: dict[str, int] = {}
+        of_row = np.array([distinct.setdefault(text, len(distinct)) for text in row_texts])
+        pairs, numbers = np.unique(numbers * len(distinct) + of_row[rows], return_inverse=True)
+        values = list(distinct)
+        before = [text + glue if text else text for text in texts]
+        texts = [before[pair // len(values)] + values[pair % len(values)] for pair in pairs.tolist()]
+    return numbers.astype(np.int32), texts
 
 
 def feature_table(

@@ -11,7 +11,8 @@ S3    S2 of three words          features="spelling", window=1
 ====  =========================  ==========================
 
 and the names S1, S2, S3 stand for exactly these, whatever `window` says. ``text`` is richer (affixes, shape,
-character classes, length); ``protein`` and ``dna`` take residues and bases.
+character classes, length), and with a window it also joins what neighbouring tokens are (`JOINTS`); ``protein``
+and ``dna`` take residues and bases.
 
 An observation that is already a dict, a list or set of feature names, an integer id or a numeric vector *is*
 its features; a named set leaves it alone. Of a tuple of columns the set takes the first, and each further
@@ -68,12 +69,11 @@ def text(token: str) -> list[str]:
     features = [f"w={token}", f"l={token.lower()}"]
     for size in range(1, min(4, len(token) - 1) + 1):
         features += [f"p{size}={token[:size]}", f"s{size}={token[-size:]}"]
-    shape = _shape(token)
     return [
         *features,
         *_spelling_flags(token),
-        f"shape={shape}",
-        f"classes={''.join(kind for kind, _ in groupby(shape))}",
+        f"shape={_shape(token)}",
+        f"classes={_classes(token)}",
         f"length={_length_class(len(token))}",
     ]
 
@@ -198,6 +198,32 @@ def dna(base: str) -> list[str]:
 def _member_features(kind: str, symbol: str, classes: Mapping[str, str]) -> list[str]:
     symbol = symbol.upper()
     return [f"{kind}={symbol}", *(name for name, members in classes.items() if symbol in [*members])]
+
+
+def _lower(token: str) -> str:
+    return token.lower()
+
+
+def _classes(token: str) -> str:
+    """The classes of the characters, each run of one class once."""
+    return "".join(kind for kind, _ in groupby(_shape(token)))
+
+
+# Joints: what neighbouring nodes say together, as (offset, key) pairs. A joint is one feature, the keys' texts side
+# by side.
+JOINT_KEYS: dict[str, Callable[[str], str]] = {"lower": _lower, "classes": _classes}
+Joint = tuple[tuple[int, str], ...]
+JOINTS: dict[str, tuple[Joint, ...]] = {
+    "text": (
+        ((-1, "classes"), (0, "classes")),
+        ((-1, "lower"), (0, "lower")),
+        ((-1, "lower"), (0, "classes")),
+        ((0, "classes"), (1, "classes")),
+        ((0, "lower"), (1, "lower")),
+        ((0, "classes"), (1, "lower")),
+        ((-1, "classes"), (0, "classes"), (1, "classes")),
+    )
+}
 
 
 FEATURE_SETS: dict[str, Callable[[str], list[str]]] = {

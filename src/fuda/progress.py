@@ -55,7 +55,8 @@ class Iterations:
     def __call__(self, progress: Any) -> None:
         line = (
             f"{self.title}: iteration {progress.iteration} of at most {self.most}, "
-            f"objective {progress.value:,.2f}, gradient {progress.gradient_norm:.3g}, {progress.seconds:.1f} s"
+            f"objective {progress.value:,.2f}, gradient {progress.gradient_norm:.3g}, "
+            f"{progress.seconds:.1f} s"
         )
         if self._status is not None:
             self._status.update(line)

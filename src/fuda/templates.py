@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from fuda.corpus import Corpus, Kind
-from fuda.encoding import Channel, Encoded, Encoder, Table, feature_table
+from fuda.encoding import Channel, Encoded, Encoder, Table, feature_table, joined
 from fuda.errors import DataError, short
 from fuda.formats.files import read_text
 
@@ -234,14 +234,17 @@ class TemplateEncoder(Encoder):
     def feature_count(self, channel: int) -> int:
         return len(self.feature_names(channel))
 
+    def own_channel(self) -> int:
+        raise DataError("pair_features with a template: say by lines B… what the features of label pairs are")
+
     def vocabularies(self) -> list[list[str]]:
         return [list(vocabulary) for vocabulary in self._vocabularies]
 
-    def restore(self, vocabularies: list[list[str]], observations: Kind) -> None:
+    def restore(self, vocabularies: list[list[str]], observations: Kind, shape: str) -> None:
         if len(vocabularies) != len(self._vocabularies):
             raise DataError("a template has one vocabulary a line")
         self._vocabularies = [{name: i for i, name in enumerate(names)} for names in vocabularies]
-        self.observations = observations
+        self.observations, self.shape = observations, shape
 
     def _encode(self, corpus: Corpus, learn: bool) -> Encoded:
         if not corpus.is_chain:
@@ -283,13 +286,12 @@ class TemplateEncoder(Encoder):
 
 def _expand(line: Line, cells: list[list[str]], corpus: Corpus) -> tuple[np.ndarray, list[str]]:
     """For each node the number of the text that the line gives there, and the texts."""
-    numbers = np.zeros(corpus.size, dtype=np.int64)
-    texts = [line.texts[0]]
+    parts = []
     for macro, tail in zip(line.macros, line.texts[1:], strict=True):
         rows, values = _cells_at(macro, cells[macro.column], corpus)
-        pairs, numbers = np.unique(numbers * len(values) + rows, return_inverse=True)
-        texts = [texts[pair // len(values)] + values[pair % len(values)] + tail for pair in pairs.tolist()]
-    return numbers.astype(np.int32), texts
+        parts.append((rows, [value + tail for value in values]))
+    numbers, texts = joined(parts, "", line.texts[0])
+    return np.broadcast_to(numbers, corpus.size).copy(), texts
 
 
 def _cells_at(macro: Macro, column: list[str], corpus: Corpus) -> tuple[np.ndarray, list[str]]:

@@ -18,9 +18,11 @@ class Outcome:
 
 
 Run = Callable[..., Outcome]
+# What to do, or what would be right.
 REMEDY = re.compile(
-    r"\b(add|check|choose|convert|correct|fetch|fill|give|install|keep|leave|make|move|name|pass|quote|read|remove"
-    r"|renumber|replace|reword|save|say|separate|use|write)\b"
+    r"\b(add|check|choose|convert|correct|count|fetch|fill|give|install|keep|leave|make|move|name|number|pass|put"
+    r"|quote|read|remove|renumber|replace|reword|save|say|separate|use|write|begins|takes?|needs|names"
+    r"|known are|go from|it has|such as|whole numbers|is neither|the (keys|schemes) are|labels are)\b"
 )
 
 WORD = "\t".join(["{}", "{}", "_", "{}", "_", "_", "{}", "dep", "{}:dep", "{}"])
@@ -43,9 +45,9 @@ TREE_TEXT = "".join(
     )
 )
 TEXTS = {
-    "conll": "Ana NP B-PER\nvive VB O\nen  IN O\nLima NP B-LOC\n\n# a note\nBo NP B-PER\nduerme VB O\n\n",
+    "conll": "Ana NP B-PER\nvive VB O\nen  IN O\nLima NP B-LOC\n\n# id = 2\nBo NP B-PER\nduerme VB O\n\n",
     "conllu": TREE_TEXT,
-    "fasta": ">p one\nMKRRSV\nLA\n>q\nRRS#V\n",
+    "fasta": ">p one\nMKAASV\nLA\n>q\nRRS#V\n",
     "jsonl": '{"observations": ["Ana", "vive"], "labels": ["N", "V"]}\n'
     '{"observations": ["Bo", "duerme"], "labels": ["N", "V"], "comments": ["one"]}\n',
 }

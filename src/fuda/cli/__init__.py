@@ -78,5 +78,7 @@ for command in (demo, train, evaluate, tag, inspect, convert, reproduce):
 def main() -> None:
     """Run the command."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that cannot show a label shows its code
+        sys.stdout.reconfigure(
+            errors="backslashreplace"
+        )  # a terminal that cannot show a label shows its code
     group(prog_name="fuda")

@@ -40,8 +40,11 @@ def inspect(model_path: str, top: int | None, as_json: bool) -> None:
         shown = meta if top is None else meta | {"top_features": features}
         click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
         return
+    wrapper = textwrap.TextWrapper(
+        100, subsequent_indent=" " * _MARGIN, break_long_words=False, break_on_hyphens=False
+    )
     for name, value in _lines(meta):
-        click.echo(textwrap.fill(f"{name:<{_MARGIN}}{value}", 100, subsequent_indent=" " * _MARGIN))
+        click.echo(wrapper.fill(f"{name:<{_MARGIN}}{value}"))
     for label, weighed in features.items():
         click.echo(f"\n{label}")
         for feature, weight in weighed:

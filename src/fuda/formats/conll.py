@@ -208,15 +208,15 @@ def _first_row(lines: list[str], name: str, separator: str | None) -> int:
             return index
         last = index  # of lines that all start with "#" the last one is the least likely to be a comment
     if last is None:
-        raise DataError(
-            f"{name}: no tokens; a file has one token a line, its columns separated by spaces or tabs"
-        )
+        raise DataError(f"{name}: no tokens; give one token a line, its columns separated by spaces or tabs")
     return last
 
 
 def _check_separator(separator: str) -> None:
     if not isinstance(separator, str) or len(separator) != 1 or separator in "\r\n":
-        raise DataError(f"separator={separator!r}: one character separates columns, such as a tab or a comma")
+        raise DataError(
+            f"separator={separator!r}: give the one character between columns, such as a tab or a comma"
+        )
 
 
 def _check_width(width: int, found: int, all_observed: bool, name: str, number: int) -> None:
@@ -248,7 +248,7 @@ def _label_index(label: int | None, width: int, name: str) -> int | None:
 
 def _column_index(column: int, width: int, name: str, option: str) -> int:
     if not isinstance(column, int) or isinstance(column, bool) or not 1 <= column <= width:
-        raise DataError(f"{name}: {option}={column!r}: columns are counted from 1 to {width}, the last")
+        raise DataError(f"{name}: {option}={column!r}: count columns from 1 to {width}, the last")
     return column - 1
 
 

@@ -102,7 +102,11 @@ def read(
         rows = Rows(sentence.lines, list(nodes.values()), where)
         records.append(Record(structure, None if where is None else labels, sentence.comments, rows))
     if not records:
-        why = "every one has a cycle" if skipped else "each is lines of ten columns and a blank line"
+        why = (
+            "every one has a cycle: remove an edge"
+            if skipped
+            else "give lines of ten columns and a blank line"
+        )
         raise DataError(f"{name}: no sentences; {why}")
     notes = []
     if skipped:
@@ -242,7 +246,7 @@ def _nodes(sentence: _Sentence, empty_nodes: bool) -> dict[str, int]:
             if first != words + 1 or last < first or first <= covered:
                 raise sentence.fault(
                     row,
-                    f"the range {ident} stands before word {words + 1}; ranges stand before their first "
+                    f"the range {ident} stands before word {words + 1}; put ranges before their first "
                     "word, one after the other",
                 )
             covered, range_row = last, row
@@ -257,7 +261,7 @@ def _nodes(sentence: _Sentence, empty_nodes: bool) -> dict[str, int]:
         else:
             expected = str(words + 1)
             raise sentence.fault(
-                row, f"the ID {short(ident)} stands where {expected} is expected; words count 1, 2, …"
+                row, f"the ID {short(ident)} stands where {expected} is expected; number words 1, 2, …"
             )
     if covered > words:
         message = f"a range ends at {covered}, but the sentence has {words} words; correct the range"

@@ -75,7 +75,7 @@ def read(text: str, name: str, labels: str = "auto", mark: str = "#", sites: str
     if labels == "auto":
         labels = "marks" if sites is not None else _form(found, mark, name)
     elif sites is not None and labels != "marks":
-        raise DataError(f"sites={sites!r} needs labels='marks', not labels={labels!r}")
+        raise DataError(f"sites={sites!r} needs labels='marks', not labels={labels!r}; leave one of them out")
     records, dropped = [], 0
     for header, lines in found:
         if labels == "lines":
@@ -130,7 +130,7 @@ def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> s
 
 def _check_mark(mark: str) -> None:
     if not isinstance(mark, str) or len(mark) != 1 or _RESIDUE.match(mark) or mark in "> \t\r\n":
-        raise DataError(f"mark={mark!r}: one character that is no residue, such as #")
+        raise DataError(f"mark={mark!r}: give one character that is no residue, such as #")
 
 
 def _records(lines: list[str], name: str) -> Iterator[tuple[tuple[int, str], list[tuple[int, str]]]]:
@@ -149,7 +149,7 @@ def _records(lines: list[str], name: str) -> Iterator[tuple[tuple[int, str], lis
                 )
             body.append((number, content))
     if header is None:
-        raise DataError(f"{name}: no records; each is a line >name and lines of residues")
+        raise DataError(f"{name}: no records; give each as a line >name and lines of residues")
     yield header, _filled(header, body, name)
 
 

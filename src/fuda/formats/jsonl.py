@@ -67,7 +67,7 @@ def read(text: str, name: str) -> Dataset:
             raise fault(name, number, str(error)) from None
     if not records:
         raise DataError(
-            f'{name}: no records; each is a line such as {{"observations": ["a", "b"], "labels": ["X", "Y"]}}'
+            f'{name}: no records; write each as a line, {{"observations": ["a", "b"], "labels": ["X", "Y"]}}'
         )
     return Dataset(records)
 
@@ -100,9 +100,7 @@ def _parse(line: str) -> Any:
     except DataError:
         raise
     except RecursionError:
-        raise DataError(
-            "brackets are nested too deeply for a record; a record is an object of arrays"
-        ) from None
+        raise DataError("brackets are nested too deeply for a record; write an object of arrays") from None
     except json.JSONDecodeError as error:
         raise DataError(f"not JSON: {error.msg} at column {error.colno}; write one object a line") from None
     except ValueError as error:  # a number of thousands of digits
@@ -177,7 +175,7 @@ def _structure(content: dict[str, Any]) -> Structure:
     if "edges" in content:
         for edge in content["edges"]:
             if not isinstance(edge, list):
-                raise DataError(f"edges are [parent, child] pairs, but {short(edge)} was found")
+                raise DataError(f"edges are [parent, child] pairs, but {short(edge)} was found; write [0, 1]")
         return Dag(observations, content["edges"])
     return structures.Sequence(observations)
 

@@ -214,7 +214,7 @@ def load(path: str | Path, features: Any = None) -> Any:
         ):
             raise DataError(f"its observations are of no known kind, {short(tuple(observations))}")
         model.encoder_ = make_encoder(model.features, model.window)
-        model.encoder_.restore(vocabularies, observations)
+        model.encoder_.restore(vocabularies, observations, model.shape_)
         model._restore(arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None

@@ -60,9 +60,9 @@ class Checkpoint:
 
     def _read(self, path: Path) -> dict[str, np.ndarray]:
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with path.open("rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as stored:
                 state = {name: stored[name] for name in stored.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+        except (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile):
             raise DataError(
                 f"{path}: no checkpoint of a fit, or damaged; remove it or name another file"
             ) from None

@@ -29,7 +29,7 @@ from fuda.optimize.result import INTERRUPTED, Function
 from fuda.optimize.vectors import Vectors
 from fuda.parallel import thread_count
 from fuda.progress import Iterations
-from fuda.templates import Template, TemplateEncoder
+from fuda.templates import TemplateEncoder
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 12_000
@@ -164,10 +164,6 @@ class CRF(MarkovLabeler):
         ):
             raise DataError(f"n_jobs={short(self.n_jobs)}: give the number of threads, or None for all cores")
         thread_count(self.n_jobs)
-        if self.pair_features and isinstance(self.features, Template):
-            raise DataError(
-                "pair_features with a template: its B lines say which features pairs of labels have"
-            )
         if self.l1 and self.solver != "lbfgs":
             raise DataError(
                 f"l1={self.l1!r} with solver={self.solver!r}: an L1 term needs solver='lbfgs' (OWL-QN)"
@@ -183,7 +179,7 @@ class CRF(MarkovLabeler):
         features = [encoder.feature_count(c) for c in range(len(encoder.channel_names()))]
         pairs = [len(encoder.edge_feature_names(k)) for k in range(len(encoder.edge_channel_names()))]
         if self.pair_features:
-            pairs.append(features[len(features) // 2])
+            pairs.append(features[encoder.own_channel()])
         return Weights(features, pairs, len(self.classes_))
 
     @property
@@ -193,7 +189,7 @@ class CRF(MarkovLabeler):
     def _with_pairs(self, encoded: Encoded) -> Encoded:
         if not self.pair_features:
             return encoded
-        own = encoded.channels[len(encoded.channels) // 2]
+        own = encoded.channels[self.encoder_.own_channel()]
         return replace(encoded, edge_channels=[*encoded.edge_channels, own])
 
     def _training_loss(
@@ -353,7 +349,7 @@ def _named_parts(
     pairs = [("pair", channel) for channel in encoder.edge_channel_names()]
     of_pairs = [encoder.edge_feature_names(k) for k in range(len(pairs))]
     if pair_features:
-        middle = len(names) // 2
+        middle = encoder.own_channel()
         pairs.append(("pair", names[middle][1]))
         of_pairs.append(features[middle])
     layout = Weights([len(of) for of in features], [len(of) for of in of_pairs], len(classes))

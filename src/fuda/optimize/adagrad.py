@@ -24,7 +24,8 @@ def adagrad(
 ) -> Result:
     """Minimize Σ_j parts[j](x) in at most `max_iter` rounds.
 
-    The value of a round is the sum seen along the way. It stops where a round improves on the one before by less than tol of its value.
+    The value of a round is the sum seen along the way. It stops where a round improves on the one before by
+    less than tol of its value.
     """
     random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
     watch = Watch(tol, max_iter, on_iteration)

@@ -1,0 +1,243 @@
+"""The command as a shell sees it: help, start-up, exit codes, pipes, interrupts, terminals."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from command_cases import TEXTS
+
+from fuda.cli import Commands, group
+
+HEAVY = ("numba", "sklearn", "scipy", "numpy", "rich")
+FUDA = [sys.executable, "-m", "fuda"]
+
+
+def shell(*arguments: object, **options):
+    return subprocess.run(
+        [*FUDA, *map(str, arguments)], capture_output=True, timeout=60, check=False, **options
+    )
+
+
+@pytest.mark.parametrize("name", [None, *group.commands])
+def test_help_has_an_example(run, name):
+    for flag in ("-h", "--help"):
+        found = run(*([name] if name else []), flag)
+        assert (found.code, found.err) == (0, "")
+        text = found.out.decode()
+        assert "Examples:" in text
+        assert f"    fuda {name or 'train'}" in text
+
+
+def test_the_list_of_commands_is_whole_lines(run):
+    text = run("--help").out.decode()
+    assert "..." not in text.split("Commands:")[1]
+    assert [
+        line.split()[0]
+        for line in text.split("Commands:")[1].split("Examples")[0].splitlines()
+        if line.strip()
+    ] == [*group.commands]
+    assert isinstance(group, Commands)
+
+
+def test_examples_of_help_are_commands(run):
+    """Every example names options that its command has."""
+    for name, command in group.commands.items():
+        known = {flag for parameter in command.params for flag in parameter.opts}
+        for line in (command.epilog or "").splitlines():
+            for word in line.partition(f"fuda {name}")[2].partition("|")[0].split():
+                assert not word.startswith("-") or word in known or word == "-"
+
+
+def test_no_arguments_show_the_help(run):
+    found = run()
+    assert found.code == 2
+    assert found.err.startswith("Usage: fuda [OPTIONS] COMMAND")
+
+
+def test_version(run):
+    from fuda import __version__
+
+    assert run("--version").out.decode() == f"fuda, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "line", ["import fuda", "import fuda.cli", *(f"HELP {name}" for name in group.commands)]
+)
+def test_light_imports(line):
+    code = line
+    if line.startswith("HELP"):
+        code = f"""
+import sys
+from fuda.cli import main
+sys.argv = {["fuda", line.split()[1], "--help"]}
+try:
+    main()
+except SystemExit:
+    pass
+"""
+    code += f"\nimport sys; print('LOADED', [m for m in {HEAVY} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-1] == "LOADED []"
+
+
+@pytest.mark.parametrize("arguments", [["-c", "import fuda"], ["-m", "fuda", "--help"]])
+def test_start_up_takes_less_than_a_third_of_a_second(arguments):
+    def seconds() -> float:
+        began = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+        return time.perf_counter() - began
+
+    assert min(seconds() for _ in range(5)) < 0.3
+
+
+def test_the_console_script_and_the_module_are_the_same_command():
+    import fuda.__main__
+    from fuda.cli import main
+
+    assert fuda.__main__.main is main
+    assert shell("--version").stdout == b"fuda, version 0.1.0\n"
+
+
+def test_exit_codes_in_a_shell(models, places):
+    assert shell("evaluate", models["conll"], places["conll"]).returncode == 0
+    found = shell("evaluate", models["conll"], places["missing"])
+    assert (found.returncode, found.stdout) == (2, b"")
+    assert found.stderr.startswith(b"fuda: ")
+    assert found.stderr.count(b"\n") == 1
+
+
+def test_a_reader_that_goes_away(models, tmp_path):
+    """`fuda tag … | head -1`: no message, exit code 0."""
+    path = tmp_path / "long.conll"
+    path.write_text(TEXTS["conll"] * 20_000)
+    process = subprocess.Popen(
+        [*FUDA, "tag", str(models["conll"]), str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == b"Ana NP B-PER\n"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("command", ["tag", "evaluate"])
+def test_standard_output_that_is_full(models, places, command):
+    with open("/dev/full", "wb") as full:
+        arguments = [*FUDA, command, str(models["conll"]), str(places["conll"])]
+        found = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert found.returncode == 2
+    assert found.stderr == b"fuda: <stdout>: cannot be read or written: No space left on device\n"
+
+
+def test_interrupt_before_there_is_anything_to_save(models, places):
+    """Ctrl-C while standard input is awaited."""
+    arguments = [*FUDA, "train", "-", "-o", str(places["out"]), "--format", "conll"]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        message = process.stderr.read()
+    assert message == b"fuda: interrupted; no file was written or changed\n"
+    assert process.returncode == 130
+    assert not places["out"].exists()
+
+
+def test_interrupt_in_the_training_of_a_crf_saves_the_best_so_far(run, places, monkeypatch):
+    from fuda.progress import Iterations
+
+    def interrupt(self, progress):
+        if progress.iteration == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Iterations, "__call__", interrupt)
+    found = run("train", places["conll"], "-o", places["out"])
+    assert found.code == 0
+    assert found.err.startswith(
+        "fuda: the CRF has not converged: it was interrupted; the weights are the best"
+    )
+    assert run("evaluate", places["out"], places["conll"]).code == 0
+
+
+def test_interrupt_in_the_demo_ends_it(run, monkeypatch):
+    from fuda.progress import Iterations
+
+    def interrupt(self, progress):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Iterations, "__call__", interrupt)
+    found = run("demo")
+    assert (found.code, found.err) == (130, "fuda: interrupted; no file was written or changed\n")
+
+
+def on_a_terminal(*arguments: object) -> tuple[bytes, str]:
+    """Standard output of a run, and what it draws on the terminal that is its standard error."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen([*FUDA, *map(str, arguments)], stdout=subprocess.PIPE, stderr=theirs) as process:
+        os.close(theirs)
+        assert process.stdout is not None
+        out, drawn = process.stdout.read(), b""
+    with contextlib.suppress(OSError):  # Linux says by an error that the other end is closed
+        while chunk := os.read(ours, 4096):
+            drawn += chunk
+    os.close(ours)
+    assert process.returncode == 0, drawn
+    return out, drawn.decode()
+
+
+def test_progress_is_shown_on_a_terminal_and_never_on_standard_output(models, places):
+    plain = shell("tag", models["conll"], places["conll"])
+    out, drawn = on_a_terminal("tag", models["conll"], places["conll"])
+    assert (plain.stdout, plain.stderr) == (out, b"")
+    assert "6 nodes" in drawn
+
+
+def test_a_model_does_not_depend_on_the_terminal(models, places):
+    out, drawn = on_a_terminal("train", places["conll"], "-o", places["out"])
+    assert out == b""
+    assert "CRF, sequential loss" in drawn
+    assert places["out"].read_bytes() == models["crf"].read_bytes()
+
+
+def test_names_of_files_with_odd_characters(run, models, places, tmp_path):
+    path = tmp_path / "a [b] é\u2028 \n.conll"
+    path.write_text(TEXTS["conll"])
+    assert run("evaluate", models["conll"], path).code == 0
+    path.unlink()
+    found = run("evaluate", models["conll"], path)
+    assert found.err.count("\n") == 1
+    assert "a [b] é\\u2028 \\n.conll: cannot be read" in found.err
+
+
+def test_output_in_an_encoding_that_lacks_a_label(models, tmp_path):
+    path, model = tmp_path / "a.conll", tmp_path / "m.fuda"
+    path.write_text("x 名\n")
+    assert shell("train", path, "-o", model, "--learner", "hmm").returncode == 0
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    found = shell("inspect", model, env=environment)
+    assert found.returncode == 0
+    assert b"\\u540d" in found.stdout
+    report = json.loads(shell("evaluate", model, path, "--json").stdout)
+    assert report["confusion"]["labels"] == ["名"]
+
+
+def test_existing_output_is_replaced_whole_and_failure_leaves_it(run, places, models, tmp_path):
+    target = tmp_path / "tagged.conll"
+    target.write_text("old\n")
+    (tmp_path / "bad.conll").write_text("a b c\nd\n")
+    assert run("tag", models["conll"], tmp_path / "bad.conll", "-o", target).code == 2
+    assert target.read_text() == "old\n"
+    assert run("tag", models["conll"], places["conll"], "-o", target).code == 0
+    assert target.read_bytes() == run("tag", models["conll"], places["conll"]).out
+    assert run("tag", models["conll"], target, "-o", target).code == 0  # in place
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
