@@ -10,12 +10,12 @@ CONTENDERS = {"python-crfsuite": "python_crfsuite", "sklearn-crfsuite": "sklearn
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="which ones; all by default", default=[*CONTENDERS, "scaling"])
+    parser.add_argument("names", nargs="*", help="which ones; all by default", default=[*CONTENDERS, "scaling", "everyday"])
     for name in parser.parse_args().names:
         print(f"\n## {name}\n")
         print("| | |\n|---|---|")
         module = importlib.import_module(CONTENDERS.get(name, name))
-        for what, figure in module.rows() if name == "scaling" else module.compare():
+        for what, figure in module.compare() if name in CONTENDERS else module.rows():
             print(f"| {what} | {figure} |", flush=True)
 
 

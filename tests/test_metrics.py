@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -324,7 +323,7 @@ def test_entity_scorer_reads_as_evaluate_and_refuses_other_labels():
 # --- a corpus --------------------------------------------------------------------------------------
 
 
-def test_the_spanish_test_set_is_measured_in_time_and_as_by_seqeval():
+def test_the_spanish_test_set_is_measured_as_by_seqeval():
     path = CONLL / "esp.testb"
     if not path.exists():
         pytest.skip("the CoNLL-2002 corpus is not there: ../shared/data/conll2002")
@@ -333,12 +332,6 @@ def test_the_spanish_test_set_is_measured_in_time_and_as_by_seqeval():
     rng = np.random.default_rng(0)
     labels = sorted({label for row in y_true for label in row})
     y_pred = [[gold if rng.random() < 0.95 else str(rng.choice(labels)) for gold in row] for row in y_true]
-    seconds = []
-    for _ in range(3):
-        started = time.process_time()
-        report = evaluate(y_true, y_pred)
-        seconds.append(time.process_time() - started)
-    assert min(seconds) < 0.3
-    assert report.tokens == 51533
+    assert evaluate(y_true, y_pred).tokens == 51533
     assert_equals_seqeval(y_true, y_pred, None)
     assert_equals_seqeval(y_true, y_pred, "IOB2")

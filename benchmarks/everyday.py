@@ -1,0 +1,46 @@
+"""What people wait for every day: importing, help, reading, encoding, evaluating. The best of several rounds."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from common import DATA
+
+from fuda import metrics, read
+from fuda.encoding import WindowEncoder
+
+
+def _best(function: Callable[[], object], rounds: int = 5) -> str:
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - began)
+    return f"{min(times):.2f} s"
+
+
+def rows() -> list[tuple[str, str]]:
+    """Rows of the table."""
+
+    def python(*arguments: str) -> Callable[[], object]:
+        return lambda: subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+
+    train, testb = read(DATA / "esp.train", columns=1), read(DATA / "esp.testb", columns=1)
+    gold = testb.y or []
+    return [
+        ("an empty Python", _best(python("-c", ""))),
+        ("import fuda", _best(python("-c", "import fuda"))),
+        ("fuda --help", _best(python("-m", "fuda", "--help"))),
+        ("read esp.train, 264,715 tokens", _best(lambda: read(DATA / "esp.train"))),
+        ("encode it with S3", _best(lambda: WindowEncoder("S3", 1).fit(train.X))),
+        ("encode it with text, window 1", _best(lambda: WindowEncoder("text", 1).fit(train.X))),
+        ("evaluate testb, 51,533 tokens", _best(lambda: metrics.evaluate(gold, gold))),
+    ]
+
+
+if __name__ == "__main__":
+    for name, figure in rows():
+        print(f"{name:<40}{figure}")
