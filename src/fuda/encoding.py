@@ -185,14 +185,15 @@ class WindowEncoder(Encoder):
         tables = [table]
         if learn:
             self._joint_vocabularies = [{} for _ in self._joints()]
+        keys = {key for joint in self._joints() for _, key in joint}
+        said = {key: self._keys(corpus, key) for key in sorted(keys)}
         for joint, vocabulary, name in zip(self._joints(), self._joint_vocabularies, names[len(rows) :], strict=True):
-            numbers, texts = joined([(rows[offset][0], self._keys(corpus, key)) for offset, key in joint], "&")
+            together = Joined([(rows[offset][0], said[key]) for offset, key in joint], corpus.size)
             if learn:
-                often = np.bincount(numbers, minlength=len(texts)) > 1
-                for text in itertools.compress(texts, often):
-                    vocabulary[text] = len(vocabulary)
-            channels.append(Channel(name, len(tables), numbers))
-            tables.append(feature_table(([text] for text in texts), str, vocabulary, learn=False))
+                often = np.bincount(together.numbers) > 1
+                text_table(together.texts("&", often), vocabulary, learn=True)
+            channels.append(Channel(name, len(tables), together.numbers.astype(np.int32)))
+            tables.append(text_table(together.texts("&"), vocabulary, learn=False))
         return Encoded(corpus, tables, channels, [])
 
     def _keys(self, corpus: Corpus, key: str) -> list[str]:
@@ -234,20 +235,43 @@ def _signed(offset: int) -> str:
     return f"{offset:+d}" if offset else "0"
 
 
-def joined(parts: Iterable[tuple[np.ndarray, list[str]]], glue: str, start: str = "") -> tuple[np.ndarray, list[str]]:
-    """For each node the number of the text that the parts make together, and the distinct texts.
+class Joined:
+    """What several parts say together at each node: `numbers` (N,) of distinct combinations, and their texts.
 
     A part is a row for each node, and the text of each row.
     """
-    numbers, texts = np.zeros(1, dtype=np.int64), [start]
-    for rows, row_texts in parts:
-        distinct: dict[str, int] = {}
-        of_row = np.array([distinct.setdefault(text, len(distinct)) for text in row_texts])
-        pairs, numbers = np.unique(numbers * len(distinct) + of_row[rows], return_inverse=True)
-        values = list(distinct)
-        before = [text + glue if text else text for text in texts]
-        texts = [before[pair // len(values)] + values[pair % len(values)] for pair in pairs.tolist()]
-    return numbers.astype(np.int32), texts
+
+    def __init__(self, parts: Iterable[tuple[np.ndarray, list[str]]], size: int) -> None:
+        self.numbers = np.zeros(size, dtype=np.int64)
+        self._values: list[list[str]] = []
+        self._combinations = np.zeros((1, 0), dtype=np.int64)  # of each number, what each part says
+        for rows, texts in parts:
+            distinct: dict[str, int] = {}
+            of_row = np.array([distinct.setdefault(text, len(distinct)) for text in texts])
+            self._values.append(list(distinct))
+            pairs, self.numbers = np.unique(self.numbers * len(distinct) + of_row[rows], return_inverse=True)
+            before, last = np.divmod(pairs, len(distinct))
+            self._combinations = np.column_stack([self._combinations[before], last])
+
+    def texts(self, glue: str, wanted: np.ndarray | None = None) -> list[str]:
+        """The texts of all numbers, or of those wanted."""
+        combinations = self._combinations if wanted is None else self._combinations[wanted]
+        if not self._values:
+            return [""] * len(combinations)
+        columns = [[values[k] for k in ids] for values, ids in zip(self._values, combinations.T.tolist(), strict=True)]
+        return [glue.join(together) for together in zip(*columns, strict=True)]
+
+
+def text_table(texts: list[str], vocabulary: dict[str, int], learn: bool) -> Table:
+    """A table whose rows have one feature each, their text; none where the vocabulary does not know it."""
+    if learn:
+        for text in texts:
+            vocabulary.setdefault(text, len(vocabulary))
+    ids = np.array([vocabulary.get(text, -1) for text in texts], dtype=np.int32)
+    known = ids >= 0
+    indptr = np.concatenate([[0], np.cumsum(known)])
+    matrix = sp.csr_matrix((np.ones(indptr[-1]), ids[known], indptr), shape=(len(texts), len(vocabulary)))
+    return Table(matrix, (~known).astype(np.float64))
 
 
 def feature_table(

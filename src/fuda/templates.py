@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from fuda.corpus import Corpus, Kind
-from fuda.encoding import Channel, Encoded, Encoder, Table, feature_table, joined
+from fuda.encoding import Channel, Encoded, Encoder, Joined, Table, text_table
 from fuda.errors import DataError, short
 from fuda.formats.files import read_text
 
@@ -258,7 +258,7 @@ class TemplateEncoder(Encoder):
         edge_channels: list[Channel] = []
         for i, line in enumerate(self.template.lines):
             rows, texts = _expand(line, cells, corpus)
-            tables.append(feature_table(([text] for text in texts), str, self._vocabularies[i], learn))
+            tables.append(text_table(texts, self._vocabularies[i], learn))
             channel = Channel(line.name, i, rows)
             if line.for_labels:
                 channels.append(channel)
@@ -290,8 +290,8 @@ def _expand(line: Line, cells: list[list[str]], corpus: Corpus) -> tuple[np.ndar
     for macro, tail in zip(line.macros, line.texts[1:], strict=True):
         rows, values = _cells_at(macro, cells[macro.column], corpus)
         parts.append((rows, [value + tail for value in values]))
-    numbers, texts = joined(parts, "", line.texts[0])
-    return np.broadcast_to(numbers, corpus.size).copy(), texts
+    together = Joined(parts, corpus.size)
+    return together.numbers.astype(np.int32), [line.texts[0] + text for text in together.texts("")]
 
 
 def _cells_at(macro: Macro, column: list[str], corpus: Corpus) -> tuple[np.ndarray, list[str]]:

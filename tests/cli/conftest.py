@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_cases import TEXTS, Outcome, Run
 
+from cli.command_cases import TEXTS, Outcome, Run
 from fuda.cli import main
 
 

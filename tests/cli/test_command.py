@@ -11,8 +11,8 @@ import sys
 import time
 
 import pytest
-from command_cases import TEXTS
 
+from cli.command_cases import TEXTS
 from fuda.cli import Commands, group
 
 HEAVY = ("numba", "sklearn", "scipy", "numpy", "rich")

@@ -11,7 +11,8 @@ import re
 from pathlib import Path
 
 import pytest
-from command_cases import TEXTS, assert_refused
+
+from cli.command_cases import TEXTS, assert_refused
 
 COMMANDS = ("train", "tag", "evaluate", "convert")
 

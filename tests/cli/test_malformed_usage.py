@@ -7,8 +7,8 @@ import json
 import re
 
 import pytest
-from command_cases import assert_refused
 
+from cli.command_cases import assert_refused
 from model_file_cases import altered
 
 # Options and values. {conll}, {conllu}, {fasta} and {jsonl} are good files, {out} is a path to write to.
@@ -125,7 +125,12 @@ OPTIONS = [
     ("tag {model} {conll} -o {out}", "the extension '.fuda' names no format"),
     ("tag {model} {conll} --format nope", "format 'nope' is not known"),
     ("tag {model} {conll} --columns 1", "structure 0, node 0 is .*but the model was fitted on"),
-    ("tag {model} {conllu}", "structure 0 is a tree, but this HMM was fitted on sequences"),
+    (
+        "tag {model} {conllu}",
+        "conllu: the model was trained on another format, conll; say where labels stand",
+    ),
+    ("evaluate {model} {conllu}", "conllu: the model was trained on another format, conll; say where"),
+    ("tag {model} {conllu} --label UPOS", "structure 0 is a tree, but this HMM was fitted on sequences"),
     ("tag {model} {fasta}", "structure 0, node 0 is"),
     ("evaluate {model}", "Missing argument 'FILE'"),
     ("evaluate {model} {conll} --scheme FOO", "no tagging scheme 'FOO'; the schemes are IOB1"),

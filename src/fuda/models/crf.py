@@ -26,13 +26,13 @@ from fuda.models.checkpoint import Checkpoint
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize import Lbfgs, Progress, Result, adagrad, conjugate_gradient
 from fuda.optimize.result import INTERRUPTED, Function
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import Vectors, dot
 from fuda.parallel import thread_count
 from fuda.progress import Iterations
 from fuda.templates import TemplateEncoder
 
 SOLVERS = ("lbfgs", "cg", "sgd")
-_BATCH_NODES = 12_000
+_BATCH_NODES = 4_000
 # By what weights are named: labels, encoder, and whether there are pair features.
 NamedBy = tuple[list[Any], WindowEncoder | TemplateEncoder, bool]
 
@@ -258,7 +258,7 @@ class CRF(MarkovLabeler):
             overlap = max(1.0, _features_a_node(loss.encoded))
 
             def first_step(direction: np.ndarray) -> float:
-                return float(direction @ direction) / (overlap * float(curvature @ (direction / scale) ** 2))
+                return dot(direction, direction) / (overlap * dot(curvature, (direction / scale) ** 2))
 
             l1 = self.l1 / scale if self.l1 else None
             minimizer = Lbfgs(function, start * scale, l1, first_step=first_step, n_jobs=self.n_jobs)

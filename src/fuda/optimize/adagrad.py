@@ -16,24 +16,20 @@ from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
 def adagrad(
     parts: Sequence[Function],
     x: np.ndarray,
-    rate: float = 0.1,
+    rate: float = 0.5,
     tol: float = 1e-3,
     max_iter: int = 10,
     seed: int | np.random.RandomState | None = None,
     on_iteration: Callable[[Progress], None] | None = None,
 ) -> Result:
-    """Minimize Σ_j parts[j](x) in at most `max_iter` rounds.
-
-    The value of a round is the sum seen along the way. It stops where a round improves on the one before by
-    less than tol of its value.
-    """
+    """Minimize Σ_j parts[j](x) in at most `max_iter` rounds; the value of a round is the sum seen on the way."""
     random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
     watch = Watch(tol, max_iter, on_iteration)
     x = np.array(x, dtype=np.float64)
     squares = np.full(len(x), 1e-8)
-    converged, reason = False, f"max_iter={max_iter} was reached"
+    converged, reason = False, ""
     try:
-        for _ in range(max_iter):
+        while True:
             total, slope = 0.0, np.zeros(len(x))
             for j in random.permutation(len(parts)):
                 value, gradient = parts[j](x)
@@ -43,8 +39,9 @@ def adagrad(
                 x -= rate * gradient / np.sqrt(squares)
             watch.evaluations += 1
             watch.record(total, float(np.linalg.norm(slope)))
-            if len(watch.history) > 1 and watch.history[-2].value - total <= tol * abs(total):
-                converged, reason = True, "the objective stopped falling"
+            stop = watch.verdict(float(np.linalg.norm(x)), total, watch.history[-1].gradient_norm)
+            if stop:
+                converged, reason = not stop.startswith("max_iter"), stop
                 break
     except KeyboardInterrupt:
         reason = INTERRUPTED

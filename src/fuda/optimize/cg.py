@@ -35,7 +35,7 @@ def conjugate_gradient(
         watch.evaluations += 1
 
     direction = -gradient
-    step = 1.0 / max(float(np.linalg.norm(gradient)), 1e-300)
+    step = 1.0 / max(vectors.norm(gradient), 1e-300)
     converged, reason = False, ""
     try:
         while True:
@@ -43,18 +43,19 @@ def conjugate_gradient(
             if stop:
                 converged, reason = not stop.startswith("max_iter"), stop
                 break
-            slope = float(gradient @ direction)
+            slope = vectors.dot(gradient, direction)
             if not slope < 0:
-                direction, slope = -gradient, -float(gradient @ gradient)
+                direction, slope = -gradient, -vectors.dot(gradient, gradient)
             # a sharper curvature condition than quasi-Newton methods need keeps directions conjugate
             found = wolfe(function, x, value, slope, direction, step, vectors, curvature=0.2, count=count)
             if found is None:
                 converged, reason = True, "no step improves the objective any more"
                 break
             x, value, new_gradient, taken = found
-            beta = max(0.0, float(new_gradient @ (new_gradient - gradient)) / float(gradient @ gradient))
-            direction = beta * direction - new_gradient
-            new_slope = float(new_gradient @ direction)
+            change = vectors.dot(new_gradient, new_gradient) - vectors.dot(new_gradient, gradient)
+            direction *= max(0.0, change / vectors.dot(gradient, gradient))
+            direction -= new_gradient
+            new_slope = vectors.dot(new_gradient, direction)
             # so that the first decrease will be the same as last time
             step = taken * slope / new_slope if new_slope < 0 else taken
             gradient = new_gradient

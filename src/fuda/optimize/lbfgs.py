@@ -140,9 +140,7 @@ class Lbfgs:
         n_jobs: int | None = None,
     ) -> None:
         self.function, self.l1 = function, l1
-        self.first_step = first_step or (
-            lambda direction: 1.0 / max(float(np.linalg.norm(direction)), 1e-300)
-        )
+        self.first_step = first_step or (lambda direction: 1.0 / max(self.vectors.norm(direction), 1e-300))
         self.vectors = Vectors(len(x), n_jobs)
         self.pairs = Pairs(len(x), memory, self.vectors)
         self.x = np.array(x, dtype=np.float64)
@@ -223,13 +221,13 @@ class Lbfgs:
             x[x * orthant < 0] = 0.0
             new_smooth, gradient = self.function(x)
             count()
-            if new_smooth + self._penalty(x) <= value + DECREASE * float(pull @ (x - self.x)):
+            if new_smooth + self._penalty(x) <= value + DECREASE * self.vectors.dot(pull, x - self.x):
                 return x, new_smooth, gradient.copy()
             step *= 0.5
         return None
 
     def _penalty(self, x: Array) -> float:
-        return 0.0 if self.l1 is None else float(self.l1 @ np.abs(x))
+        return 0.0 if self.l1 is None else self.vectors.dot(self.l1, np.abs(x))
 
     def _pseudo_gradient(self, gradient: Array) -> Array:
         """The steepest slope of f + Σ l1 |x|; at x_i = 0 it is 0 unless f pulls harder than l1_i."""
