@@ -26,13 +26,14 @@ def stage(doing: str) -> Iterator[Callable[[str], None]]:
         yield say
         return
     from rich.console import Console
+    from rich.markup import escape
 
     console = Console(stderr=True, highlight=False)
     began = time.perf_counter()
-    with console.status(doing):
+    with console.status(escape(doing)):
         yield say
     seconds = time.perf_counter() - began
-    console.print(f"{doing}: {outcome or 'done'} [dim]({seconds:.1f} s)[/dim]")
+    console.print(f"{escape(doing)}: {escape(outcome) or 'done'} [dim]({seconds:.1f} s)[/dim]")
 
 
 class Iterations:

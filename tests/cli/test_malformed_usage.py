@@ -127,9 +127,9 @@ OPTIONS = [
     ("tag {model} {conll} --columns 1", "structure 0, node 0 is .*but the model was fitted on"),
     (
         "tag {model} {conllu}",
-        "conllu: the model was trained on another format, conll; say where labels stand",
+        "conllu: the model was not trained on conllu files; say where labels stand",
     ),
-    ("evaluate {model} {conllu}", "conllu: the model was trained on another format, conll; say where"),
+    ("evaluate {model} {conllu}", "conllu: the model was not trained on conllu files; say"),
     ("tag {model} {conllu} --label UPOS", "structure 0 is a tree, but this HMM was fitted on sequences"),
     ("tag {model} {fasta}", "structure 0, node 0 is"),
     ("evaluate {model}", "Missing argument 'FILE'"),

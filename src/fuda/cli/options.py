@@ -129,8 +129,8 @@ def read_as_trained(path: str, model: Any, keywords: dict[str, Any]) -> tuple[Da
         keywords = learned | keywords
     elif format_name == "conllu" and "label" not in keywords:  # labels must not replace UPOS unasked
         raise DataError(
-            f"{path}: the model was trained on another format, {learned.get('format')}; say where labels stand "
-            "in this file, such as --label MISC:NE"
+            f"{path}: the model was not trained on conllu files; say where labels stand in this one, such as "
+            "--label MISC:NE"
         )
     return read(path, keywords | {"format": format_name}), format_name
 

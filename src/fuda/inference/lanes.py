@@ -1,24 +1,28 @@
 """The CRF's hot loop: eight chains at a time, from tables of factors to a loss and its gradient.
 
-A node's factor is a product of table rows, ψ_t(b) = Π_c E[rows(t, c), b], where E holds exp(score − largest of the row),
-and an edge's is T(a, b) = exp(A(a, b) − max A). With scaled forward and backward passes, c_t = Σ_b of the unscaled α_t,
+A node's factor is a product of table rows, ψ_t(b) = Π_c E[rows(t, c), b], where E holds exp(score − largest
+of the row), and an edge's is T(a, b) = exp(A(a, b) − max A). With scaled forward and backward passes, c_t =
+Σ_b of the unscaled α_t,
 
-    α_t(b) = ψ_t(b) Σ_a α_{t−1}(a) T(a, b) / c_t      g_t(b) = ψ_t(b) β_t(b) / c_t      β_{t−1}(a) = Σ_b T(a, b) g_t(b)
-    p_t(b) = α_t(b) β_t(b)      p_{t−1,t}(a, b) = α_{t−1}(a) T(a, b) g_t(b)      log Z = Σ_t log c_t + what was taken out
+    α_t(b) = ψ_t(b) Σ_a α_{t−1}(a) T(a, b) / c_t
+    g_t(b) = ψ_t(b) β_t(b) / c_t      β_{t−1}(a) = Σ_b T(a, b) g_t(b)
+    p_t(b) = α_t(b) β_t(b)            p_{t−1,t}(a, b) = α_{t−1}(a) T(a, b) g_t(b)
+    log Z  = Σ_t log c_t + what was taken out
 
-The loss of a chain is  κ (log Z − F(y)) − Σ_t w_t log p_t(y_t): κ = 1 and w = 0 the sequential loss, κ = 0 and w = 1 the
-pointwise one, κ = k and w = 1 the k-th order Markov loss. The κ F(y) is linear in the weights and left to the caller. With
-e_t(b) = w_t [b = y_t] and W = Σ w, evidence runs forward as u and backward as v,
+The loss of a chain is  κ (log Z − F(y)) − Σ_t w_t log p_t(y_t): κ = 1 and w = 0 the sequential loss, κ = 0
+and w = 1 the pointwise one, κ = k and w = 1 the k-th order Markov loss. The κ F(y) is linear in the weights
+and left to the caller. With e_t(b) = w_t [b = y_t] and W = Σ w, evidence runs forward as u and backward as v,
 
-    u_t(b) = e_t(b) + g_t(b) Σ_a T(a, b) u_{t−1}(a) / β_{t−1}(a)      v_t(a) = e_t(a) + α_t(a) Σ_b T(a, b) V_{t+1}(b)
-    V_t(b) = v_t(b) ψ_t(b) / (c_t α_t(b))
+    u_t(b) = e_t(b) + g_t(b) Σ_a T(a, b) u_{t−1}(a) / β_{t−1}(a)
+    v_t(a) = e_t(a) + α_t(a) Σ_b T(a, b) V_{t+1}(b)      V_t(b) = v_t(b) ψ_t(b) / (c_t α_t(b))
 
     ∂/∂s_t(b)    = (κ + W) p_t(b) − u_t(b) − v_t(b) + e_t(b)
     ∂/∂A(a, b)   = T(a, b) Σ_t [ ((κ + W) α_{t−1}(a) − u_{t−1}(a)/β_{t−1}(a)) g_t(b) − α_{t−1}(a) V_t(b) ].
 
-Arrays are laid out (time, label, lane), so that every operation is one vector instruction over the eight lanes, whatever the
-number of labels. Chains come sorted by length; a lane whose chain has ended idles with ψ = 1 and counts for nothing. A chain
-with a probability that matters below TINY is left out and reported, to be done by `fuda.inference.sum_product`.
+Arrays are laid out (time, label, lane), so that every operation is one vector instruction over the eight
+lanes, whatever the number of labels. Chains come sorted by length; a lane whose chain has ended idles with
+ψ = 1 and counts for nothing. A chain with a probability that matters below TINY is left out and reported, to
+be done by `fuda.inference.sum_product`.
 """
 
 from __future__ import annotations
@@ -32,12 +36,13 @@ from fuda.inference.sum_product import TINY
 
 LANES = 8
 Array = np.ndarray
-_SUMS = {"contract", "nsz"}  # not "reassoc": LLVM would then vectorise over labels, with strides, not over lanes
+# Not "reassoc": LLVM would then vectorise over labels, with strides, and not over lanes.
+_SUMS = {"contract", "nsz"}
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
 def _multiply(matrix: Array, vectors: Array, out: Array) -> None:
-    """out(b, k) = Σ_a matrix(b, a) vectors(a, k), the lanes k written out so that they become one register."""
+    """out(b, k) = Σ_a matrix(b, a) vectors(a, k), the lanes k written out so that they are one register."""
     size = matrix.shape[0]
     for b in range(size):
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
@@ -100,7 +105,9 @@ def _gather(rows: Array, table: Array, first: Array, length: Array, count: int, 
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _forward(count: int, length: Array, psi: Array, transposed: Array, alpha: Array, inverse: Array, log_z: Array) -> int:
+def _forward(
+    count: int, length: Array, psi: Array, transposed: Array, alpha: Array, inverse: Array, log_z: Array
+) -> int:
     """α, 1/c and log Z of each lane; the first lane that is not safe, else −1."""
     size = psi.shape[1]
     product = np.ones(LANES)
@@ -138,7 +145,9 @@ def _forward(count: int, length: Array, psi: Array, transposed: Array, alpha: Ar
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _backward(count: int, length: Array, psi: Array, direct: Array, alpha: Array, inverse: Array, beta: Array) -> None:
+def _backward(
+    count: int, length: Array, psi: Array, direct: Array, alpha: Array, inverse: Array, beta: Array
+) -> None:
     """β, and ψ turned into g; both vanish from g where no edge leads into the node."""
     size = psi.shape[1]
     for t in range(count - 1, -1, -1):
@@ -267,7 +276,8 @@ def chain_losses(
     for chain in chains:
         longest = max(longest, offsets[chain + 1] - offsets[chain])
     pointwise = len(node_weights) > 0
-    alpha, psi, beta = np.empty((longest, size, LANES)), np.empty((longest, size, LANES)), np.empty((longest, size, LANES))
+    shape = (longest, size, LANES)
+    alpha, psi, beta = np.empty(shape), np.empty(shape), np.empty(shape)
     inverse = np.empty((longest, LANES))
     ahead, behind = (np.empty_like(alpha), np.empty_like(alpha)) if pointwise else (alpha[:0], alpha[:0])
     gradient = np.empty_like(alpha)
@@ -280,7 +290,8 @@ def chain_losses(
             length[k], weight[k] = 0, 0.0
             if block + k < len(chains):
                 chain = chains[block + k]
-                first[k], length[k], weight[k] = offsets[chain], offsets[chain + 1] - offsets[chain], weights[chain]
+                first[k], length[k] = offsets[chain], offsets[chain + 1] - offsets[chain]
+                weight[k] = weights[chain]
         k = 0
         while k >= 0:  # again without a lane that is not safe
             count = length.max()
@@ -290,7 +301,20 @@ def chain_losses(
             if k < 0:
                 _backward(count, length, psi, direct, alpha, inverse, beta)
                 if pointwise:
-                    k = _gold(count, first, length, labels, node_weights, alpha, beta, gold, evidence, mass, log_z, kappa)
+                    k = _gold(
+                        count,
+                        first,
+                        length,
+                        labels,
+                        node_weights,
+                        alpha,
+                        beta,
+                        gold,
+                        evidence,
+                        mass,
+                        log_z,
+                        kappa,
+                    )
             if k >= 0:
                 unsafe[chains[block + k]] = True
                 length[k], weight[k] = 0, 0.0
@@ -305,7 +329,9 @@ def chain_losses(
             _add_pairs(alpha, psi, count, pairs, 1.0)
             continue
         _posterior(alpha, beta, count, mass, kappa, gradient)
-        _evidence(count, length, evidence, gold, direct, transposed, alpha, beta, psi, ahead, behind, gradient)
+        _evidence(
+            count, length, evidence, gold, direct, transposed, alpha, beta, psi, ahead, behind, gradient
+        )
         beta[:count] = 1.0
         _scatter(rows, gradient, beta, first, length, weight, table_gradient)
         _scale(alpha, count, weight)
@@ -334,7 +360,7 @@ def _gold(
     log_z: Array,
     kappa: float,
 ) -> int:
-    """Labels, weights and their sums W a lane, and the loss in place of log Z; the first lane not safe, else −1."""
+    """Labels, weights, their sums W, and the loss in place of log Z; the first lane not safe, else −1."""
     for k in range(LANES):
         mass[k] = 0.0
         log_z[k] *= kappa

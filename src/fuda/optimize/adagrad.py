@@ -22,7 +22,7 @@ def adagrad(
     seed: int | np.random.RandomState | None = None,
     on_iteration: Callable[[Progress], None] | None = None,
 ) -> Result:
-    """Minimize Σ_j parts[j](x) in at most `max_iter` rounds; the value of a round is the sum seen on the way."""
+    """Minimize Σ_j parts[j](x) in at most `max_iter` rounds, whose values are the sums seen on the way."""
     random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
     watch = Watch(tol, max_iter, on_iteration)
     x = np.array(x, dtype=np.float64)

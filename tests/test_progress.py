@@ -1,0 +1,62 @@
+"""Progress goes to standard error: live on a terminal, a line now and then elsewhere, nothing unasked."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from fuda.optimize import Progress
+from fuda.progress import Iterations, stage
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def iterations(count, shown):
+    with Iterations("fit", 30, shown=shown) as progress:
+        for i in range(1, count + 1):
+            progress(Progress(i, i, 1234.5678, 0.25, 1.5))
+
+
+def test_a_line_for_the_first_and_every_tenth(capsys):
+    iterations(25, shown=True)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == [
+        f"fit: iteration {i} of at most 30, objective 1,234.57, gradient 0.25, 1.5 s" for i in (1, 10, 20)
+    ]
+
+
+def test_nothing_unasked(capsys):
+    iterations(25, shown=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_one_live_line_on_a_terminal(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    iterations(3, shown=True)
+    assert (
+        "fit: iteration 1 of at most 30, objective 1,234.57, gradient 0.25, 1.5 s\n"
+        not in terminal.getvalue()
+    )
+    with pytest.raises(KeyError), Iterations("fit", 30, shown=True):
+        raise KeyError
+
+
+def test_a_stage(monkeypatch, capsys):
+    with stage("reading") as say:
+        say("8 sequences")
+    assert capsys.readouterr().err == ""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with stage("reading a[b].txt") as say:
+        say("8 sequences [new]")
+    with stage("fitting"):
+        pass
+    assert "reading a[b].txt: 8 sequences [new] " in terminal.getvalue()
+    assert "fitting: done " in terminal.getvalue()
