@@ -1,7 +1,8 @@
-"""What the benchmarks share: the Spanish corpus, one set of features for all, workers run in turn, ratios with their spread.
+"""What the benchmarks share: corpus, features for all contenders, workers run in turn, ratios with spread.
 
-Machines are noisy. A figure here is never a time alone but a ratio of times taken in turn, the median over rounds with the lowest
-and highest. Each measurement runs in a process of its own, so that peak memory is its own too.
+Machines are noisy. A figure here is never a time alone but a ratio of times taken in turn, the median over
+rounds with the lowest and highest. Each measurement runs in a process of its own, so that peak memory is its
+own too.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import Any
 
 from fuda.features import _spelling_flags
 
-DATA = Path(os.environ.get("FUDA_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")) / "conll2002"
+DATA = (
+    Path(os.environ.get("FUDA_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")) / "conll2002"
+)
 
 
 def word_features(word: str) -> list[str]:

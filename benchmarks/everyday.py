@@ -1,4 +1,4 @@
-"""What people wait for every day: importing, help, reading, encoding, evaluating. The best of several rounds."""
+"""What people wait for every day: importing, help, reading, encoding, evaluating; the best of several."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 
 from common import DATA
-
 from fuda import metrics, read
 from fuda.encoding import WindowEncoder
 

@@ -38,7 +38,12 @@ def train(iterations: float, threads: float) -> dict[str, Any]:
     model.fit(X, y)
     whole = time.perf_counter() - began
     last = model.result_.history[-1]
-    return {"whole": whole, "training": last.seconds, "objective": last.value, "evaluations": last.evaluations}
+    return {
+        "whole": whole,
+        "training": last.seconds,
+        "objective": last.value,
+        "evaluations": last.evaluations,
+    }
 
 
 def tag() -> dict[str, Any]:

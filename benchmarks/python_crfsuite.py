@@ -1,4 +1,4 @@
-"""python-crfsuite, L-BFGS, all feature/label pairs, c2 = 1: training to its objective after 50 iterations and to convergence."""
+"""python-crfsuite, L-BFGS, all feature/label pairs, c2 = 1: to its 50th objective, and to convergence."""
 
 from __future__ import annotations
 

@@ -1,16 +1,22 @@
-"""All benchmarks: rivals and ourselves in turn, as one table. Needs the corpora (FUDA_DATA) and the extra ``bench``."""
+"""All benchmarks: rivals and ourselves in turn. Needs the corpora (FUDA_DATA) and the extra ``bench``."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 
-CONTENDERS = {"python-crfsuite": "python_crfsuite", "sklearn-crfsuite": "sklearn_crfsuite", "chaine": "chaine"}
+CONTENDERS = {
+    "python-crfsuite": "python_crfsuite",
+    "sklearn-crfsuite": "sklearn_crfsuite",
+    "chaine": "chaine",
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="which ones; all by default", default=[*CONTENDERS, "scaling", "everyday"])
+    parser.add_argument(
+        "names", nargs="*", help="which ones; all by default", default=[*CONTENDERS, "scaling", "everyday"]
+    )
     for name in parser.parse_args().names:
         print(f"\n## {name}\n")
         print("| | |\n|---|---|")

@@ -1,4 +1,4 @@
-"""How time grows: with tokens (1×, 2×, 4×, 8×), with labels (9, 45, 200), with length; what a pointwise gradient costs."""
+"""How time grows with tokens (1×, 2×, 4×, 8×), labels (9, 45, 200) and length, and from loss to loss."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from typing import Any
 
 import numpy as np
-from common import load, word_features
 
+from common import load, word_features
 from fuda import Sequence
 from fuda.encoding import Encoded, WindowEncoder
 from fuda.losses import Loss, TrainingLoss
@@ -43,13 +43,25 @@ def rows() -> list[tuple[str, str]]:
         seconds = _gradient_seconds(encode(structures[:size]), np.concatenate(numbers[:size]), 9, sequential)
         tokens = sum(map(len, structures[:size]))
         base = base or seconds / tokens
-        found.append((f"gradient, {tokens:,} tokens", f"{1e3 * seconds:.1f} ms, {seconds / tokens / base:.2f} of the first a token"))
+        found.append(
+            (
+                f"gradient, {tokens:,} tokens",
+                f"{1e3 * seconds:.1f} ms, {seconds / tokens / base:.2f} of the first a token",
+            )
+        )
 
     encoded, labels = encode(structures), np.concatenate(numbers)
-    by_loss = {name: _gradient_seconds(encoded, labels, 9, loss) for name, loss in
-               (("sequential", sequential), ("pointwise", pointwise), ("Markov, k = 2", markov))}
+    by_loss = {
+        name: _gradient_seconds(encoded, labels, 9, loss)
+        for name, loss in (("sequential", sequential), ("pointwise", pointwise), ("Markov, k = 2", markov))
+    }
     for name, seconds in by_loss.items():
-        found.append((f"gradient, {name} loss", f"{1e3 * seconds:.1f} ms, {seconds / by_loss['sequential']:.2f} of sequential"))
+        found.append(
+            (
+                f"gradient, {name} loss",
+                f"{1e3 * seconds:.1f} ms, {seconds / by_loss['sequential']:.2f} of sequential",
+            )
+        )
 
     small = structures[:1000]
     encoded, labels = encode(small), np.concatenate(numbers[:1000])
@@ -57,7 +69,12 @@ def rows() -> list[tuple[str, str]]:
     for L in (9, 45, 200):
         seconds = _gradient_seconds(encoded, labels % L, L, sequential, rounds=3)
         base = base or seconds / L**2
-        found.append((f"gradient, {L} labels, {len(labels):,} tokens", f"{1e3 * seconds:.1f} ms, {seconds / L**2 / base:.2f} of the first by L²"))
+        found.append(
+            (
+                f"gradient, {L} labels, {len(labels):,} tokens",
+                f"{1e3 * seconds:.1f} ms, {seconds / L**2 / base:.2f} of the first by L²",
+            )
+        )
 
     words = [x for part in X for x in part][:32_000]
     for length in (1000, 2000, 4000):

@@ -1,4 +1,4 @@
-"""sklearn-crfsuite: tagging from words to labels, feature extraction included, and training end to end for 50 iterations."""
+"""sklearn-crfsuite: tagging from words to labels, feature extraction included."""
 
 from __future__ import annotations
 
@@ -22,7 +22,14 @@ def run() -> dict[str, Any]:
 
     X, y = load("esp.train")
     began = time.perf_counter()
-    model = CRF(algorithm="lbfgs", c1=0.0, c2=1.0, max_iterations=50, all_possible_states=True, all_possible_transitions=True)
+    model = CRF(
+        algorithm="lbfgs",
+        c1=0.0,
+        c2=1.0,
+        max_iterations=50,
+        all_possible_states=True,
+        all_possible_transitions=True,
+    )
     model.fit([window_features(words) for words in X], y)
     figures: dict[str, Any] = {"whole": time.perf_counter() - began}
     for name in ("esp.testb", "esp.train"):

@@ -340,14 +340,22 @@ def test_spanish_news(corpora):
     assert len(Corpus(words).observations) == 26_099
 
 
-@given(st.lists(st.lists(st.sampled_from(["Ana", "de", "X-1", "ana", "7"]), min_size=1, max_size=6), min_size=1, max_size=5))
+@given(
+    st.lists(
+        st.lists(st.sampled_from(["Ana", "de", "X-1", "ana", "7"]), min_size=1, max_size=6),
+        min_size=1,
+        max_size=5,
+    )
+)
 def test_joints_are_pairs_of_neighbours_seen_more_than_once(sentences: list[list[str]]) -> None:
     encoder = WindowEncoder("text", 1)
     encoded = encoder.fit([Sequence(words) for words in sentences])
     names = encoder.channel_names()
     channel = names.index("-1lower&0lower")
     expected = [
-        f"{words[t - 1].lower() if t else '<-1>'}&{words[t].lower()}" for words in sentences for t in range(len(words))
+        f"{words[t - 1].lower() if t else '<-1>'}&{words[t].lower()}"
+        for words in sentences
+        for t in range(len(words))
     ]
     often = {text for text in expected if expected.count(text) > 1}
     assert set(encoder.feature_names(channel)) == often

@@ -13,9 +13,9 @@ below; in a DAG all nodes that a directed path of d edges reaches. Where d steps
 boundary mark instead, by how many of them are too many: ``<-1>`` for one step too far up, ``<+2>`` for two
 too far down. Marks are rows of the table like any type, after the types.
 
-A feature set may also name *joints*, such as the lower-cased previous and current word together: each is one more
-channel, whose rows are the distinct joint texts. Those seen once in training say no more than their parts and are left
-out. Joints reach along sequences, and in trees upwards, where there is one node a step.
+A feature set may also name *joints*, such as the lower-cased previous and current word together: each is one
+more channel, whose rows are the distinct joint texts. Those seen once in training say no more than their
+parts and are left out. Joints reach along sequences, and in trees upwards, where there is one node a step.
 """
 
 from __future__ import annotations
@@ -167,8 +167,14 @@ class WindowEncoder(Encoder):
         """The joints of the feature set that the window and the shape of the structures allow."""
         if self.observations.name not in ("text", "columns") or not isinstance(self.features, str):
             return []
-        low, high = {"sequence": (-self.window, self.window), "tree": (-self.window, 0)}.get(self.shape, (0, 0))
-        return [joint for joint in JOINTS.get(self.features, ()) if all(low <= offset <= high for offset, _ in joint)]
+        low, high = {"sequence": (-self.window, self.window), "tree": (-self.window, 0)}.get(
+            self.shape, (0, 0)
+        )
+        return [
+            joint
+            for joint in JOINTS.get(self.features, ())
+            if all(low <= offset <= high for offset, _ in joint)
+        ]
 
     def _offsets(self) -> range:
         return range(-self.window, self.window + 1)
@@ -187,7 +193,9 @@ class WindowEncoder(Encoder):
             self._joint_vocabularies = [{} for _ in self._joints()]
         keys = {key for joint in self._joints() for _, key in joint}
         said = {key: self._keys(corpus, key) for key in sorted(keys)}
-        for joint, vocabulary, name in zip(self._joints(), self._joint_vocabularies, names[len(rows) :], strict=True):
+        for joint, vocabulary, name in zip(
+            self._joints(), self._joint_vocabularies, names[len(rows) :], strict=True
+        ):
             together = Joined([(rows[offset][0], said[key]) for offset, key in joint], corpus.size)
             if learn:
                 often = np.bincount(together.numbers) > 1
@@ -258,7 +266,10 @@ class Joined:
         combinations = self._combinations if wanted is None else self._combinations[wanted]
         if not self._values:
             return [""] * len(combinations)
-        columns = [[values[k] for k in ids] for values, ids in zip(self._values, combinations.T.tolist(), strict=True)]
+        columns = [
+            [values[k] for k in ids]
+            for values, ids in zip(self._values, combinations.T.tolist(), strict=True)
+        ]
         return [glue.join(together) for together in zip(*columns, strict=True)]
 
 

@@ -11,8 +11,8 @@ S3    S2 of three words          features="spelling", window=1
 ====  =========================  ==========================
 
 and the names S1, S2, S3 stand for exactly these, whatever `window` says. ``text`` is richer (affixes, shape,
-character classes, length), and with a window it also joins what neighbouring tokens are (`JOINTS`); ``protein``
-and ``dna`` take residues and bases.
+character classes, length), and with a window it also joins what neighbouring tokens are (`JOINTS`);
+``protein`` and ``dna`` take residues and bases.
 
 An observation that is already a dict, a list or set of feature names, an integer id or a numeric vector *is*
 its features; a named set leaves it alone. Of a tuple of columns the set takes the first, and each further
@@ -209,8 +209,8 @@ def _classes(token: str) -> str:
     return "".join(kind for kind, _ in groupby(_shape(token)))
 
 
-# Joints: what neighbouring nodes say together, as (offset, key) pairs. A joint is one feature, the keys' texts side
-# by side.
+# Joints: what neighbouring nodes say together, as (offset, key) pairs. A joint is one feature, the texts of its
+# keys side by side.
 JOINT_KEYS: dict[str, Callable[[str], str]] = {"lower": _lower, "classes": _classes}
 Joint = tuple[tuple[int, str], ...]
 JOINTS: dict[str, tuple[Joint, ...]] = {

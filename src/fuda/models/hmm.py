@@ -46,7 +46,7 @@ class HMM(MarkovLabeler):
     """
 
     def __init__(
-        self, smoothing: float = 0.01, decode: str = "viterbi", features: Any = "word", window: int = 0
+        self, smoothing: float = 0.1, decode: str = "viterbi", features: Any = "word", window: int = 0
     ) -> None:
         self.smoothing = smoothing
         self.decode = decode

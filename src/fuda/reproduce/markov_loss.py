@@ -1,9 +1,11 @@
 """Tables 1 and 2 of the Markov-loss paper (Tsuboi & Kashima) on the Spanish corpus of CoNLL-2002.
 
-Table 1: the full training set, S3 features, entity F1 on testb; the L2 weight of each loss is the one that is best on testa.
+Table 1: the full training set, S3 features, entity F1 on testb; the L2 weight of each loss is the one that is
+best on testa.
 Table 2: the first n training sentences without regularization, mean entity F1 of testa and testb.
 
-The Markov losses are here M_k / (k + 1) = λ L₁ + (1 − λ) L₀, the paper's mixed loss, so that one grid of L2 weights suits all of them.
+The Markov losses are here M_k / (k + 1) = λ L₁ + (1 − λ) L₀, the paper's mixed loss, so that one grid of L2
+weights suits all of them.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Tuned:
 
 
 def load(folder: str | Path) -> Corpus:
-    """The corpus from a folder that holds esp.train, esp.testa and esp.testb, or a folder conll2002 that does."""
+    """The corpus from a folder that holds esp.train, esp.testa and esp.testb, or has a folder conll2002."""
     folder = Path(folder)
     if not (folder / "esp.train").exists() and (folder / "conll2002").is_dir():
         folder = folder / "conll2002"
@@ -79,7 +81,8 @@ def table_1(corpus: Corpus, say: Callable[[str], None]) -> Iterator[Tuned]:
             began = time.perf_counter()
             model = _fitted(loss, l2, corpus.train)
             testa, testb = (
-                entity_scores(data.y or [], model.predict(data.X)).micro for data in (corpus.testa, corpus.testb)
+                entity_scores(data.y or [], model.predict(data.X)).micro
+                for data in (corpus.testa, corpus.testb)
             )
             found.append(
                 Tuned(loss, l2, 100 * testa.f1, 100 * testb.precision, 100 * testb.recall, 100 * testb.f1)
@@ -96,7 +99,8 @@ def table_2(corpus: Corpus, say: Callable[[str], None]) -> Iterator[tuple[int, l
         for loss in LOSSES:
             model = _fitted(loss, 0.0, part)
             scores = [
-                entity_scores(data.y or [], model.predict(data.X)).micro.f1 for data in (corpus.testa, corpus.testb)
+                entity_scores(data.y or [], model.predict(data.X)).micro.f1
+                for data in (corpus.testa, corpus.testb)
             ]
             row.append(50 * sum(scores))
             say(f"first {size} sentences, {loss}: {row[-1]:.2f}")
