@@ -133,7 +133,7 @@ def test_what_metadata_says(model_path):
     assert meta["labels"] == ["LOC", "O", "PER"]
     assert meta["shape"] == "sequence"
     assert meta["observations"] == {"kind": "text", "size": 0}
-    assert meta["parameters"] == {"decode": "viterbi", "features": "word", "smoothing": 0.01, "window": 1}
+    assert meta["parameters"] == {"decode": "viterbi", "features": "word", "smoothing": 0.1, "window": 1}
     assert set(meta["members"][EMISSION]) == {"bytes", "dtype", "shape"}
 
 

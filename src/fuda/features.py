@@ -209,8 +209,8 @@ def _classes(token: str) -> str:
     return "".join(kind for kind, _ in groupby(_shape(token)))
 
 
-# Joints: what neighbouring nodes say together, as (offset, key) pairs. A joint is one feature, the texts of its
-# keys side by side.
+# Joints: what neighbouring nodes say together, as (offset, key) pairs. A joint is one feature,
+# the texts of its keys side by side.
 JOINT_KEYS: dict[str, Callable[[str], str]] = {"lower": _lower, "classes": _classes}
 Joint = tuple[tuple[int, str], ...]
 JOINTS: dict[str, tuple[Joint, ...]] = {

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import fuda
-from fuda import CRF, Dag, DataError, Sequence, Tree
+from fuda import CRF, DataError, Tree
 from fuda.schemes import legal
 from fuda.templates import Template
 
@@ -467,59 +467,3 @@ def test_equally_long_sequences_stay_lists():
     assert predicted.shape == (2,)
     assert isinstance(predicted[0], list)
     assert model.predict([]).shape == model.predict_marginals([]).shape == (0,)
-
-
-BAD = [
-    ({"loss": "hinge"}, "loss='hinge': choose sequential, pointwise or markov"),
-    ({"order": -1}, "order=-1: give a number of 0 or more"),
-    ({"l2": float("nan")}, "l2=nan: give a number of 0 or more"),
-    ({"l1": float("inf")}, "l1=inf: give a number"),
-    ({"l2": "1"}, "l2='1': give a number"),
-    ({"l2": True}, "l2=True: give a number"),
-    ({"l2": None}, "l2=None: give a number"),
-    ({"tol": -1e-3}, "tol=-0.001: give a number"),
-    ({"solver": "adam"}, "solver='adam': choose lbfgs, cg, sgd"),
-    ({"max_iter": 0}, "max_iter=0: give a whole number of at least 1"),
-    ({"max_iter": 1.5}, "max_iter=1.5: give a whole number"),
-    ({"n_jobs": 0}, "n_jobs=0: give the number of threads"),
-    ({"n_jobs": "2"}, "n_jobs='2': give the number of threads"),
-    ({"decode": "best"}, "decode='best': choose viterbi or posterior"),
-    ({"scheme": "IOB9"}, "IOB9"),
-    ({"l1": 1.0, "solver": "cg"}, r"l1=1.0 with solver='cg': an L1 term needs solver='lbfgs'"),
-    ({"checkpoint": "x", "solver": "sgd"}, "checkpoint with solver='sgd': only solver='lbfgs' keeps a state"),
-]
-
-
-@pytest.mark.parametrize(("parameters", "message"), BAD)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(DataError, match=message):
-        CRF(**parameters).fit(X, Y)
-
-
-def test_bad_data():
-    model = small().fit(X, Y)
-    with pytest.raises(DataError, match="structure 1, node 0: the label 'B-ORG' was never seen in training"):
-        model.objective(X[:2], [Y[0], ["B-ORG", "O", "O"]])
-    with pytest.raises(DataError, match="X is empty; give at least one structure"):
-        model.objective([], [])
-    with pytest.raises(DataError, match="there is nothing to learn from: X is empty"):
-        small().fit([], [])
-    with pytest.raises(DataError, match="no node has a label: every label in y is None"):
-        small().fit(X, [[None] * len(x) for x in X])
-    with pytest.raises(DataError, match="structure 0, node 1: feature 'f' has the value nan"):
-        small().fit([[{"f": 1.0}, {"f": float("nan")}]], [["A", "B"]])
-    with pytest.raises(DataError, match="structure 0, node 0: entry 1 of its vector is nan"):
-        small().fit([[np.array([1.0, np.nan])]], [["A"]])
-    with pytest.raises(
-        DataError, match="a dag, but CRF labels sequences and trees only; models that take dags"
-    ):
-        small().fit([Dag(["a", "b", "c"], [(0, 2), (1, 2)])], [["A", "B", "A"]])
-    with pytest.raises(DataError, match="structure 0 is a tree, but this CRF was fitted on sequences"):
-        model.predict(TREES)
-    with pytest.raises(DataError, match="structure 0, node 1: the label 'B-ORG' was never seen"):
-        model.predict(X[:1], known=[[None, "B-ORG", None, None]])
-    with pytest.raises(NotFittedError):
-        CRF().predict(X)
-    with pytest.raises(NotFittedError):
-        CRF().objective(X, Y)
-    assert model.predict([Sequence(X[0])]).tolist() == Y[:1]

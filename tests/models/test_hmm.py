@@ -241,7 +241,7 @@ def test_little_smoothing_is_relative_frequency():
 
 def test_labels_not_known_add_nothing():
     X = [["x", "y", "z"]]
-    some = HMM().fit(X, [["A", None, "B"]])
+    some = HMM(smoothing=0.01).fit(X, [["A", None, "B"]])
     # Neither edge has both its labels, and y is never emitted; but A starts and B ends.
     np.testing.assert_allclose(np.exp(some.start_), [1.01 / 1.02, 0.01 / 1.02])
     np.testing.assert_allclose(np.exp(some.transitions_), [[1 / 3, 1 / 3], [0.01 / 1.03, 0.01 / 1.03]])
