@@ -441,10 +441,10 @@ class _Group:
 def _balanced_blocks(lengths: Array) -> list[Block]:
     """Ranges of chains sorted by length, of about equal work.
 
-    Each has a gradient of its own, so they are few; they do not depend on the number of threads, so that no
+    Each has a gradient of its own, so they are few; and they do not depend on the number of threads, so that no
     result does.
     """
-    parts = 2 if len(lengths) > 4 * LANES else 1
+    parts = 4 if len(lengths) > 4 * LANES else 1
     work = np.cumsum(lengths)
     cuts = [0]
     for part in range(1, parts):
