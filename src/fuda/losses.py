@@ -441,7 +441,7 @@ class _Group:
 def _balanced_blocks(lengths: Array) -> list[Block]:
     """Ranges of chains sorted by length, of about equal work.
 
-    Each has a gradient of its own, so they are few; and they do not depend on the number of threads, so that no
+    Each has a gradient of its own, so they are few. They do not depend on the number of threads, so that no
     result does.
     """
     parts = 4 if len(lengths) > 4 * LANES else 1

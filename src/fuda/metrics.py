@@ -236,7 +236,9 @@ def _aligned(y_true: Any, y_pred: Any) -> tuple[_Lists, _Lists]:
             )
     kinds = {type(label).__name__ for labels in truth + guess for label in labels if label is not None}
     if len(kinds) > 1:
-        raise DataError("labels are strings or integers, all of one kind, but y_true and y_pred hold both")
+        raise DataError(
+            "labels are strings or integers, all of one kind, but the true and predicted ones hold both"
+        )
     return truth, guess
 
 

@@ -244,11 +244,11 @@ def _node_numbers(values: Any, what: str) -> list[int]:
     if isinstance(numbers, str | bytes | dict | set | frozenset) or not isinstance(numbers, Iterable):
         raise DataError(f"{what} are a list of node numbers, but {described(values)} was given")
     numbers = list(numbers)
-    for number in numbers:
+    for at, number in enumerate(numbers):
         if not isinstance(number, int | np.integer) or isinstance(number, bool):
-            raise DataError(f"{what} are whole numbers, but {described(number)} was given")
+            raise DataError(f"{what} are whole numbers, but {described(number)} was given at {at}")
         if abs(int(number)) > np.iinfo(np.int32).max:
-            raise DataError(f"{what} are node numbers, but {short(number)} was given")
+            raise DataError(f"{what} are node numbers, but {short(number)} was given at {at}")
     return numbers
 
 

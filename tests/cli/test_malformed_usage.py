@@ -35,7 +35,7 @@ OPTIONS = [
     (TRAIN + " --set window=", "window=''"),
     (TRAIN + " --set features=nope", "features='nope': no such feature set; choose from word"),
     (TRAIN + " --set features=1", "features=1: give the name"),
-    (TRAIN + " --set order=-1", "order=-1: give a number of 0 or more"),
+    (TRAIN + " --set order=-1", "order=-1: give a number from 0 to 1e"),
     (TRAIN + " --set order=x", "order='x'"),
     (TRAIN + " --set l2=-1", "l2=-1"),
     (TRAIN + " --set l2=1e999", "l2=inf"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -14,8 +16,8 @@ TREES = [Tree(x, [-1, *np.arange(len(x) - 1) // 2]) for x in X]
 
 BAD = [
     ({"loss": "hinge"}, "loss='hinge': choose sequential, pointwise or markov"),
-    ({"order": -1}, "order=-1: give a number of 0 or more"),
-    ({"l2": float("nan")}, "l2=nan: give a number of 0 or more"),
+    ({"order": -1}, "order=-1: give a number from 0 to 1e"),
+    ({"l2": float("nan")}, "l2=nan: give a number from 0 to 1e"),
     ({"l1": float("inf")}, "l1=inf: give a number"),
     ({"l2": "1"}, "l2='1': give a number"),
     ({"l2": True}, "l2=True: give a number"),
@@ -66,3 +68,36 @@ def test_bad_data():
     with pytest.raises(NotFittedError):
         CRF().objective(X, Y)
     assert model.predict([Sequence(X[0])]).tolist() == Y[:1]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"l2": 1e308}, "l2=1e+308: give a number from 0 to 1e"),
+        ({"pair_features": "no"}, "pair_features='no': give True or False"),
+        ({"warm_start": 1}, "warm_start=1: give True or False"),
+        ({"verbose": "x"}, "verbose='x': give True or False"),
+        ({"solver": "sgd", "random_state": "x"}, "random_state='x': give a whole number"),
+        ({"random_state": -1}, "random_state=-1: give a whole number"),
+        ({"checkpoint": 5}, "checkpoint=5: give the path of a file"),
+    ],
+)
+def test_parameters_of_the_wrong_kind(parameters, words):
+    with pytest.raises(DataError, match=re.escape(words)):
+        CRF(**parameters).fit([["a", "b"]], [["A", "B"]])
+
+
+def test_feature_values_too_large_to_compute_with():
+    with pytest.raises(DataError, match=r"value of size 1e\+20; scale features"):
+        CRF().fit([[{"f": 1e20}, {"f": 1.0}]], [["A", "B"]])
+
+
+def test_an_interrupt_before_the_first_iteration_leaves_no_model(monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fuda.optimize.lbfgs.wolfe", interrupted)
+    model = CRF()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit([["a", "b"]], [["A", "B"]])
+    assert not hasattr(model, "classes_")

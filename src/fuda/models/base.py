@@ -167,7 +167,8 @@ class Labeler(BaseEstimator):
             raise DataError(
                 f"structure 0 is a {shape}, but {type(self).__name__} labels "
                 f"{' and '.join(f'{shape}s' for shape in self._shapes)} only; "
-                f"models that take {shape}s: {', '.join(others) or 'none yet'}"
+                f"models that take {shape}s: {', '.join(others) or 'none yet'}. Else give it as a "
+                f"{' or '.join(self._shapes)} (on the command line --graph {self._shapes[-1]})"
             )
         return structures
 

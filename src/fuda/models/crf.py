@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fuda.encoding import Encoded, WindowEncoder
@@ -33,6 +34,7 @@ from fuda.templates import TemplateEncoder
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 4_000
+_LARGEST = 1e12  # of a parameter or a feature value; squares and sums of larger ones would leave no digits
 # By what weights are named: labels, encoder, and whether there are pair features.
 NamedBy = tuple[list[Any], WindowEncoder | TemplateEncoder, bool]
 
@@ -148,9 +150,18 @@ class CRF(MarkovLabeler):
             if (
                 isinstance(value, bool)
                 or not isinstance(value, int | float | np.number)
-                or not 0 <= value < np.inf
+                or not 0 <= value <= _LARGEST
             ):
-                raise DataError(f"{name}={short(value)}: give a number of 0 or more")
+                raise DataError(f"{name}={short(value)}: give a number from 0 to {_LARGEST:g}")
+        for name in ("pair_features", "warm_start", "verbose"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise DataError(f"{name}={short(getattr(self, name))}: give True or False")
+        try:
+            check_random_state(self.random_state)
+        except ValueError:
+            raise DataError(
+                f"random_state={short(self.random_state)}: give a whole number from 0 to 2³² − 1, or None"
+            ) from None
         if self.solver not in SOLVERS:
             raise DataError(f"solver={short(self.solver)}: choose {', '.join(SOLVERS)}")
         if (
@@ -168,6 +179,8 @@ class CRF(MarkovLabeler):
             raise DataError(
                 f"l1={self.l1!r} with solver={self.solver!r}: an L1 term needs solver='lbfgs' (OWL-QN)"
             )
+        if self.checkpoint is not None and not isinstance(self.checkpoint, str | Path):
+            raise DataError(f"checkpoint={short(self.checkpoint)}: give the path of a file")
         if self.checkpoint is not None and self.solver != "lbfgs":
             raise DataError(
                 f"checkpoint with solver={self.solver!r}: only solver='lbfgs' keeps a state to go on from"
@@ -221,6 +234,12 @@ class CRF(MarkovLabeler):
                 "position_weight weighs nodes in the pointwise loss, which loss='sequential' has no part of; "
                 "choose loss='pointwise' or 'markov', or sample_weight"
             )
+        for table in encoded.tables:
+            if table.matrix.size and abs(table.matrix).max() > _LARGEST:
+                raise DataError(
+                    f"a feature has a value of size {abs(table.matrix).max():g}; scale features so that none "
+                    f"is larger than {_LARGEST:g}"
+                )
         start = self._start()
         with Iterations(f"CRF, {self.loss} loss", self.max_iter, shown=self.verbose) as progress:
             if self.solver == "sgd":
@@ -236,6 +255,8 @@ class CRF(MarkovLabeler):
             else:
                 loss = self._training_loss(encoded, labels, sample_weight, position_weight)
                 self.result_ = self._minimize(loss, start, progress)
+        if not self.result_.history and self.result_.reason == INTERRUPTED:
+            raise KeyboardInterrupt  # there is nothing yet that would be worth keeping
         self.weights_ = self.result_.x
         self._named_by = self._names
         if not self.result_.converged:
