@@ -33,7 +33,7 @@ class Labeler(BaseEstimator):
     - `_shapes`, the shapes it takes, and `_version`, the version of its state in model files,
     - `_check_parameters()`, which raises DataError,
     - `_fit(encoded, labels, sample_weight, position_weight)`,
-    - `_decode(encoded)` → label numbers of all nodes,
+    - `predict(X)`, by `_encode(X)` and `_named(encoded, label numbers)`,
     - `_arrays()` and `_restore(arrays)`, its fitted arrays by name.
     """
 
@@ -72,10 +72,7 @@ class Labeler(BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The labels of each structure, as a 1-D object array of lists."""
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        return self._named(encoded, self._decode(encoded))
+        raise NotImplementedError
 
     def score(self, X: Any, y: Any) -> float:
         """Token accuracy over the nodes whose label is known."""
@@ -118,9 +115,6 @@ class Labeler(BaseEstimator):
         sample_weight: np.ndarray | None,
         position_weight: np.ndarray | None,
     ) -> None:
-        raise NotImplementedError
-
-    def _decode(self, encoded: Encoded) -> np.ndarray:
         raise NotImplementedError
 
     def _arrays(self) -> dict[str, np.ndarray]:
