@@ -27,7 +27,9 @@ def test_stored_models_load_and_label_as_they_did(name):
     assert type(model) is cls
     assert [list(labels) for labels in model.predict(structures)] == Y
     for old, new in zip(
-        model.predict_marginals(structures), cls().fit(structures, Y).predict_marginals(structures), strict=True
+        model.predict_marginals(structures),
+        cls().fit(structures, Y).predict_marginals(structures),
+        strict=True,
     ):
         assert old == pytest.approx(new, abs=1e-3)
 
@@ -36,4 +38,6 @@ def test_every_class_and_version_has_a_stored_file():
     from fuda.model_file import REGISTRY
 
     stored = {tuple(name.removesuffix(".fuda").rsplit("-", 1)) for name in MODELS}
-    assert {(name.lower(), str(v)) for name, (_, top) in REGISTRY.items() for v in range(1, top + 1)} <= stored
+    assert {
+        (name.lower(), str(v)) for name, (_, top) in REGISTRY.items() for v in range(1, top + 1)
+    } <= stored

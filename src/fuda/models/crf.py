@@ -235,10 +235,11 @@ class CRF(MarkovLabeler):
                 "choose loss='pointwise' or 'markov', or sample_weight"
             )
         for table in encoded.tables:
-            if table.matrix.size and abs(table.matrix).max() > _LARGEST:
+            largest = max(table.matrix.max(), -table.matrix.min()) if table.matrix.size else 0.0
+            if largest > _LARGEST:
                 raise DataError(
-                    f"a feature has a value of size {abs(table.matrix).max():g}; scale features so that none "
-                    f"is larger than {_LARGEST:g}"
+                    f"a feature has a value of size {largest:g}; scale features so that none is larger than "
+                    f"{_LARGEST:g}"
                 )
         start = self._start()
         with Iterations(f"CRF, {self.loss} loss", self.max_iter, shown=self.verbose) as progress:
