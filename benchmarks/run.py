@@ -15,7 +15,10 @@ CONTENDERS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "names", nargs="*", help="which ones; all by default", default=[*CONTENDERS, "scaling", "everyday"]
+        "names",
+        nargs="*",
+        help="which ones; all by default",
+        default=[*CONTENDERS, "scaling", "limits", "everyday"],
     )
     for name in parser.parse_args().names:
         print(f"\n## {name}\n")
