@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 
 from fuda.errors import DataError, place
+from fuda.labels import Label, plain_label
 from fuda.schemes import OUTSIDE, Segment, check_labels, entities, scheme_name
 
-Label = Any  # str or int
 _Lists = list[list[Label]]
 
 
@@ -245,28 +245,19 @@ def _aligned(y_true: Any, y_pred: Any) -> tuple[_Lists, _Lists]:
 def _label_lists(y: Any, name: str) -> _Lists:
     if isinstance(y, str | bytes | dict) or not isinstance(y, Iterable):
         raise DataError(f"{name} is one list of labels a structure, but {y!r} ({type(y).__name__}) was given")
-    lists = []
+    lists: _Lists = []
     for i, labels in enumerate(y):
         if isinstance(labels, str | bytes | dict) or not isinstance(labels, Iterable):
             raise DataError(
                 f"{place(i)}: its labels in {name} are {labels!r}; give a list of labels, one a node"
             )
-        lists.append([_plain_label(label, name, i, node) for node, label in enumerate(labels)])
+        lists.append([])
+        for node, label in enumerate(labels):
+            try:
+                lists[-1].append(plain_label(label))
+            except DataError as error:
+                raise DataError(f"{place(i, node)} of {name}: {error}") from None
     return lists
-
-
-def _plain_label(label: Any, name: str, structure: int, node: int) -> Label:
-    """A label as Python's own str or int."""
-    if isinstance(label, np.generic):
-        label = label.item()
-    if isinstance(label, str) and label:
-        return str(label)
-    if label is None or type(label) is int:
-        return label
-    raise DataError(
-        f"{place(structure, node)}: its label in {name} is {label!r} ({type(label).__name__}); labels are "
-        "integers or strings that are not empty, and None in y_true where not known"
-    )
 
 
 def _confusion(truth: _Lists, guess: _Lists) -> tuple[list[Label], np.ndarray]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fuda.errors import DataError, place, short
+from fuda.labels import Label
 from fuda.structures import Observation, Structure
-
-Label = Any  # str or int; None where the label is not known
 
 
 @dataclass

@@ -22,6 +22,7 @@ from fuda import model_file
 from fuda.corpus import KINDS, Corpus, Kind
 from fuda.encoding import Encoded, WindowEncoder
 from fuda.errors import DataError, ModelFileError, described, place, short
+from fuda.labels import plain_label
 from fuda.metrics import token_accuracy
 from fuda.structures import Structure, as_structures
 from fuda.templates import Template, TemplateEncoder
@@ -252,7 +253,11 @@ def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
         flat += labels
     kinds = set(map(type, flat)) - {type(None)}
     if not (kinds <= {str} or kinds <= {int}) or "" in flat:
-        flat = [_plain_label(label, corpus, node) for node, label in enumerate(flat)]
+        for node, label in enumerate(flat):
+            try:
+                flat[node] = plain_label(label)
+            except DataError as error:
+                raise DataError(f"{corpus.place(node)}: {error}") from None
         first = next((label for label in flat if label is not None), None)
         for node, label in enumerate(flat):
             if label is not None and type(label) is not type(first):
@@ -261,19 +266,6 @@ def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
                     f"{described(first)}; labels are all strings or all integers"
                 )
     return flat
-
-
-def _plain_label(label: Any, corpus: Corpus, node: int) -> str | int | None:
-    if isinstance(label, np.generic):
-        label = label.item()
-    if isinstance(label, str) and label:
-        return str(label)
-    if label is None or type(label) is int:
-        return label
-    raise DataError(
-        f"{corpus.place(node)}: its label is {described(label)}; labels are integers or strings that are not "
-        "empty, and None where not known"
-    )
 
 
 def _one_each(values: Any, name: str, corpus: Corpus) -> list[Any]:
