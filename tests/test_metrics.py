@@ -255,7 +255,7 @@ def test_a_scheme_asked_for_always_gives_entities():
     [
         ([["O"]], [["O"], ["O"]], "y_true has labels for 1 structures but y_pred for 2"),
         ([["O"], ["O", "O"]], [["O"], ["O"]], "structure 1 has 2 labels in y_true but 1 in y_pred"),
-        ([["O", "O"]], [["O", None]], "structure 0, node 1 of y_pred: its label is None"),
+        ([["O", "O"]], [["O", None]], "structure 0, node 1: its label in y_pred is None"),
         ([["O", 1.5]], [["O", "O"]], r"structure 0, node 1 of y_true: its label is 1.5 \(float\)"),
         ([["O", "O"]], [["O", ["O"]]], r"structure 0, node 1 of y_pred: its label is \['O'\] \(list\)"),
         ([["O", ""]], [["O", "O"]], "structure 0, node 1 of y_true: its label is ''"),
