@@ -136,8 +136,7 @@ class TrainingLoss:
     def __call__(self, vector: Array) -> tuple[float, Array]:
         """The loss and its gradient, which the next call overwrites."""
         gradient = self._gradient
-        np.multiply(self._observed, -self.loss.kappa, out=gradient)
-        value = -self.loss.kappa * self._vectors.dot(self._observed, vector)
+        value = -self.loss.kappa * self._vectors.scale(self._observed, -self.loss.kappa, vector, gradient)
         rest = [self._rest] if self._rest else []
         if self._chains:
             part, unsafe = self._chains.add(vector, gradient)
@@ -240,12 +239,15 @@ class _ChainTables:
             counts += np.bincount(column, weights=node_weight, minlength=len(counts))
         self.counts = counts
         self.edge_count = float((weight[chains] * (np.diff(encoded.corpus.offsets)[chains] - 1)).sum())
+        # Room for the tables and for the gradient of each block, kept from call to call.
+        self.table, self.top = np.empty((self.bounds[-1], owner.weights.labels)), np.empty(self.bounds[-1])
+        self.gradients = [np.empty_like(self.table) for _ in self.blocks]
 
     def add(self, vector: Array, gradient: Array) -> tuple[float, Array]:
         """Add to the gradient; the loss without κ F(y), and the chains that were not safe."""
         owner, encoded, loss = self.owner, self.owner.encoded, self.owner.loss
         by_channel, transitions, _ = owner.weights.views(vector)
-        table, top = np.empty((self.bounds[-1], owner.weights.labels)), np.empty(self.bounds[-1])
+        table, top = self.table, self.top
 
         def fill(c: int) -> None:
             rows = slice(*self.bounds[c : c + 2])
@@ -260,26 +262,29 @@ class _ChainTables:
         transposed = np.ascontiguousarray(direct.T)
         unsafe = np.zeros(len(encoded.corpus), dtype=bool)
 
-        def solve(block: Block) -> tuple[float, Array, Array]:
-            table_gradient, pairs = np.zeros_like(table), np.zeros_like(direct)
+        def solve(k: int) -> tuple[float, Array]:
+            chains, pairs = self.sorted[slice(*self.blocks[k])], np.zeros_like(direct)
+            self.gradients[k].fill(0.0)
             value = chain_losses(
-                self.sorted[slice(*block)], encoded.corpus.offsets, self.rows, table, direct, transposed,
-                loss.kappa, self.weight, owner.labels, owner.node_weight, table_gradient, pairs, unsafe,
+                chains, encoded.corpus.offsets, self.rows, table, direct, transposed, loss.kappa, self.weight,
+                owner.labels, owner.node_weight, self.gradients[k], pairs, unsafe,
             )  # fmt: skip
-            return value, table_gradient, pairs
+            return value, pairs
 
-        solved = run(solve, self.blocks, owner.n_jobs)
+        solved = run(solve, range(len(self.blocks)), owner.n_jobs)
         channel_gradients, pair_gradient, _ = owner.weights.views(gradient)
 
         def collect(c: int) -> None:
             rows = slice(*self.bounds[c : c + 2])
-            total = sum((part[rows] for _, part, _ in solved[1:]), start=solved[0][1][rows])
+            total = self.gradients[0][rows]
+            for part in self.gradients[1:]:
+                total += part[rows]
             channel_gradients[c] += owner.transposed[encoded.channels[c].table] @ total
 
         run(collect, range(len(by_channel)), owner.n_jobs)
-        pair_gradient += sum(pairs for _, _, pairs in solved) * direct
+        pair_gradient += sum(pairs for _, pairs in solved) * direct
         left_out = np.flatnonzero(unsafe)
-        value = sum(part for part, _, _ in solved) + loss.kappa * self._taken_out(top, top_pair, left_out)
+        value = sum(part for part, _ in solved) + loss.kappa * self._taken_out(top, top_pair, left_out)
         return float(value), left_out
 
     def _taken_out(self, top: Array, top_pair: float, left_out: Array) -> float:

@@ -21,7 +21,11 @@ def test_operations(size):
         assert vectors.norm(a) == pytest.approx(np.linalg.norm(a))
         np.testing.assert_allclose(vectors.move(a, 0.3, b, out), a + 0.3 * b, atol=1e-15)
         np.testing.assert_array_equal(vectors.difference(a, b, out), a - b)
-        np.testing.assert_array_equal(vectors.multiply(a, b, out), a * b)
+        assert vectors.multiply(a, b, out) == pytest.approx((a * b) @ (a * b), abs=1e-9)
+        np.testing.assert_array_equal(out, a * b)
+        assert vectors.scale(a, -0.5, b, out) == pytest.approx(a @ b, abs=1e-9)
+        np.testing.assert_array_equal(out, -0.5 * a)
+        np.testing.assert_array_equal(vectors.copy(a, out), a)
         gradient = c.copy()
         assert vectors.regularize(gradient, a, 0.7, b) is gradient
         np.testing.assert_allclose(gradient, (c + 0.7 * a) * b, atol=1e-14)

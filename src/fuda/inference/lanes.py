@@ -28,13 +28,16 @@ be done by `fuda.inference.sum_product`.
 from __future__ import annotations
 
 import math
+import threading
+from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import config, njit
 
 from fuda.inference.sum_product import TINY
 
 LANES = 8
+_lock = threading.Lock()
 Array = np.ndarray
 # Not "reassoc": LLVM would then vectorise over labels, with strides, and not over lanes.
 _SUMS = {"contract", "nsz"}
@@ -83,6 +86,7 @@ def _add_pairs(left: Array, right: Array, count: int, total: Array, sign: float)
 def _gather(rows: Array, table: Array, first: Array, length: Array, count: int, psi: Array) -> None:
     """ψ of all nodes, 1 past the end of a chain."""
     channels, size = rows.shape[1], table.shape[1]
+    product = np.empty(size)
     for t in range(count):
         for k in range(LANES):
             if t >= length[k]:
@@ -90,18 +94,13 @@ def _gather(rows: Array, table: Array, first: Array, length: Array, count: int, 
                     psi[t, b, k] = 1.0
                 continue
             node = first[k] + t
-            if channels == 3:  # the usual window of one, in one pass
-                r, s, q = rows[node, 0], rows[node, 1], rows[node, 2]
-                for b in range(size):
-                    psi[t, b, k] = table[r, b] * table[s, b] * table[q, b]
-                continue
-            r = rows[node, 0]
-            for b in range(size):
-                psi[t, b, k] = table[r, b]
+            product[:] = table[rows[node, 0]]
             for j in range(1, channels):
-                r = rows[node, j]
+                factor = table[rows[node, j]]
                 for b in range(size):
-                    psi[t, b, k] *= table[r, b]
+                    product[b] *= factor[b]
+            for b in range(size):
+                psi[t, b, k] = product[b]
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
@@ -242,17 +241,33 @@ def _scatter(
 ) -> None:
     """Add weight · left · right of each node to all its rows."""
     channels, size = rows.shape[1], table_gradient.shape[1]
+    row = np.empty(size)
     for k in range(LANES):
         for t in range(length[k]):
             node = first[k] + t
+            for b in range(size):
+                row[b] = weight[k] * left[t, b, k] * right[t, b, k]
             for j in range(channels):
-                r = rows[node, j]
+                into = table_gradient[rows[node, j]]
                 for b in range(size):
-                    table_gradient[r, b] += weight[k] * left[t, b, k] * right[t, b, k]
+                    into[b] += row[b]
+
+
+def chain_losses(*arguments: Any) -> float:
+    """The loss of chains and its gradient: see `_chain_losses`, whose arguments it takes."""
+    if _chain_losses.signatures:
+        return _chain_losses(*arguments)
+    with _lock:  # the first call compiles; numba leaves LLVM's SLP vectoriser off, which joins the lanes
+        before = config.__dict__["SLP_VECTORIZE"]
+        config.__dict__["SLP_VECTORIZE"] = 1
+        try:
+            return _chain_losses(*arguments)
+        finally:
+            config.__dict__["SLP_VECTORIZE"] = before
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def chain_losses(
+def _chain_losses(
     chains: Array,
     offsets: Array,
     rows: Array,

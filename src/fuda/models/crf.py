@@ -396,9 +396,9 @@ def _rescaled(loss: TrainingLoss, l2: float, scale: np.ndarray, n_jobs: int | No
     w = np.empty_like(scale)
 
     def function(z: np.ndarray) -> tuple[float, np.ndarray]:
-        vectors.multiply(z, factors, w)
+        square = vectors.multiply(z, factors, w)
         value, gradient = loss(w)
-        return value + l2 * vectors.dot(w, w), vectors.regularize(gradient, w, 2 * l2, factors)
+        return value + l2 * square, vectors.regularize(gradient, w, 2 * l2, factors)
 
     return function
 

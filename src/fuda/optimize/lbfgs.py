@@ -23,26 +23,33 @@ from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
 from fuda.optimize.vectors import Vectors
 
 Array = np.ndarray
-_COLUMNS = 1024
+_COLUMNS = 4096
 
 
+# The matrices come whole, with the columns begin..end to work on: numba vectorises rows only of arrays that it
+# knows to be contiguous, which a slice of columns is not.
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _dots(s: Array, y: Array, count: int, newest: int, gradient: Array) -> Array:
+def _dots(s: Array, y: Array, count: int, newest: int, gradient: Array, begin: int, end: int) -> Array:
     """s_i · g, y_i · g, s_i · y and y_i · y with the newest y, for i < count: (4, count).
 
-    A stretch of columns at a time stays in the cache, so that memory is walked through once.
+    A stretch of columns at a time stays in the cache, so that memory is walked through once. Sums over a
+    stretch are in single precision, as the pairs are, and in double precision over stretches.
     """
     out = np.zeros((4, count))
-    for start in range(0, len(gradient), _COLUMNS):
-        g, last = gradient[start : start + _COLUMNS], y[newest, start : start + _COLUMNS]
+    g = np.empty(_COLUMNS, dtype=np.float32)
+    for start in range(begin, end, _COLUMNS):
+        stop = min(start + _COLUMNS, end)
+        part, last = gradient[start:stop], y[newest, start:stop]
+        for j in range(len(part)):
+            g[j] = part[j]
         for i in range(count):
-            s_row, y_row = s[i, start : start + _COLUMNS], y[i, start : start + _COLUMNS]
-            sg = yg = sy = yy = 0.0
-            for j in range(len(g)):
+            s_row, y_row = s[i, start:stop], y[i, start:stop]
+            sg = yg = sy = yy = np.float32(0.0)
+            for j in range(len(part)):
                 sg += s_row[j] * g[j]
                 yg += y_row[j] * g[j]
-                sy += np.float64(s_row[j]) * last[j]
-                yy += np.float64(y_row[j]) * last[j]
+                sy += s_row[j] * last[j]
+                yy += y_row[j] * last[j]
             out[0, i] += sg
             out[1, i] += yg
             out[2, i] += sy
@@ -51,17 +58,32 @@ def _dots(s: Array, y: Array, count: int, newest: int, gradient: Array) -> Array
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _combine(s: Array, y: Array, by_s: Array, by_y: Array, scale: float, gradient: Array, out: Array) -> None:
-    """out = scale · gradient + Σ_i by_s(i) s_i + by_y(i) y_i."""
-    for start in range(0, len(out), _COLUMNS):
-        part, g = out[start : start + _COLUMNS], gradient[start : start + _COLUMNS]
+def _combine(
+    s: Array,
+    y: Array,
+    by_s: Array,
+    by_y: Array,
+    scale: float,
+    gradient: Array,
+    out: Array,
+    begin: int,
+    end: int,
+) -> float:
+    """out = scale · gradient + Σ_i by_s(i) s_i + by_y(i) y_i; and out · gradient."""
+    slope = 0.0
+    for start in range(begin, end, _COLUMNS):
+        stop = min(start + _COLUMNS, end)
+        part, g = out[start:stop], gradient[start:stop]
         for j in range(len(part)):
             part[j] = scale * g[j]
         for i in range(len(by_s)):
-            s_row, y_row = s[i, start : start + _COLUMNS], y[i, start : start + _COLUMNS]
+            s_row, y_row = s[i, start:stop], y[i, start:stop]
             a, b = by_s[i], by_y[i]
             for j in range(len(part)):
                 part[j] += a * s_row[j] + b * y_row[j]
+        for j in range(len(part)):
+            slope += part[j] * g[j]
+    return slope
 
 
 class Pairs:
@@ -87,8 +109,8 @@ class Pairs:
         self.vectors.difference(gradient, old_gradient, self.y[slot])
         self.count += 1
 
-    def descend(self, gradient: Array) -> Array:
-        """−H g; −g where no pair is held. The array is the same at every call."""
+    def descend(self, gradient: Array) -> tuple[Array, float]:
+        """−H g, −g where no pair is held, and its slope. The array is the same at every call."""
         by_s, by_y = np.zeros(self.held), np.zeros(self.held)
         scale = 1.0
         if self.held:
@@ -107,17 +129,17 @@ class Pairs:
             for i in reversed(newest_first):
                 along = scale * yg[i] + by_y @ self.yy[i, : self.held] + by_s @ self.sy[: self.held, i]
                 by_s[i] += alpha[i] - along / self.sy[i, i]
-        self.vectors.run(
+        slopes = self.vectors.run(
             lambda part: _combine(
-                self.s[:, part], self.y[:, part], -by_s, -by_y, -scale, gradient[part], self.direction[part]
+                self.s, self.y, -by_s, -by_y, -scale, gradient, self.direction, part.start, part.stop
             )
         )
-        return self.direction
+        return self.direction, float(sum(slopes))
 
     def _products(self, newest: int, gradient: Array) -> tuple[Array, Array]:
         """s_i · g and y_i · g; the products with the newest y are entered on the way."""
         parts = self.vectors.run(
-            lambda part: _dots(self.s[:, part], self.y[:, part], self.held, newest, gradient[part])
+            lambda part: _dots(self.s, self.y, self.held, newest, gradient, part.start, part.stop)
         )
         sg, yg, sy, yy = sum(parts, start=np.zeros((4, self.held)))
         self.sy[: self.held, newest], self.yy[: self.held, newest], self.yy[newest, : self.held] = sy, yy, yy
@@ -144,6 +166,7 @@ class Lbfgs:
         self.vectors = Vectors(len(x), n_jobs)
         self.pairs = Pairs(len(x), memory, self.vectors)
         self.x = np.array(x, dtype=np.float64)
+        self.spare = np.empty_like(self.x), np.empty_like(self.x)  # the arrays of the next point and gradient
         self.history: list[Progress] = []
 
     def minimize(
@@ -163,10 +186,10 @@ class Lbfgs:
         gradient = gradient.copy()
         watch.evaluations += 1
         converged, reason = False, ""
+        pull = self._pseudo_gradient(gradient)
+        pull_norm = self.vectors.norm(pull)
         try:
             while True:
-                pull = self._pseudo_gradient(gradient)
-                pull_norm = self.vectors.norm(pull)
                 value = smooth + self._penalty(self.x)
                 stop = watch.verdict(self.vectors.norm(self.x), value, pull_norm)
                 if stop:
@@ -178,8 +201,11 @@ class Lbfgs:
                     break
                 x, smooth, new_gradient = found
                 self.pairs.push(x, self.x, new_gradient, gradient)
+                self.spare = self.x, gradient
                 self.x, gradient = x, new_gradient
-                watch.record(smooth + self._penalty(x), self.vectors.norm(self._pseudo_gradient(gradient)))
+                pull = self._pseudo_gradient(gradient)
+                pull_norm = self.vectors.norm(pull)
+                watch.record(smooth + self._penalty(x), pull_norm)
         except KeyboardInterrupt:
             reason = INTERRUPTED
         return Result(self.x, converged, reason, watch.history)
@@ -204,16 +230,26 @@ class Lbfgs:
         def count() -> None:
             watch.evaluations += 1
 
-        direction = self.pairs.descend(pull)
+        direction, slope = self.pairs.descend(pull)
         if self.l1 is not None:
             direction[direction * pull >= 0] = 0.0  # no coordinate may leave its descent side
-        slope = self.vectors.dot(direction, pull)
+            slope = self.vectors.dot(direction, pull)
         if not slope < 0:  # rounding has spoilt the pairs: begin anew
             self.pairs.count = 0
             direction, slope = -pull, -self.vectors.dot(pull, pull)
         step = 1.0 if self.pairs.held else self.first_step(direction)
         if self.l1 is None:
-            found = wolfe(self.function, self.x, smooth, slope, direction, step, self.vectors, count=count)
+            found = wolfe(
+                self.function,
+                self.x,
+                smooth,
+                slope,
+                direction,
+                step,
+                self.vectors,
+                count=count,
+                spare=self.spare,
+            )
             return None if found is None else found[:3]
         orthant = np.where(self.x != 0, np.sign(self.x), -np.sign(pull))
         for _ in range(40):

@@ -28,23 +28,25 @@ def wolfe(
     vectors: Vectors,
     curvature: float = 0.9,
     count: Callable[[], None] = lambda: None,
+    spare: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, float, np.ndarray, float] | None:
-    """The new point, its value and gradient (arrays of their own), and the step.
+    """The new point, its value and gradient, and the step; None where no step improves any more.
 
-    None where no step improves, at the limit of precision.
+    Point and gradient are in the arrays `spare`, if given and the first good step will do.
     """
     low, high = 0.0, np.inf
     best = None
-    point = np.empty_like(x)
+    point, kept = spare or (np.empty_like(x), np.empty_like(x))
     for _ in range(_MOST_TRIALS):
         vectors.move(x, step, direction, point)
         new_value, gradient = function(point)
         count()
         if new_value <= value + DECREASE * step * slope:
-            best = point.copy(), new_value, gradient.copy(), step
+            best = point, new_value, vectors.copy(gradient, kept), step
             new_slope = vectors.dot(gradient, direction)
             if new_slope >= curvature * slope:
                 return best
+            point, kept = np.empty_like(x), np.empty_like(x)  # a longer step may fail: what is found stays
             low = step
             guess = step * slope / (slope - new_slope) if new_slope > slope else 4 * step
             step = (low + high) / 2 if high < np.inf else min(max(guess, 1.5 * step), 5 * step)

@@ -41,9 +41,22 @@ def _difference(new: Array, old: Array, out: Array) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _multiply(a: Array, b: Array, out: Array) -> None:
+def _multiply(a: Array, b: Array, out: Array) -> float:
+    total = 0.0
     for i in range(len(a)):
-        out[i] = a[i] * b[i]
+        x = a[i] * b[i]
+        out[i] = x
+        total += x * x
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST)
+def _scale(a: Array, factor: float, b: Array, out: Array) -> float:
+    total = 0.0
+    for i in range(len(a)):
+        out[i] = factor * a[i]
+        total += a[i] * b[i]
+    return total
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
@@ -79,10 +92,18 @@ class Vectors:
         self.run(lambda part: _difference(new[part], old[part], out[part]))
         return out
 
-    def multiply(self, a: Array, b: Array, out: Array) -> Array:
-        """out = a · b, entry by entry."""
-        self.run(lambda part: _multiply(a[part], b[part], out[part]))
+    def copy(self, a: Array, out: Array) -> Array:
+        """out = a."""
+        self.run(lambda part: np.copyto(out[part], a[part]))
         return out
+
+    def multiply(self, a: Array, b: Array, out: Array) -> float:
+        """out = a · b, entry by entry; and Σ out²."""
+        return float(sum(self.run(lambda part: _multiply(a[part], b[part], out[part]))))
+
+    def scale(self, a: Array, factor: float, b: Array, out: Array) -> float:
+        """out = factor · a; and Σ a b."""
+        return float(sum(self.run(lambda part: _scale(a[part], factor, b[part], out[part]))))
 
     def regularize(self, gradient: Array, weights: Array, slope: float, factors: Array) -> Array:
         """gradient = (gradient + slope · weights) · factors, in place."""
