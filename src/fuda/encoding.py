@@ -34,6 +34,9 @@ from fuda.features import JOINT_KEYS, JOINTS, Joint, extract, resolve
 from fuda.structures import Structure
 
 
+_ONLY_TEXT = frozenset([str])
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of features: `matrix` (rows × features), sparse, or dense for vectors; `unknown[r]` is how much of
@@ -292,36 +295,31 @@ def feature_table(
 
     With `learn` the vocabulary grows, else names that it does not know are counted.
     """
-    indices: list[int] = []
+    names: list[str] = []
     values: list[float] = []
-    lengths: list[int] = [0]
-    unknown: list[float] = []
-    get = vocabulary.get
+    lengths: list[int] = []
     for row, found in enumerate(rows):
-        try:
-            names, weights = _named(found)
-        except DataError as error:
-            raise DataError(f"{where(row)}: {error}") from None
-        if learn:
-            ids: list[Any] = [vocabulary.setdefault(name, len(vocabulary)) for name in names]
-            unknown.append(0.0)
+        if type(found) is list and _ONLY_TEXT.issuperset(map(type, found)):  # by far the most frequent
+            own, weights = found, None
         else:
-            ids = [get(name) for name in names]
-            lost = [i for i, feature in enumerate(ids) if feature is None]
-            unknown.append(float(len(lost) if weights is None else sum(abs(weights[i]) for i in lost)))
-            if lost:
-                if weights is not None:
-                    weights = [w for w, feature in zip(weights, ids, strict=True) if feature is not None]
-                ids = [feature for feature in ids if feature is not None]
-        indices += ids
-        values += [1.0] * len(ids) if weights is None else weights
-        lengths.append(len(ids))
+            try:
+                own, weights = _named(found)
+            except DataError as error:
+                raise DataError(f"{where(row)}: {error}") from None
+        names += own
+        values += [1.0] * len(own) if weights is None else weights
+        lengths.append(len(own))
+    if learn:
+        for name in names:
+            vocabulary.setdefault(name, len(vocabulary))
+    get = vocabulary.get
+    ids, sizes = np.array([get(name, -1) for name in names], dtype=np.int32), np.array(values)
+    known, row_of = ids >= 0, np.repeat(np.arange(len(lengths)), lengths)
     matrix = sp.csr_matrix(
-        (np.array(values), np.array(indices, dtype=np.int32), np.cumsum(lengths)),
-        shape=(len(unknown), len(vocabulary)),
-    )
-    matrix.sum_duplicates()
-    return Table(matrix, np.array(unknown))
+        (sizes[known], (row_of[known], ids[known])), shape=(len(lengths), len(vocabulary))
+    )  # values of a feature given twice are added
+    unknown = np.bincount(row_of[~known], weights=np.abs(sizes[~known]), minlength=len(lengths))
+    return Table(matrix, unknown)
 
 
 def _named(found: Any) -> tuple[list[str], list[float] | None]:

@@ -4,7 +4,7 @@
     F(x, y) = Σ_t Σ_c w_c[features of t in channel c, y_t] + Σ_{edges p→t} A(y_p, y_t)
 
 fitted by minimizing  loss(w) + l2 ‖w‖² + l1 ‖w‖₁  with one of the losses of `fuda.losses`; the loss is a sum
-over structures. Optimization runs in the coordinates z = w · h^{1/4}, h a rough diagonal of the Hessian:
+over structures. Optimization runs in the coordinates z = w · h^{1/5}, h a rough diagonal of the Hessian:
 rare and frequent features then move at comparable pace, and a third of the iterations are enough.
 """
 
@@ -270,7 +270,7 @@ class CRF(MarkovLabeler):
     def _minimize(self, loss: TrainingLoss, start: np.ndarray, progress: Any) -> Result:
         curvature = loss.curvature() + 2 * self.l2
         curvature[curvature == 0] = 1.0
-        scale = curvature**0.25
+        scale = curvature**0.2
         function = _rescaled(loss, self.l2, scale, self.n_jobs)
         if self.solver == "cg":
             result = conjugate_gradient(

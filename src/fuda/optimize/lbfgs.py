@@ -26,8 +26,8 @@ Array = np.ndarray
 _COLUMNS = 4096
 
 
-# The matrices come whole, with the columns begin..end to work on: numba vectorises rows only of arrays that it
-# knows to be contiguous, which a slice of columns is not.
+# The matrices come whole, with the columns begin..end to work on: numba vectorises rows only of arrays that
+# it knows to be contiguous, which a slice of columns is not.
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def _dots(s: Array, y: Array, count: int, newest: int, gradient: Array, begin: int, end: int) -> Array:
     """s_i · g, y_i · g, s_i · y and y_i · y with the newest y, for i < count: (4, count).
@@ -157,7 +157,7 @@ class Lbfgs:
         function: Function,
         x: Array,
         l1: Array | None = None,
-        memory: int = 8,
+        memory: int = 10,
         first_step: Callable[[Array], float] | None = None,
         n_jobs: int | None = None,
     ) -> None:

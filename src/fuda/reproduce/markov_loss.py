@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fuda.models.crf import CRF
 
 LOSSES = ("point", "k=1", "k=2", "k=3", "k=4", "k=5", "seq")
-L2_GRID = (0.1, 0.2, 0.4, 0.8)
+L2_GRID = (0.03, 0.1, 0.3, 1.0)
 SIZES = (100, 200, 300, 400, 600, 800)
 PAPER_TABLE_1 = (77.30, 77.40, 77.41, 77.53, 77.43, 77.36, 77.47)
 PAPER_TABLE_2 = {
