@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable
 
 from common import DATA
@@ -21,6 +22,17 @@ def _best(function: Callable[[], object], rounds: int = 5) -> str:
     return f"{min(times):.2f} s"
 
 
+def _memory(structures: list) -> str:
+    """What encoding takes, against the characters of the words and a separator each."""
+    text = sum(len(word) + 1 for structure in structures for word in structure)
+    tracemalloc.start()
+    encoded = WindowEncoder("S3", 1).fit(structures)
+    kept, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del encoded
+    return f"{kept / text:.1f} times the text; {most / text:.1f} at its highest"
+
+
 def rows() -> list[tuple[str, str]]:
     """Rows of the table."""
 
@@ -35,6 +47,7 @@ def rows() -> list[tuple[str, str]]:
         ("fuda --help", _best(python("-m", "fuda", "--help"))),
         ("read esp.train, 264,715 tokens", _best(lambda: read(DATA / "esp.train"))),
         ("encode it with S3", _best(lambda: WindowEncoder("S3", 1).fit(train.X))),
+        ("memory of that encoding", _memory(train.X)),
         ("encode it with text, window 1", _best(lambda: WindowEncoder("text", 1).fit(train.X))),
         ("evaluate testb, 51,533 tokens", _best(lambda: metrics.evaluate(gold, gold))),
     ]

@@ -33,7 +33,6 @@ from fuda.errors import DataError, described, short
 from fuda.features import JOINT_KEYS, JOINTS, Joint, extract, resolve
 from fuda.structures import Structure
 
-
 _ONLY_TEXT = frozenset([str])
 
 
