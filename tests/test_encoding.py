@@ -294,7 +294,7 @@ def test_what_is_encoded_is_of_the_kind_that_was_fitted(fitted, given_now, words
 def test_restored_encoders_encode_alike(structures, features, window):
     encoder, other = WindowEncoder(features, window), WindowEncoder(features, window)
     encoder.fit(structures)
-    other.restore(encoder.vocabularies(), encoder.observations, encoder.shape)
+    other.restore(encoder.vocabularies(), encoder.observations)
     assert other.settings == encoder.settings
     a, b = encoder.encode(structures), other.encode(structures)
     assert (a.tables[0].matrix != b.tables[0].matrix).nnz == 0
@@ -365,19 +365,42 @@ def test_joints_are_pairs_of_neighbours_seen_more_than_once(sentences: list[list
         assert found == ([text] if text in often else [])
 
 
-def test_joints_keep_to_the_window_and_in_trees_go_up_only() -> None:
-    names = {}
-    for shape, structure in (
-        ("sequence", Sequence(["a", "b"])),
-        ("tree", Tree(["a", "b"], [-1, 0])),
-        ("dag", Dag(["a", "b"], [(0, 1)])),
+def test_joints_keep_to_the_window() -> None:
+    for window, count in ((0, 1), (1, 3 + 7), (2, 5 + 7)):
+        encoder = WindowEncoder("text", window)
+        encoder.fit([Sequence(["a", "b"])])
+        assert len(encoder.channel_names()) == count
+
+
+def test_on_a_chain_joints_of_all_shapes_are_the_same() -> None:
+    words = [["Ana", "de", "Paz"], ["Ana", "de"], ["X"]]
+    encodings = []
+    for shape in (
+        Sequence,
+        lambda x: Tree(x, range(-1, len(x) - 1)),
+        lambda x: Dag(x, [(t, t + 1) for t in range(len(x) - 1)]),
     ):
         encoder = WindowEncoder("text", 1)
-        encoder.fit([structure])
-        names[shape] = encoder.channel_names()[3:]
-    assert len(names["sequence"]) == 7
-    assert names["tree"] == ["-1classes&0classes", "-1lower&0lower", "-1lower&0classes"]
-    assert names["dag"] == []
-    encoder = WindowEncoder("text", 0)
-    encoder.fit([Sequence(["a", "b"])])
-    assert encoder.channel_names() == ["0"]
+        encoded = encoder.fit([shape(x) for x in words])
+        encodings.append((encoder.vocabularies(), [channel.rows.tolist() for channel in encoded.channels]))
+        assert all(channel.indptr is None for channel in encoded.channels)
+    assert encodings[0] == encodings[1] == encodings[2]
+
+
+def test_each_child_joins_its_parent() -> None:
+    trees = [Tree(["a", "b", "c"], [-1, 0, 0]), Tree(["a", "b", "b"], [-1, 0, 0])]
+    encoder = WindowEncoder("text", 1)
+    encoded = encoder.fit(trees)
+    at = encoder.channel_names().index("0lower&+1lower")
+    channel = encoded.channels[at]
+    names, table = encoder.feature_names(at), encoded.tables[channel.table].matrix
+    said = [
+        [
+            names[k]
+            for row in channel.rows[channel.indptr[t] : channel.indptr[t + 1]]
+            for k in table[row].indices
+        ]
+        for t in range(6)
+    ]
+    # a&c and c&<+1> are seen once
+    assert said == [["a&b"], ["b&<+1>"], [], ["a&b", "a&b"], ["b&<+1>"], ["b&<+1>"]]

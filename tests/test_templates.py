@@ -322,7 +322,7 @@ def test_restored_encoders_encode_alike(sentences):
     template = Template("U0:%x[0,0]\nU1:%x[-1,0]/%x[0,0]\nB2:%x[1,0]\nB")
     encoder, other = TemplateEncoder(template), TemplateEncoder(template)
     encoder.fit(X)
-    other.restore(encoder.vocabularies(), encoder.observations, encoder.shape)
+    other.restore(encoder.vocabularies(), encoder.observations)
     new = [*X, Sequence(["a", "z", "b"])]
     a, b = encoder.encode(new), other.encode(new)
     for one, two in zip(a.tables, b.tables, strict=True):

@@ -15,7 +15,7 @@ too far down. Marks are rows of the table like any type, after the types.
 
 A feature set may also name *joints*, such as the lower-cased previous and current word together: each is one
 more channel, whose rows are the distinct joint texts. Those seen once in training say no more than their
-parts and are left out. Joints reach along sequences, and in trees upwards, where there is one node a step.
+parts and are left out. Where an offset leads to several nodes, each of them joins the others.
 """
 
 from __future__ import annotations
@@ -92,11 +92,10 @@ class Encoder:
     """
 
     observations: Kind  # what it was fitted on
-    shape: str
 
     def fit(self, structures: list[Structure]) -> Encoded:
         corpus = Corpus(structures)
-        self.observations, self.shape = corpus.kind, corpus.shape
+        self.observations = corpus.kind
         return self._encode(corpus, learn=True)
 
     def encode(self, structures: list[Structure]) -> Encoded:
@@ -152,8 +151,8 @@ class WindowEncoder(Encoder):
     def vocabularies(self) -> list[list[str]]:
         return [list(vocabulary) for vocabulary in (self.vocabulary, *self._joint_vocabularies)]
 
-    def restore(self, vocabularies: list[list[str]], observations: Kind, shape: str) -> None:
-        self.observations, self.shape = observations, shape
+    def restore(self, vocabularies: list[list[str]], observations: Kind) -> None:
+        self.observations = observations
         if len(vocabularies) != 1 + len(self._joints()) or (self._dense and vocabularies[0]):
             raise DataError("a window has one vocabulary, empty for vectors, and one for each joint")
         self.vocabulary, *self._joint_vocabularies = (
@@ -166,17 +165,11 @@ class WindowEncoder(Encoder):
         return self.observations.name == "vector" and isinstance(self.features, str)
 
     def _joints(self) -> list[Joint]:
-        """The joints of the feature set that the window and the shape of the structures allow."""
+        """The joints of the feature set that lie within the window."""
         if self.observations.name not in ("text", "columns") or not isinstance(self.features, str):
             return []
-        low, high = {"sequence": (-self.window, self.window), "tree": (-self.window, 0)}.get(
-            self.shape, (0, 0)
-        )
-        return [
-            joint
-            for joint in JOINTS.get(self.features, ())
-            if all(low <= offset <= high for offset, _ in joint)
-        ]
+        joints = JOINTS.get(self.features, ())
+        return [joint for joint in joints if all(abs(offset) <= self.window for offset, _ in joint)]
 
     def _offsets(self) -> range:
         return range(-self.window, self.window + 1)
@@ -198,11 +191,13 @@ class WindowEncoder(Encoder):
         for joint, vocabulary, name in zip(
             self._joints(), self._joint_vocabularies, names[len(rows) :], strict=True
         ):
-            together = Joined([(rows[offset][0], said[key]) for offset, key in joint], corpus.size)
+            met, indptr = _meeting([rows[offset] for offset, _ in joint], corpus.size)
+            parts = [(part, said[key]) for part, (_, key) in zip(met, joint, strict=True)]
+            together = Joined(parts, len(met[0]))
             if learn:
                 often = np.bincount(together.numbers) > 1
                 text_table(together.texts("&", often), vocabulary, learn=True)
-            channels.append(Channel(name, len(tables), together.numbers.astype(np.int32)))
+            channels.append(Channel(name, len(tables), together.numbers.astype(np.int32), indptr))
             tables.append(text_table(together.texts("&"), vocabulary, learn=False))
         return Encoded(corpus, tables, channels, [])
 
@@ -349,6 +344,29 @@ def _rows_at(corpus: Corpus, offset: int, window: int) -> tuple[np.ndarray, np.n
     if corpus.is_chain:
         return _shifted(corpus, offset, first_mark), None
     return _reached(corpus, offset, first_mark)
+
+
+def _meeting(
+    parts: list[tuple[np.ndarray, np.ndarray | None]], size: int
+) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """All meetings of the parts at each node: of each part the row in every meeting, and the nodes' bounds.
+
+    A part gives a node one row, or several where it has bounds; then each meets each row of the others.
+    """
+    nodes, met = np.arange(size), []
+    for rows, indptr in parts:
+        if indptr is None:
+            met.append(rows[nodes])
+            continue
+        counts = np.diff(indptr)[nodes]
+        ends = np.cumsum(counts)
+        within = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
+        met = [np.repeat(before, counts) for before in met]
+        nodes = np.repeat(nodes, counts)
+        met.append(rows[indptr[nodes] + within])
+    if len(nodes) == size:
+        return met, None
+    return met, np.concatenate([[0], np.cumsum(np.bincount(nodes, minlength=size))])
 
 
 def _shifted(corpus: Corpus, offset: int, first_mark: int) -> np.ndarray:

@@ -240,11 +240,11 @@ class TemplateEncoder(Encoder):
     def vocabularies(self) -> list[list[str]]:
         return [list(vocabulary) for vocabulary in self._vocabularies]
 
-    def restore(self, vocabularies: list[list[str]], observations: Kind, shape: str) -> None:
+    def restore(self, vocabularies: list[list[str]], observations: Kind) -> None:
         if len(vocabularies) != len(self._vocabularies):
             raise DataError("a template has one vocabulary a line")
         self._vocabularies = [{name: i for i, name in enumerate(names)} for names in vocabularies]
-        self.observations, self.shape = observations, shape
+        self.observations = observations
 
     def _encode(self, corpus: Corpus, learn: bool) -> Encoded:
         if not corpus.is_chain:

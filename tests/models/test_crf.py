@@ -168,7 +168,7 @@ def test_sgd_is_a_fast_start(monkeypatch):
     assert model.predict(X).tolist() == Y
     start = small(max_iter=1)
     start.weights_, start.classes_ = np.zeros_like(best.weights_), best.classes_
-    start.encoder_, start.shape_ = best.encoder_, best.shape_
+    start.encoder_, start.shape_, start.has_pairs_ = best.encoder_, best.shape_, False
     worst, optimum = start.objective(X * 3, Y * 3), best.objective(X * 3, Y * 3)
     assert model.objective(X * 3, Y * 3) - optimum < 0.1 * (worst - optimum)
     with pytest.warns(ConvergenceWarning):
@@ -342,9 +342,17 @@ def test_top_features():
     for k, label in enumerate(model.classes_):
         sizes = [abs(weight) for _, weight in top[label]]
         assert sizes == sorted(sizes, reverse=True)
-        weights = model.weights_[: -(len(model.classes_) ** 2)].reshape(-1, len(model.classes_))[:, k]
+        weights = model.weights_.reshape(-1, len(model.classes_))[:, k]
         assert sizes == pytest.approx(sorted(np.abs(weights), reverse=True)[:4])
-    assert "[0] w=Ana" in dict(top["B-PER"])
+    assert "[0] w=Ana" in dict(model.top_features(1000)["B-PER"])
+    transitions = {name: weight for name, weight in model.top_features(1000)["O"] if name.startswith("after")}
+    at = model.classes_.index("O")
+    assert transitions["after B-PER"] == model.transitions_[model.classes_.index("B-PER"), at]
+    pairs = small(pair_features=True).fit(X, Y).top_features(1000)["O"]
+    assert any(name.startswith("[0] w=") and name.endswith("after O") for name, _ in pairs)
+    for n in (0, -1, "3", True):
+        with pytest.raises(DataError, match="ask for at least one feature"):
+            model.top_features(n)
     assert small(l1=100.0).fit(X, Y).top_features() == {label: [] for label in model.classes_}
     with pytest.raises(NotFittedError):
         CRF().top_features()

@@ -40,7 +40,7 @@ def evaluate(model_path: str, file: str, scheme: str | None, as_json: bool, **ho
 
     scheme = None if scheme is None else scheme_name(scheme)
     model = fuda.load(model_path)
-    data, _ = read_as_trained(file, model, reading(**how))
+    data, _ = read_as_trained(file, model, reading(**how), labelled=True)
     with naming([file], [data]):
         if data.y is None:
             raise DataError("has no labels to compare with; say where they stand with --label")

@@ -17,7 +17,6 @@ Examples:
   fuda inspect spanish.fuda --top 5
   fuda inspect spanish.fuda --json
 """
-_TOP = "List the N features of largest weight, by label."
 _MARGIN = 12
 
 

@@ -54,6 +54,8 @@ def reading(
     if graph is not None:
         keywords["graph"] = graph
     further = assignments(options, "--option")
+    if format_name == "fasta" and keywords.get("label", "") is None:
+        further["labels"] = keywords.pop("label")
     for name in further:
         if name in ("format", "label", "columns", "graph"):
             raise DataError(f"--option {name}=…: write --{name} instead")
@@ -70,6 +72,10 @@ def assignments(pairs: Iterable[str], option: str) -> dict[str, Any]:
         if name in values:
             raise DataError(f"{option} {pair}: {name} is given twice; give it once")
         values[name] = literal(value)
+        if name == "columns" and isinstance(values[name], str) and "," in value:
+            values[name] = [_number_or_text(part.strip()) for part in value.split(",")]
+        if name == "separator" and value in ("tab", "\\t"):
+            values[name] = "\t"
     return values
 
 
@@ -115,10 +121,11 @@ def read(path: str, keywords: dict[str, Any]) -> Dataset:
     return data
 
 
-def read_as_trained(path: str, model: Any, keywords: dict[str, Any]) -> tuple[Dataset, str]:
+def read_as_trained(path: str, model: Any, keywords: dict[str, Any], labelled: bool) -> tuple[Dataset, str]:
     """A file, read as those that the model was trained on if its format is theirs, and its format's name.
 
-    `keywords` take precedence. Standard input has the format of the training files.
+    `keywords` take precedence. Standard input has the format of the training files. `labelled` says whether
+    labels are needed.
     """
     from fuda.formats import format_of
 
@@ -127,6 +134,8 @@ def read_as_trained(path: str, model: Any, keywords: dict[str, Any]) -> tuple[Da
     format_name = format_of(path, named).name
     if format_name == learned.get("format"):
         keywords = learned | keywords
+        if format_name == "fasta" and not labelled and keywords.get("labels") == "lines":
+            keywords["labels"] = "auto"  # a file to label need not have the lines
     elif format_name == "conllu" and "label" not in keywords:  # labels must not replace UPOS unasked
         raise DataError(
             f"{path}: the model was not trained on conllu files; say where labels stand in this one, such as "

@@ -37,7 +37,7 @@ def tag(model_path: str, file: str, output: str, **how: Any) -> None:
         check_output(output, model_path)
         target_format = formats.format_of(output, how["format_name"]).name
     model = fuda.load(model_path)
-    data, format_name = read_as_trained(file, model, reading(**how))
+    data, format_name = read_as_trained(file, model, reading(**how), labelled=False)
     with naming([file], [data]):
         with stage("labelling (the first run compiles, for some seconds)"):
             predicted = model.predict(data.X)

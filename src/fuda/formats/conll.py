@@ -91,7 +91,7 @@ def read(
     found = len(split(lines[first]))
     if width is not None:
         _check_width(width, found, columns is None, name, first + 1)
-        if found == width - 1 and label in (-1, width):
+        if found < width and label in (-1, width):
             label = None
     width = found
     table = Table(separator, width, _label_index(label, width, name))

@@ -56,7 +56,9 @@ class Rows:
     labels: str
 
 
-def read(text: str, name: str, labels: str = "auto", mark: str = "#", sites: str | None = None) -> Dataset:
+def read(
+    text: str, name: str, labels: str | None = "auto", mark: str = "#", sites: str | None = None
+) -> Dataset:
     """Proteins, DNA or RNA as sequences of characters.
 
     `labels` is the form of the labels: "lines", "marks", "none", or "auto": marks if any mark is found; lines
@@ -67,6 +69,7 @@ def read(text: str, name: str, labels: str = "auto", mark: str = "#", sites: str
     >>> X, y
     ([Sequence(['R', 'R', 'S', 'V'], 4 nodes)], [['O', 'O', 'site', 'O']])
     """
+    labels = labels or "none"
     check_choice("labels", labels, MODES)
     _check_mark(mark)
     if sites is not None and (not isinstance(sites, str) or not sites):

@@ -161,7 +161,7 @@ class Problem:
         for structure in np.flatnonzero(best == -np.inf)[:1]:
             raise DataError(
                 f"{place(block[0] + int(structure))}: every labeling is forbidden by scores of -inf; "
-                "check its known labels against the labels and transitions that are allowed"
+                "check its known labels, and the scheme, against the labels and transitions that are allowed"
             )
 
 

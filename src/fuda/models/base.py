@@ -61,8 +61,8 @@ class Labeler(BaseEstimator):
         encoder = make_encoder(self.features, self.window)
         encoded = encoder.fit(structures)
         classes, labels = number_labels(y, encoded.corpus)
-        sample_weight = _structure_weights(sample_weight, encoded.corpus)
-        position_weight = _node_weights(position_weight, encoded.corpus)
+        sample_weight = structure_weights(sample_weight, encoded.corpus)
+        position_weight = node_weights(position_weight, encoded.corpus)
         self.classes_, self.shape_, self.encoder_, self.reading_ = classes, encoded.corpus.shape, encoder, {}
         try:
             self._fit(encoded, labels, sample_weight, position_weight)
@@ -210,7 +210,7 @@ def load(path: str | Path, features: Any = None) -> Any:
         ):
             raise DataError(f"its observations are of no known kind, {short(tuple(observations))}")
         model.encoder_ = make_encoder(model.features, model.window)
-        model.encoder_.restore(vocabularies, observations, model.shape_)
+        model.encoder_.restore(vocabularies, observations)
         model._restore(arrays)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
@@ -294,13 +294,13 @@ def as_object_array(values: list[Any]) -> np.ndarray:
     return array
 
 
-def _structure_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
+def structure_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
     if weights is None:
         return None
     return _weights(weights, len(corpus), "sample_weight", "structure")
 
 
-def _node_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
+def node_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
     if weights is None:
         return None
     parts = enumerate(_one_each(weights, "position_weight", corpus))

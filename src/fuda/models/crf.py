@@ -10,6 +10,7 @@ rare and frequent features then move at comparable pace, and a third of the iter
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from fuda.encoding import Encoded, WindowEncoder
 from fuda.errors import DataError, short
 from fuda.losses import Loss, TrainingLoss, Weights, score_structures
+from fuda.models.base import node_weights, structure_weights
 from fuda.models.checkpoint import Checkpoint
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize import Lbfgs, Progress, Result, adagrad, conjugate_gradient
@@ -114,28 +116,43 @@ class CRF(MarkovLabeler):
         """(L, L) weights of label pairs, parent's label by rows; labels as in `classes_`."""
         return self._layout.views(self.weights_)[1]
 
-    def objective(self, X: Any, y: Any) -> float:
-        """loss + l2 ‖w‖² + l1 ‖w‖₁ at the fitted weights; the loss of (X, y) is a sum over structures."""
+    def objective(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> float:
+        """loss + l2 ‖w‖² + l1 ‖w‖₁ at the fitted weights; the loss of (X, y) is a sum over structures.
+
+        On the data and weights of `fit` it is the value that training ended at.
+        """
         encoded = self._encode(X)
         if encoded is None:
             raise DataError(
                 "there is nothing to sum the objective over: X is empty; give at least one structure"
             )
         labels = self._numbers(y, encoded.corpus)
-        value = self._training_loss(encoded, labels, None, None)(self.weights_)[0]
+        loss = self._training_loss(
+            encoded,
+            labels,
+            structure_weights(sample_weight, encoded.corpus),
+            node_weights(position_weight, encoded.corpus),
+        )
         w = self.weights_
-        return value + self.l2 * float(w @ w) + self.l1 * float(np.abs(w).sum())
+        return loss(w)[0] + self.l2 * float(w @ w) + self.l1 * float(np.abs(w).sum())
 
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
-        """For each label the n features of largest weight, by magnitude: (name with its offset, weight)."""
+        """For each label the n features of largest weight, by magnitude, as (name, weight).
+
+        ``[-1] w=in`` is a feature of the previous node, ``after O`` the label of the parent, and
+        ``[0] w=in after O`` both together.
+        """
         check_is_fitted(self, "weights_")
-        by_channel, _, _ = self._layout.views(self.weights_)
-        names = [
-            f"[{channel}] {feature}"
-            for c, channel in enumerate(self.encoder_.channel_names())
-            for feature in self.encoder_.feature_names(c)
-        ]
-        weights = np.concatenate(by_channel)
+        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
+            raise DataError(f"n={short(n)}: ask for at least one feature, a whole number")
+        names: list[str] = []
+        columns: list[np.ndarray] = []
+        for (kind, channel), (features, part) in _named_parts(self._names, self.weights_).items():
+            own = [f"[{channel}] {feature}" for feature in features] if kind != "transitions" else [""]
+            after = [""] if kind == "label" else [f"after {label}" for label in self.classes_]
+            names += [" ".join(filter(None, both)) for both in itertools.product(own, after)]
+            columns.append(part.reshape(-1, len(self.classes_)))
+        weights = np.concatenate(columns)
         top = {}
         for i, label in enumerate(self.classes_):
             order = np.argsort(-np.abs(weights[:, i]), kind="stable")[:n]
@@ -191,16 +208,16 @@ class CRF(MarkovLabeler):
         encoder = self.encoder_
         features = [encoder.feature_count(c) for c in range(len(encoder.channel_names()))]
         pairs = [len(encoder.edge_feature_names(k)) for k in range(len(encoder.edge_channel_names()))]
-        if self.pair_features:
+        if self.has_pairs_:
             pairs.append(features[encoder.own_channel()])
         return Weights(features, pairs, len(self.classes_))
 
     @property
     def _names(self) -> NamedBy:
-        return self.classes_, self.encoder_, self.pair_features
+        return self.classes_, self.encoder_, self.has_pairs_
 
     def _with_pairs(self, encoded: Encoded) -> Encoded:
-        if not self.pair_features:
+        if not self.has_pairs_:
             return encoded
         own = encoded.channels[self.encoder_.own_channel()]
         return replace(encoded, edge_channels=[*encoded.edge_channels, own])
@@ -241,6 +258,7 @@ class CRF(MarkovLabeler):
                     f"a feature has a value of size {largest:g}; scale features so that none is larger than "
                     f"{_LARGEST:g}"
                 )
+        self.has_pairs_ = bool(self.pair_features)
         start = self._start()
         with Iterations(f"CRF, {self.loss} loss", self.max_iter, shown=self.verbose) as progress:
             if self.solver == "sgd":
@@ -347,6 +365,7 @@ class CRF(MarkovLabeler):
         return {"weights": self.weights_}
 
     def _restore(self, arrays: dict[str, np.ndarray]) -> None:
+        self.has_pairs_ = bool(self.pair_features)
         expected = (self._layout.size,)
         if (
             set(arrays) != {"weights"}

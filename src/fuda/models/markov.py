@@ -83,6 +83,11 @@ class MarkovLabeler(Labeler):
         self, corpus: Corpus, scores: np.ndarray, transitions: np.ndarray, known: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores (changed in place) and transitions, −inf where the scheme or known labels forbid them."""
+        if self.scheme is not None and not corpus.is_chain:
+            raise DataError(
+                f"scheme={self.scheme!r}: a tag scheme says which labels follow one another in a sequence, "
+                f"but structure 0 is a {corpus.shape}; predict with scheme=None"
+            )
         if self.scheme is not None:
             start, pairs, end = legal(self.classes_, self.scheme)
             scores[np.ix_(corpus.roots, np.flatnonzero(~start))] = -np.inf

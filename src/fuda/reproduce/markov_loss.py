@@ -2,7 +2,9 @@
 
 Table 1: the full training set, S3 features, entity F1 on testb; the L2 weight of each loss is the one that is
 best on testa.
-Table 2: the first n training sentences without regularization, mean entity F1 of testa and testb.
+Table 2: the first n training sentences without regularization, mean entity F1 of testa and testb, by
+conjugate gradient as in the paper. Separable data have no optimum then; the weights grow until the objective
+falls by less than a thousandth in ten iterations.
 
 The Markov losses are here M_k / (k + 1) = λ L₁ + (1 − λ) L₀, the paper's mixed loss, so that one grid of L2
 weights suits all of them.
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from fuda.models.crf import CRF
 
 LOSSES = ("point", "k=1", "k=2", "k=3", "k=4", "k=5", "seq")
-L2_GRID = (0.03, 0.1, 0.3, 1.0)
+L2_GRID = (0.01, 0.03, 0.1, 0.3)
 SIZES = (100, 200, 300, 400, 600, 800)
 PAPER_TABLE_1 = (77.30, 77.40, 77.41, 77.53, 77.43, 77.36, 77.47)
 PAPER_TABLE_2 = {
@@ -116,7 +118,10 @@ def _fitted(loss: str, l2: float, data: Dataset) -> CRF:
     order = float(loss[2:]) if name == "markov" else 0.0
     scale = order + 1.0 if name == "markov" else 1.0
     with warnings.catch_warnings():
-        # without regularization the weights of separable data grow for ever: max_iter ends it
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = CRF(loss=name, order=order, l2=l2 * scale, features="S3", max_iter=300)
+        if (
+            not l2
+        ):  # weights of separable data grow for ever, so where to stop matters: as the paper's method does
+            model.set_params(solver="cg", tol=1e-3)
         return model.fit(data.X, data.y)
