@@ -208,3 +208,37 @@ def test_demo(run):
     assert "CRF     │ tree" in text
     assert "should be" not in text or "should be wants" in text or "should be uses" in text
     assert "P-p" not in text
+
+
+def test_files_without_labels_are_tagged_as_they_are(run, tmp_path):
+    files = {
+        "a.conll": "Ana N B\nx V O\n",
+        "words.conll": "Ana\nx\n",
+        "p.fasta": ">p\nMKV\nHHE\n",
+        "n.fasta": ">n\nMKV\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    conll, fasta = str(tmp_path / "c.fuda"), str(tmp_path / "f.fuda")
+    assert run("train", str(tmp_path / "a.conll"), "-o", conll, "--columns", "1").code == 0
+    assert run("tag", conll, str(tmp_path / "words.conll")).out == b"Ana B\nx O\n\n"
+    assert run("train", str(tmp_path / "p.fasta"), "-o", fasta, "--option", "labels=lines").code == 0
+    assert run("tag", fasta, str(tmp_path / "n.fasta")).out == b">n\nMKV\nHHE\n"
+
+
+@pytest.mark.parametrize("how", [["--label", "none"], ["--option", "labels=none"]])
+def test_fasta_without_labels(run, tmp_path, how):
+    path = tmp_path / "p.fasta"
+    path.write_text(">p\nMKV\nHHE\n")
+    found = run("convert", str(path), "-", "--to", "jsonl", *how)
+    assert json.loads(found.out)["observations"] == list("MKVHHE")
+
+
+def test_options_that_are_lists_or_tabs(run, tmp_path):
+    path, copy = tmp_path / "a.conll", tmp_path / "b.conll"
+    path.write_text("Ana N B\n")
+    assert run("convert", str(path), "-", "--to", "conllu", "--write", "columns=FORM,XPOS").out == (
+        b"1\tAna\t_\tB\tN\t_\t_\t_\t_\t_\n\n"
+    )
+    assert run("convert", str(path), str(copy), "--write", "separator=tab").code == 0
+    assert copy.read_text() == "Ana\tN\tB\n\n"

@@ -54,8 +54,6 @@ def reading(
     if graph is not None:
         keywords["graph"] = graph
     further = assignments(options, "--option")
-    if format_name == "fasta" and keywords.get("label", "") is None:
-        further["labels"] = keywords.pop("label")
     for name in further:
         if name in ("format", "label", "columns", "graph"):
             raise DataError(f"--option {name}=…: write --{name} instead")
@@ -113,6 +111,8 @@ def read(path: str, keywords: dict[str, Any]) -> Dataset:
     from fuda import formats
     from fuda.formats.files import display_name
 
+    if formats.format_of(path, keywords.get("format")).name == "fasta" and keywords.get("label", "") is None:
+        keywords = {name: value for name, value in keywords.items() if name != "label"} | {"labels": None}
     with stage(f"reading {display_name(path)}") as say:
         data = formats.read(path, **keywords)
         say(describe(data))
