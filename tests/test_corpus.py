@@ -93,7 +93,7 @@ def test_what_is_no_observation(bad):
         ({"f": np.inf}, "feature 'f' has the value inf"),
         ({"f": 10**400}, "feature 'f' has the value 1000"),
         ({"f": None}, "feature 'f' has the value None (NoneType)"),
-        ({"f": [1]}, "feature 'f' has the value [1] (list)"),
+        ({"f": [1]}, "1 (int) is no feature name"),
         ({"f": 1j}, "feature 'f' has the value 1j"),
         ({"f": np.complex128(1j)}, "feature 'f' has the value"),
         ({1: 1.0}, "1 (int) is no feature name; feature names are strings"),
@@ -219,3 +219,13 @@ def test_spanish_news_has_26099_types(corpora):
     words = [Sequence([x[0] for x in s]) for s in read(corpora / "conll2002" / "esp.train").X]
     corpus = Corpus(words)
     assert (len(corpus), corpus.size, len(corpus.observations)) == (8323, 264715, 26099)
+
+
+def test_feature_dicts_as_crfsuite_takes_them():
+    items = [{"a": ["x", "y"], "b": {"k": 2.0, "s": "t", "deep": {"z": True}}, "c": {"u"}, "d": 1.0}]
+    assert Corpus([Sequence(items)]).observations == [
+        {"a=x": True, "a=y": True, "b:k": 2.0, "b:s": "t", "b:deep:z": True, "c=u": True, "d": 1.0}
+    ]
+    for bad in ({"a": [1]}, {"a": {1: 2.0}}, {"a": {"b": None}}, {"a": None}):
+        with pytest.raises(DataError, match="structure 0, node 0"):
+            Corpus([Sequence([bad])])

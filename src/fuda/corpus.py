@@ -34,6 +34,8 @@ import numpy as np
 from fuda.errors import DataError, described, place
 from fuda.structures import Observation, Structure
 
+_SEVERAL = frozenset([dict, list, set, frozenset])
+
 
 class Neighbours(NamedTuple):
     """For each node a list of nodes, in CSR form."""
@@ -245,14 +247,33 @@ def _canonical(x: Observation) -> tuple[Any, Observation]:
 
 
 def plain_features(x: Any) -> Any:
-    """A dict feature → float, string or boolean, or a list of feature names, in order where x has one."""
+    """A dict feature → float, string or boolean, or a list of feature names, in order where x has one.
+
+    As in CRFsuite's items a value may be a list or set of strings, {"a": ["x", "y"]} being {"a=x": True,
+    "a=y": True}, and a dict, {"a": {"b": 2}} being {"a:b": 2}.
+    """
     if isinstance(x, dict):
+        if not _SEVERAL.isdisjoint(map(type, x.values())):
+            x = _spread(x)
         return {
             _name(name): value if type(value) in (str, bool) else _value(value, name)
             for name, value in x.items()
         }
     names = list(map(_name, x))
     return sorted(names) if isinstance(x, set | frozenset) else names
+
+
+def _spread(x: dict[Any, Any]) -> dict[Any, Any]:
+    """A dict of features without containers among its values."""
+    flat: dict[Any, Any] = {}
+    for name, value in x.items():
+        if isinstance(value, dict):
+            flat |= {f"{_name(name)}:{inner}": v for inner, v in plain_features(value).items()}
+        elif type(value) in _SEVERAL:
+            flat |= {f"{_name(name)}={_name(inner)}": True for inner in value}
+        else:
+            flat[name] = value
+    return flat
 
 
 def _name(name: Any) -> str:

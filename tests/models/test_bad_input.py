@@ -93,7 +93,7 @@ BAD = {
         "None (NoneType)",
         "finite numbers",
     ),
-    "dict of lists": (fit([[{"f": ["x"]}]], [["A"]]), "structure 0, node 0", "['x'] (list)", "strings"),
+    "dict of lists": (fit([[{"f": [2]}]], [["A"]]), "structure 0, node 0", "2 (int)", "names are strings"),
     "dict of arrays": (fit([[{"f": np.ones(2)}]], [["A"]]), "structure 0, node 0", "(ndarray)", "finite"),
     "dict of numbers": (fit([[{1: 2.0}]], [["A"]]), "structure 0, node 0", "1 (int)", "names are strings"),
     "names of numbers": (fit([[["f", 1]]], [["A"]]), "structure 0, node 0", "1 (int)", "names are strings"),
