@@ -24,7 +24,7 @@ from fuda.inference.lanes import LANES, _multiply
 from fuda.optimize.vectors import Vectors
 from fuda.parallel import run, usable_cores
 
-_MEMORY_VECTORS, _OTHER_VECTORS = 8, 10
+_MEMORY_VECTORS, _OTHER_VECTORS = 10, 10
 
 
 @njit(nogil=True)
