@@ -39,8 +39,8 @@ def stage(doing: str) -> Iterator[Callable[[str], None]]:
 class Iterations:
     """Iterations of a minimizer, as they come: one live line on a terminal, else a line for every tenth."""
 
-    def __init__(self, title: str, most: int, shown: bool) -> None:
-        self.title, self.most, self.shown = title, most, shown
+    def __init__(self, title: str, shown: bool) -> None:
+        self.title, self.shown = title, shown
         self._status: Any = None
 
     def __enter__(self) -> Iterations:
@@ -55,9 +55,8 @@ class Iterations:
 
     def __call__(self, progress: Any) -> None:
         line = (
-            f"{self.title}: iteration {progress.iteration} of at most {self.most}, "
-            f"objective {progress.value:,.2f}, gradient {progress.gradient_norm:.3g}, "
-            f"{progress.seconds:.1f} s"
+            f"{self.title}: iteration {progress.iteration}, objective {progress.value:,.2f}, "
+            f"gradient {progress.gradient_norm:.2g}, {progress.seconds:.1f} s"
         )
         if self._status is not None:
             self._status.update(line)

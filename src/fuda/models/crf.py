@@ -260,7 +260,7 @@ class CRF(MarkovLabeler):
                 )
         self.has_pairs_ = bool(self.pair_features)
         start = self._start()
-        with Iterations(f"CRF, {self.loss} loss", self.max_iter, shown=self.verbose) as progress:
+        with Iterations(f"CRF, {self.loss}", shown=self.verbose) as progress:
             if self.solver == "sgd":
                 parts = self._batches(encoded, labels, sample_weight, position_weight)
                 self.result_ = adagrad(
