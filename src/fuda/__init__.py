@@ -51,7 +51,13 @@ __all__ = [
 ]
 
 
+# Modules that may be reached as attributes: fuda.datasets.load_product_usage()
+_MODULES = ("datasets", "features", "formats", "inference", "metrics", "schemes", "templates")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"fuda.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'fuda' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
@@ -60,4 +66,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_MODULES])

@@ -1,0 +1,25 @@
+"""The package's front door."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def test_modules_and_names_are_reached_from_the_package():
+    code = """
+import fuda
+assert len(fuda.datasets.load_product_usage().train) == 600
+assert fuda.metrics.token_accuracy([["a"]], [["a"]]) == 1.0
+assert all(hasattr(fuda, name) for name in dir(fuda))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_name_that_is_not_there():
+    import fuda
+
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        fuda.nothing  # noqa: B018
