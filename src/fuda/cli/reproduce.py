@@ -38,7 +38,10 @@ def reproduce(name: str, data: str, table: int | None) -> None:
             say(f"Tuned on testa: the L2 weight of each loss, from {grid}. Nothing was tuned on testb.\n")
         if table in (None, 2):
             say(_table_2(list(markov_loss.table_2(corpus, status.update))))
-            say("Without regularization, by conjugate gradient; nothing was tuned.")
+            say(
+                "Without regularization, by conjugate gradient; the stopping rule was chosen with figures in view "
+                "(docs/reproduction.md)."
+            )
 
 
 class Silent:
