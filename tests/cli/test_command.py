@@ -231,3 +231,19 @@ def test_existing_output_is_replaced_whole_and_failure_leaves_it(run, places, mo
     assert target.read_bytes() == run("tag", models["conll"], places["conll"]).out
     assert run("tag", models["conll"], target, "-o", target).code == 0  # in place
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["train", "--help"]])
+def test_help_into_a_full_disk(arguments, unbuffered):
+    with open("/dev/full", "wb") as full:
+        found = subprocess.run(
+            [sys.executable, "-m", "fuda", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            check=False,
+        )
+    assert found.returncode == 2
+    assert found.stderr == b"fuda: <stdout>: cannot be read or written: No space left on device\n"

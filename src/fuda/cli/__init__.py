@@ -47,11 +47,17 @@ class Commands(click.Group):
             _end(str(error), 2)
         except KeyboardInterrupt:
             _end("interrupted; no file was written or changed", 130)
-        except BrokenPipeError:  # the reader of the output has seen enough, as `head` does
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered has nowhere to go
-            sys.exit(0)
-        except OSError as error:  # standard output on a full disk; for files there is a DataError
-            _end(f"{error.filename or '<stdout>'}: cannot be read or written: {error.strerror}", 2)
+        except OSError as error:
+            _end_output(error)
+
+
+def _end_output(error: OSError) -> NoReturn:
+    """Standard output failed (for files there is a DataError): its reader is gone, or the disk is full."""
+    # What is still buffered has nowhere to go, and the interpreter would fail on it at its end.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if isinstance(error, BrokenPipeError):  # as `head` does
+        sys.exit(0)
+    _end(f"{error.filename or '<stdout>'}: cannot be read or written: {error.strerror}", 2)
 
 
 def _end(message: str, code: int) -> NoReturn:
@@ -81,4 +87,10 @@ def main() -> None:
         sys.stdout.reconfigure(
             errors="backslashreplace"
         )  # a terminal that cannot show a label shows its code
-    group(prog_name="fuda")
+    try:
+        try:
+            group(prog_name="fuda")
+        finally:
+            sys.stdout.flush()  # while a failure can still be told
+    except OSError as error:  # also of help, which is printed before a command is invoked
+        _end_output(error)

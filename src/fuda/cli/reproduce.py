@@ -35,12 +35,15 @@ def reproduce(name: str, data: str, table: int | None) -> None:
         if table in (None, 1):
             say(_table_1(list(markov_loss.table_1(corpus, status.update))))
             grid = ", ".join(map(str, markov_loss.L2_GRID))
-            say(f"Tuned on testa: the L2 weight of each loss, from {grid}. Nothing was tuned on testb.\n")
+            say(
+                f"Tuned on testa: the L2 weight of each loss, from {grid}. The grid and the spelling flags "
+                "were settled with testb in view.\n"
+            )
         if table in (None, 2):
             say(_table_2(list(markov_loss.table_2(corpus, status.update))))
             say(
-                "Without regularization, by conjugate gradient; the stopping rule was chosen with figures in view "
-                "(docs/reproduction.md)."
+                "Without regularization, by conjugate gradient; the stopping rule was chosen with figures in "
+                "view (docs/reproduction.md)."
             )
 
 
