@@ -246,6 +246,11 @@ def _canonical(x: Observation) -> tuple[Any, Observation]:
     )
 
 
+def observation_key(x: Observation) -> Any:
+    """A hashable key that equal observations, and no others, share."""
+    return _canonical(x)[0]
+
+
 def plain_features(x: Any) -> Any:
     """A dict feature → float, string or boolean, or a list of feature names, in order where x has one.
 

@@ -38,11 +38,12 @@ _ONLY_TEXT = frozenset([str])
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of features: `matrix` (rows × features), sparse, or dense for vectors; `unknown[r]` is how much of
-    row r the vocabulary does not know."""
+    """Rows of features: `matrix` (rows × features), sparse, or dense for vectors; of what the vocabulary does
+    not know of a row, `unknown[r]` is the sum of values and `beyond[r]` that of their squares."""
 
     matrix: sp.csr_matrix | np.ndarray
     unknown: np.ndarray
+    beyond: np.ndarray
 
     @property
     def n_features(self) -> int:
@@ -233,7 +234,7 @@ class WindowEncoder(Encoder):
         matrix = np.zeros((rows + n_marks, columns + n_marks))
         matrix[:rows, :columns] = vectors
         matrix[rows:, columns:] = np.eye(n_marks)
-        return Table(matrix, np.zeros(len(matrix)))
+        return Table(matrix, np.zeros(len(matrix)), np.zeros(len(matrix)))
 
 
 def _signed(offset: int) -> str:
@@ -279,7 +280,8 @@ def text_table(texts: list[str], vocabulary: dict[str, int], learn: bool) -> Tab
     known = ids >= 0
     indptr = np.concatenate([[0], np.cumsum(known)])
     matrix = sp.csr_matrix((np.ones(indptr[-1]), ids[known], indptr), shape=(len(texts), len(vocabulary)))
-    return Table(matrix, (~known).astype(np.float64))
+    unknown = (~known).astype(np.float64)
+    return Table(matrix, unknown, unknown)
 
 
 def feature_table(
@@ -312,8 +314,11 @@ def feature_table(
     matrix = sp.csr_matrix(
         (sizes[known], (row_of[known], ids[known])), shape=(len(lengths), len(vocabulary))
     )  # values of a feature given twice are added
-    unknown = np.bincount(row_of[~known], weights=np.abs(sizes[~known]), minlength=len(lengths))
-    return Table(matrix, unknown)
+    new = np.abs(sizes[~known])
+    unknown, beyond = (
+        np.bincount(row_of[~known], weights=weight, minlength=len(lengths)) for weight in (new, new**2)
+    )
+    return Table(matrix, unknown, beyond)
 
 
 def _named(found: Any) -> tuple[list[str], list[float] | None]:
