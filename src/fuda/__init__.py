@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from fuda.errors import DataError, ModelFileError
     from fuda.formats import read, write
-    from fuda.models.base import load
+    from fuda.models.storage import load
     from fuda.models.crf import CRF
     from fuda.models.hmm import HMM
     from fuda.structures import Dag, Sequence, Structure, Tree
@@ -29,7 +29,7 @@ _HOME = {
     "Structure": "fuda.structures",
     "Template": "fuda.templates",
     "Tree": "fuda.structures",
-    "load": "fuda.models.base",
+    "load": "fuda.models.storage",
     "read": "fuda.formats",
     "write": "fuda.formats",
 }

@@ -122,7 +122,7 @@ class _OfFeatures(Kernel):
 
     def inners(self, a: Points, b: Points) -> list[Array]:
         dots: Any = a.features @ b.features.T
-        return [dots.toarray() if sp.issparse(dots) else np.asarray(dots)]
+        return [dots if isinstance(dots, np.ndarray) else dots.toarray()]
 
     def norms(self, a: Points) -> list[Array]:
         if sp.issparse(a.features):

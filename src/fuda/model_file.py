@@ -125,13 +125,20 @@ def load_class(meta: dict[str, Any], path: str | Path) -> Any:
             f"{path}: holds a {short(name)}, which is no model of fuda {__version__} ({known}): install a "
             "newer fuda, or save the model again"
         )
-    module, newest = REGISTRY[name]
+    newest = REGISTRY[name][1]
     if not 1 <= version <= newest:
         raise ModelFileError(
             f"{path}: holds version {version} of {name}; fuda {__version__} reads up to {newest}: install a "
             "newer fuda"
         )
-    return getattr(import_module(module), name)
+    return registered(name)
+
+
+def registered(name: Any) -> Any:
+    """The class of that name."""
+    if not isinstance(name, str) or name not in REGISTRY:
+        raise DataError(f"there is no model {short(name)}; there are {', '.join(REGISTRY)}")
+    return getattr(import_module(REGISTRY[name][0]), name)
 
 
 def check_arrays(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]) -> None:
@@ -235,21 +242,37 @@ def _check_meta(meta: Any, path: str | Path) -> None:
             f"{path}: format version {version}, written by fuda {short(meta.get('fuda'))}; fuda "
             f"{__version__} reads up to {FORMAT_VERSION}: install a newer fuda"
         )
-    observations = meta.get("observations")
-    of_kind = {
+    of_kind = _kinds(meta) | {
         "fuda": isinstance(meta.get("fuda"), str),
-        "class": isinstance(meta.get("class"), str),
-        "class_version": is_count(meta.get("class_version")),
-        "parameters": isinstance(meta.get("parameters"), dict),
-        "labels": _are_labels(meta.get("labels")),
-        "shape": meta.get("shape") in ("sequence", "tree", "dag"),
-        "observations": isinstance(observations, dict) and is_count(observations.get("size")),
         "reading": isinstance(meta.get("reading"), dict),
         "members": isinstance(meta.get("members"), dict),
     }
     for name, well in of_kind.items():
         if not well:
             raise _damaged(path, f"in its {_META}, {name!r} is missing or not of its kind")
+
+
+def check_part(meta: dict[str, Any], name: str) -> None:
+    """What the metadata of a model within a model has, and a version that is understood."""
+    wrong = [key for key, well in _kinds(meta).items() if not well]
+    if wrong:
+        raise DataError(f"in its part {short(name)}, {wrong[0]!r} is missing or not of its kind")
+    registered(meta["class"])
+    if not 1 <= meta["class_version"] <= REGISTRY[meta["class"]][1]:
+        raise DataError(f"its part {short(name)} is of a version that is not known; install a newer fuda")
+
+
+def _kinds(meta: dict[str, Any]) -> dict[str, bool]:
+    """Whether what every stored labeler has is there and of its kind."""
+    observations = meta.get("observations")
+    return {
+        "class": isinstance(meta.get("class"), str),
+        "class_version": is_count(meta.get("class_version")),
+        "parameters": isinstance(meta.get("parameters"), dict),
+        "labels": _are_labels(meta.get("labels")),
+        "shape": meta.get("shape") in ("sequence", "tree", "dag"),
+        "observations": isinstance(observations, dict) and is_count(observations.get("size")),
+    }
 
 
 def _are_labels(labels: Any) -> bool:

@@ -19,9 +19,9 @@ from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import model_file
-from fuda.corpus import KINDS, Corpus, Kind
+from fuda.corpus import Corpus
 from fuda.encoding import Encoded, WindowEncoder
-from fuda.errors import DataError, ModelFileError, described, place, short
+from fuda.errors import DataError, described, place
 from fuda.labels import plain_label
 from fuda.metrics import token_accuracy
 from fuda.structures import Structure, as_structures
@@ -35,7 +35,8 @@ class Labeler(BaseEstimator):
     - `_check_parameters()`, which raises DataError,
     - `_fit(encoded, labels, sample_weight, position_weight)`,
     - `predict(X)`, by `_encode(X)` and `_named(encoded, label numbers)`,
-    - `_arrays()` and `_restore(arrays)`, its fitted arrays by name.
+    - `_arrays()`, its fitted arrays by name, and `_restore(arrays, texts, parts)`, which takes them back with
+      what `_texts()` and `_parts()` say where a subclass defines those too.
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree")
@@ -82,29 +83,9 @@ class Labeler(BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file that `fuda.load` reads."""
         check_is_fitted(self, "classes_")
-        if type(self).__name__ not in model_file.REGISTRY:
-            raise DataError(
-                f"{type(self).__name__} is no model of fuda's own, so that no file of it could be loaded; "
-                "pickle it instead"
-            )
-        if make_encoder(self.features, self.window).settings != self.encoder_.settings:
-            raise DataError(
-                f"features={short(self.features)} and window={short(self.window)} were set after fit, so "
-                "that the file would not hold the model that was fitted; fit again before saving"
-            )
-        meta = {
-            "class": type(self).__name__,
-            "class_version": self._version,
-            "parameters": {k: _to_json(k, v) for k, v in sorted(self.get_params(deep=False).items())},
-            "labels": self.classes_,
-            "shape": self.shape_,
-            "observations": {
-                "kind": self.encoder_.observations.name,
-                "size": self.encoder_.observations.size,
-            },
-            "reading": self.reading_,
-        }
-        model_file.save(path, meta, self.encoder_.vocabularies(), self._arrays())
+        from fuda.models import storage
+
+        storage.save(self, path)
 
     def _check_parameters(self) -> None:
         raise NotImplementedError
@@ -121,7 +102,17 @@ class Labeler(BaseEstimator):
     def _arrays(self) -> dict[str, np.ndarray]:
         raise NotImplementedError
 
-    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def _texts(self) -> list[list[str]]:
+        """Lists of distinct texts that belong to what was fitted."""
+        return []
+
+    def _parts(self) -> dict[str, Labeler]:
+        """The fitted labelers that this one holds, by name (lower case, no double underscore)."""
+        return {}
+
+    def _restore(
+        self, arrays: dict[str, np.ndarray], texts: list[list[str]], parts: dict[str, Labeler]
+    ) -> None:
         raise NotImplementedError
 
     def _named(self, encoded: Encoded, labels: np.ndarray) -> np.ndarray:
@@ -176,47 +167,6 @@ class Labeler(BaseEstimator):
         tags.input_tags.dict = True
         tags.no_validation = True
         return tags
-
-
-def load(path: str | Path, features: Any = None) -> Any:
-    """The model in a file written by ``save``.
-
-    A feature function of one's own is never stored in a file, only its name; pass the function as `features`
-    again.
-    """
-    meta, vocabularies, arrays = model_file.read(path)
-    cls = model_file.load_class(meta, path)
-    stored = meta["parameters"].get("features")
-    if features is not None and not (
-        callable(features) and isinstance(stored, dict) and "function" in stored
-    ):
-        raise DataError(
-            f"features={short(features)}: give the function that the model in {path} was fitted with, or "
-            f"leave features out where it was fitted with none; its features are {short(stored)}"
-        )
-    try:
-        parameters = {name: _from_json(name, value, features) for name, value in meta["parameters"].items()}
-        unknown = sorted(set(parameters) - set(cls._get_param_names()))
-        if unknown:
-            raise DataError(f"{cls.__name__} has no parameter {short(unknown[0])}")
-        model = cls(**parameters)
-        model._check_parameters()
-        model.classes_, model.shape_, model.reading_ = meta["labels"], meta["shape"], meta["reading"]
-        if model.shape_ not in cls._shapes:
-            raise DataError(f"{cls.__name__} does not label {model.shape_}s")
-        observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
-        if observations.name not in list(KINDS) or ("{}" in KINDS[observations.name]) != (
-            observations.size > 0
-        ):
-            raise DataError(f"its observations are of no known kind, {short(tuple(observations))}")
-        model.encoder_ = make_encoder(model.features, model.window)
-        model.encoder_.restore(vocabularies, observations)
-        model._restore(arrays)
-    except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from None
-    except DataError as error:
-        raise ModelFileError(f"{path}: not a usable model file: {error}; save the model again") from None
-    return model
 
 
 def make_encoder(features: Any, window: int) -> WindowEncoder | TemplateEncoder:
@@ -323,43 +273,6 @@ def _weights(weights: Any, size: int, name: str, of: str) -> np.ndarray:
         at = int(bad.argmax())
         raise DataError(f"{name} of {of} {at} is {array[at]}; weights are finite and not negative")
     return array
-
-
-def _to_json(name: str, value: Any) -> Any:
-    if isinstance(value, Template):
-        return {"template": value.text, "name": value.name}
-    if name == "features" and callable(value):
-        return {"function": f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', '?')}"}
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, Path):
-        value = str(value)
-    if (
-        value is None
-        or isinstance(value, str | bool | int)
-        or (isinstance(value, float) and np.isfinite(value))
-    ):
-        return value
-    raise DataError(
-        f"the parameter {name}={short(value)} cannot be stored in a model file; set it to text, a finite "
-        "number, true, false or None"
-    )
-
-
-def _from_json(name: str, value: Any, features: Any) -> Any:
-    if name == "features" and isinstance(value, dict):
-        text, template_name = value.get("template"), value.get("name")
-        if isinstance(text, str) and isinstance(template_name, str):
-            return Template(text, template_name)
-        if features is None:
-            raise ModelFileError(
-                f"the model takes its features from the function {short(value.get('function'))}, which a "
-                "file does not hold; load it with that function: fuda.load(path, features=function)"
-            )
-        return features
-    if isinstance(value, dict | list):
-        raise DataError(f"its parameter {name!r} is not of its kind")
-    return value
 
 
 def _models_that_take(shape: str) -> list[str]:

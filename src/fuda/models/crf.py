@@ -11,32 +11,36 @@ rare and frequent features then move at comparable pace, and a third of the iter
 from __future__ import annotations
 
 import itertools
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fuda.encoding import Encoded, WindowEncoder
 from fuda.errors import DataError, short
 from fuda.losses import Loss, TrainingLoss, Weights, score_structures
-from fuda.models.base import node_weights, structure_weights
+from fuda.models.base import Labeler, node_weights, structure_weights
 from fuda.models.checkpoint import Checkpoint
 from fuda.models.markov import MarkovLabeler
+from fuda.models.parameters import (
+    check_counts,
+    check_feature_values,
+    check_flags,
+    check_numbers,
+    check_randomness,
+    check_threads,
+)
 from fuda.optimize import Lbfgs, Progress, Result, adagrad, conjugate_gradient
+from fuda.optimize.rescaled import rescaled
 from fuda.optimize.result import INTERRUPTED, Function
-from fuda.optimize.vectors import Vectors, dot
-from fuda.parallel import thread_count
+from fuda.optimize.vectors import dot
 from fuda.progress import Iterations
 from fuda.templates import TemplateEncoder
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 4_000
-_LARGEST = 1e12  # of a parameter or a feature value; squares and sums of larger ones would leave no digits
 # By what weights are named: labels, encoder, and whether there are pair features.
 NamedBy = tuple[list[Any], WindowEncoder | TemplateEncoder, bool]
 
@@ -162,36 +166,13 @@ class CRF(MarkovLabeler):
     def _check_parameters(self) -> None:
         self._check_decode()
         Loss.named(self.loss, 0.0)
-        for name in ("order", "l2", "l1", "tol"):
-            value = getattr(self, name)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float | np.number)
-                or not 0 <= value <= _LARGEST
-            ):
-                raise DataError(f"{name}={short(value)}: give a number from 0 to {_LARGEST:g}")
-        for name in ("pair_features", "warm_start", "verbose"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise DataError(f"{name}={short(getattr(self, name))}: give True or False")
-        try:
-            check_random_state(self.random_state)
-        except ValueError:
-            raise DataError(
-                f"random_state={short(self.random_state)}: give a whole number from 0 to 2³² − 1, or None"
-            ) from None
+        check_numbers(self, "order", "l2", "l1", "tol")
+        check_flags(self, "pair_features", "warm_start", "verbose")
+        check_randomness(self)
         if self.solver not in SOLVERS:
             raise DataError(f"solver={short(self.solver)}: choose {', '.join(SOLVERS)}")
-        if (
-            isinstance(self.max_iter, bool)
-            or not isinstance(self.max_iter, int | np.integer)
-            or self.max_iter < 1
-        ):
-            raise DataError(f"max_iter={short(self.max_iter)}: give a whole number of at least 1")
-        if self.n_jobs is not None and (
-            isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, int | np.integer)
-        ):
-            raise DataError(f"n_jobs={short(self.n_jobs)}: give the number of threads, or None for all cores")
-        thread_count(self.n_jobs)
+        check_counts(self, "max_iter")
+        check_threads(self)
         if self.l1 and self.solver != "lbfgs":
             raise DataError(
                 f"l1={self.l1!r} with solver={self.solver!r}: an L1 term needs solver='lbfgs' (OWL-QN)"
@@ -251,13 +232,7 @@ class CRF(MarkovLabeler):
                 "position_weight weighs nodes in the pointwise loss, which loss='sequential' has no part of; "
                 "choose loss='pointwise' or 'markov', or sample_weight"
             )
-        for table in encoded.tables:
-            largest = max(table.matrix.max(), -table.matrix.min()) if table.matrix.size else 0.0
-            if largest > _LARGEST:
-                raise DataError(
-                    f"a feature has a value of size {largest:g}; scale features so that none is larger than "
-                    f"{_LARGEST:g}"
-                )
+        check_feature_values(encoded)
         self.has_pairs_ = bool(self.pair_features)
         start = self._start()
         with Iterations(f"CRF, {self.loss}", shown=self.verbose) as progress:
@@ -274,22 +249,14 @@ class CRF(MarkovLabeler):
             else:
                 loss = self._training_loss(encoded, labels, sample_weight, position_weight)
                 self.result_ = self._minimize(loss, start, progress)
-        if not self.result_.history and self.result_.reason == INTERRUPTED:
-            raise KeyboardInterrupt  # there is nothing yet that would be worth keeping
-        self.weights_ = self.result_.x
+        self.weights_ = self.result_.settled("CRF")
         self._named_by = self._names
-        if not self.result_.converged:
-            warnings.warn(
-                f"the CRF has not converged: {self.result_.reason}; the weights are the best so far",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
 
     def _minimize(self, loss: TrainingLoss, start: np.ndarray, progress: Any) -> Result:
         curvature = loss.curvature() + 2 * self.l2
         curvature[curvature == 0] = 1.0
         scale = curvature**0.2
-        function = _rescaled(loss, self.l2, scale, self.n_jobs)
+        function = rescaled(loss, self.l2, scale, self.n_jobs)
         if self.solver == "cg":
             result = conjugate_gradient(
                 function, start * scale, self.tol, self.max_iter, progress, self.n_jobs
@@ -341,7 +308,7 @@ class CRF(MarkovLabeler):
                 None if position_weight is None else position_weight[nodes],
             )
             ones = np.ones(loss.weights.size)
-            parts.append(_rescaled(loss, self.l2 * len(members) / len(corpus), ones, self.n_jobs))
+            parts.append(rescaled(loss, self.l2 * len(members) / len(corpus), ones, self.n_jobs))
         return parts
 
     def _start(self) -> np.ndarray:
@@ -364,7 +331,9 @@ class CRF(MarkovLabeler):
     def _arrays(self) -> dict[str, np.ndarray]:
         return {"weights": self.weights_}
 
-    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def _restore(
+        self, arrays: dict[str, np.ndarray], texts: list[list[str]], parts: dict[str, Labeler]
+    ) -> None:
         self.has_pairs_ = bool(self.pair_features)
         expected = (self._layout.size,)
         if (
@@ -406,20 +375,6 @@ def _matches(new: list[Any], old: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     both = [(i, index[name]) for i, name in enumerate(new) if name in index]
     at_new, at_old = np.array(both, dtype=np.int64).reshape(-1, 2).T
     return at_new, at_old
-
-
-def _rescaled(loss: TrainingLoss, l2: float, scale: np.ndarray, n_jobs: int | None) -> Function:
-    """z ↦ loss(w) + l2 ‖w‖² at w = z / scale, and its gradient in z."""
-    vectors = Vectors(len(scale), n_jobs)
-    factors = 1.0 / scale
-    w = np.empty_like(scale)
-
-    def function(z: np.ndarray) -> tuple[float, np.ndarray]:
-        square = vectors.multiply(z, factors, w)
-        value, gradient = loss(w)
-        return value + l2 * square, vectors.regularize(gradient, w, 2 * l2, factors)
-
-    return function
 
 
 def _features_a_node(encoded: Encoded) -> float:

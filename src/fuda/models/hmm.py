@@ -25,6 +25,7 @@ import numpy as np
 from fuda.encoding import Encoded
 from fuda.errors import DataError, short
 from fuda.model_file import check_arrays
+from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 
 
@@ -129,7 +130,9 @@ class HMM(MarkovLabeler):
             **emissions,
         }
 
-    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
+    def _restore(
+        self, arrays: dict[str, np.ndarray], texts: list[list[str]], parts: dict[str, Labeler]
+    ) -> None:
         L, channels = len(self.classes_), len(self.encoder_.channel_names())
         shapes = {"start": (L,), "transitions": (L, L), "end": (L,), "unknown": (channels, L)}
         shapes |= {f"emission_{i}": (self.encoder_.feature_count(i), L) for i in range(channels)}
