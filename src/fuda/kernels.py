@@ -88,7 +88,7 @@ class Kernel(BaseEstimator):
         parameters = self.get_params(deep=False)
         default = {name: p.default for name, p in self._parameters().items()}
         shown = [
-            f"{k}={_shown(v)}" for k, v in parameters.items() if k in self._always or v is not default[k]
+            f"{k}={_shown(v)}" for k, v in parameters.items() if k in self._always or v != default[k]
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 

@@ -2,7 +2,7 @@
 
 A labeler is stored as its parameters, its labels, the encoder's vocabularies, and what it says of itself:
 arrays by name (`_arrays`), lists of distinct texts (`_texts`), and the fitted labelers that it holds
-(`_parts`), each stored in the same way. Parameters may be kernels, templates, and labelers that are not fitted.
+(`_parts`), each stored in the same way. Parameters may be kernels, templates, and labelers not fitted.
 """
 
 from __future__ import annotations
