@@ -63,13 +63,14 @@ class Channel:
         """Σ over the node's rows: (rows, L) → (N, L)."""
         if self.indptr is None:
             return row_values[self.rows]
-        return self._incidence(len(row_values)) @ row_values
+        return self.incidence(len(row_values)) @ row_values
 
     def scatter(self, node_values: np.ndarray, n_rows: int) -> np.ndarray:
         """The transpose of gather: (N, L) → (rows, L)."""
-        return self._incidence(n_rows).T @ node_values
+        return self.incidence(n_rows).T @ node_values
 
-    def _incidence(self, n_rows: int) -> sp.csr_matrix:
+    def incidence(self, n_rows: int) -> sp.csr_matrix:
+        """(N, rows) how often each node has each row."""
         indptr = np.arange(len(self.rows) + 1) if self.indptr is None else self.indptr
         return sp.csr_matrix((np.ones(len(self.rows)), self.rows, indptr), shape=(len(indptr) - 1, n_rows))
 
@@ -99,14 +100,15 @@ class Encoder:
         self.observations = corpus.kind
         return self._encode(corpus, learn=True)
 
-    def encode(self, structures: list[Structure]) -> Encoded:
+    def encode(self, structures: list[Structure], grow: bool = False) -> Encoded:
+        """Encode structures of the same kind; with `grow` their new features join the vocabulary."""
         corpus = Corpus(structures)
         if corpus.kind != self.observations:
             raise DataError(
                 f"{corpus.place(0)} is {corpus.kind}, but the model was fitted on nodes that are each "
                 f"{self.observations}; give the same kind of observations"
             )
-        return self._encode(corpus, learn=False)
+        return self._encode(corpus, learn=grow)
 
     def _encode(self, corpus: Corpus, learn: bool) -> Encoded:
         raise NotImplementedError
@@ -185,7 +187,7 @@ class WindowEncoder(Encoder):
         names = self.channel_names()
         channels = [Channel(_signed(offset), 0, *rows[offset]) for offset in rows]
         tables = [table]
-        if learn:
+        if learn and not self._joint_vocabularies:
             self._joint_vocabularies = [{} for _ in self._joints()]
         keys = {key for joint in self._joints() for _, key in joint}
         said = {key: self._keys(corpus, key) for key in sorted(keys)}

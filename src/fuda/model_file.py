@@ -38,6 +38,10 @@ FORMAT_VERSION = 1
 REGISTRY = {
     "CRF": ("fuda.models.crf", 1),
     "HMM": ("fuda.models.hmm", 1),
+    "HMPerceptron": ("fuda.models.hm_perceptron", 1),
+    "HMSVM": ("fuda.models.hm_svm", 1),
+    "MEMM": ("fuda.models.memm", 1),
+    "Reranker": ("fuda.models.reranker", 1),
 }
 
 _META = "meta.json"

@@ -37,7 +37,7 @@ def stage(doing: str) -> Iterator[Callable[[str], None]]:
 
 
 class Iterations:
-    """Iterations of a minimizer, as they come: one live line on a terminal, else a line for every tenth."""
+    """Iterations of long work, as they come: one live line on a terminal, else a line for every tenth."""
 
     def __init__(self, title: str, shown: bool) -> None:
         self.title, self.shown = title, shown
@@ -54,14 +54,18 @@ class Iterations:
         return self
 
     def __call__(self, progress: Any) -> None:
-        line = (
-            f"{self.title}: iteration {progress.iteration}, objective {progress.value:,.2f}, "
-            f"gradient {progress.gradient_norm:.2g}, {progress.seconds:.1f} s"
+        self.say(
+            progress.iteration,
+            f"iteration {progress.iteration}, objective {progress.value:,.2f}, "
+            f"gradient {progress.gradient_norm:.2g}, {progress.seconds:.1f} s",
         )
+
+    def say(self, number: int, words: str) -> None:
+        """Show the words on an iteration, whose number counts from 1."""
         if self._status is not None:
-            self._status.update(line)
-        elif self.shown and (progress.iteration % 10 == 0 or progress.iteration == 1):
-            print(line, file=sys.stderr, flush=True)
+            self._status.update(f"{self.title}: {words}")
+        elif self.shown and (number % 10 == 0 or number == 1):
+            print(f"{self.title}: {words}", file=sys.stderr, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -39,9 +39,11 @@ def pack(structures: list[Structure]) -> tuple[list[str], Arrays]:
 def unpack(texts: list[str], arrays: Arrays, shape: str) -> list[Structure]:
     """The structures that were packed; DataError where the arrays do not fit together."""
     offsets, types, edges = (_whole(arrays, name) for name in ("offsets", "types", "edges"))
-    if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(types) or (np.diff(offsets) < 1).any():
+    if offsets.ndim != 1 or not len(offsets) or types.ndim != 1:
+        raise DataError("its structures are no list of nodes")
+    if offsets[0] != 0 or offsets[-1] != len(types) or (np.diff(offsets) < 1).any():
         raise DataError("the bounds of its structures do not fit their nodes")
-    if types.ndim != 1 or types.min(initial=0) < 0 or types.max(initial=-1) >= len(texts):
+    if types.min(initial=0) < 0 or types.max(initial=-1) >= len(texts):
         raise DataError("its structures have observations that it does not list")
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     if (

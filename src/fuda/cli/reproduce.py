@@ -3,48 +3,94 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import click
 
 from fuda.cli.options import printer
 
+Say = Callable[[Any], None]
+
 _EXAMPLES = """\b
 Examples:
   fuda reproduce markov-loss --data corpora/conll2002
   fuda reproduce markov-loss --data corpora/conll2002 --table 2
+  fuda reproduce hm-svm --data corpora/conll2002
+  fuda reproduce kernel-labeling --data corpora
 """
 
 
+def _markov_loss(data: str, table: int | None, say: Say, progress: Say) -> None:
+    from fuda.reproduce import markov_loss
+
+    corpus = markov_loss.load(data)
+    if table in (None, 1):
+        say(_losses_tuned(list(markov_loss.table_1(corpus, progress))))
+        grid = ", ".join(map(str, markov_loss.L2_GRID))
+        say(
+            f"Tuned on testa: the L2 weight of each loss, from {grid}. The grid and the spelling flags "
+            "were settled with testb in view.\n"
+        )
+    if table in (None, 2):
+        say(_losses_by_size(list(markov_loss.table_2(corpus, progress))))
+        say(
+            "Without regularization, by conjugate gradient; the stopping rule was chosen with figures in "
+            "view (docs/reproduction.md)."
+        )
+
+
+def _hm_svm(data: str, table: int | None, say: Say, progress: Say) -> None:
+    from fuda.reproduce import hm_svm, spanish
+
+    corpus = spanish.first_sentences(data)
+    say(_methods_compared(list(hm_svm.comparison(corpus, progress)), len(corpus)))
+    say(
+        "Means and standard deviations over five folds, in per cent. Label F1 is over labels other than O. "
+        "Places are by token error, in brackets the paper's, which shows bars without numbers."
+    )
+
+
+def _kernel_labeling(data: str, table: int | None, say: Say, progress: Say) -> None:
+    from fuda.reproduce import kernel_labeling
+
+    for number, compare in enumerate(kernel_labeling.TABLES, 1):
+        if table in (None, number):
+            for comparison in compare(data, progress):
+                say(_kernels_compared(comparison))
+    say(
+        "Means and standard deviations over folds, in per cent. Precision, recall and F1 are over labels "
+        "other than O; in brackets the papers' figures, in table 2 of their own corpus, which is private."
+    )
+
+
+EXPERIMENTS = {"markov-loss": _markov_loss, "hm-svm": _hm_svm, "kernel-labeling": _kernel_labeling}
+TABLES = {"markov-loss": 2, "hm-svm": 1, "kernel-labeling": 3}
+
+
 @click.command(epilog=_EXAMPLES)
-@click.argument("name", type=click.Choice(["markov-loss"]), metavar="NAME")
+@click.argument("name", type=click.Choice(list(EXPERIMENTS)), metavar="NAME")
 @click.option("--data", required=True, metavar="DIR", help="The folder with the corpora that the paper used.")
-@click.option("--table", type=click.IntRange(1, 2), help="Only this table.")
+@click.option("--table", type=click.IntRange(1, max(TABLES.values())), help="Only this table.")
 def reproduce(name: str, data: str, table: int | None) -> None:
     """Repeat the experiments of a paper, beside its numbers.
 
-    NAME is markov-loss: CRFs with pointwise, Markov and sequential losses on the Spanish corpus of CoNLL-2002
-    (esp.train, esp.testa, esp.testb). Table 1 takes some minutes, table 2 about as long.
+    \b
+    markov-loss      CRFs with pointwise, Markov and sequential losses on the
+                     Spanish corpus of CoNLL-2002 (esp.train, esp.testa,
+                     esp.testb); two tables, each of some minutes
+    hm-svm           HMM, CRF, HM-perceptron and HM-SVM, cross-validated on the
+                     first 300 sentences of esp.train
+    kernel-labeling  marginalized kernels on sequences, trees and graphs; table 1
+                     on those 300 sentences, table 2 on generated and Japanese
+                     trees (ja_gsd_ne), table 3 on English graphs (ewt)
     """
     from rich.console import Console
 
-    from fuda.reproduce import markov_loss
-
-    say = printer()
+    if table is not None and table > TABLES[name]:
+        raise click.UsageError(f"--table {table}: {name} has {TABLES[name]}; choose a smaller number")
     with Console(stderr=True).status("") if sys.stderr.isatty() else Silent() as status:
-        corpus = markov_loss.load(data)
-        if table in (None, 1):
-            say(_table_1(list(markov_loss.table_1(corpus, status.update))))
-            grid = ", ".join(map(str, markov_loss.L2_GRID))
-            say(
-                f"Tuned on testa: the L2 weight of each loss, from {grid}. The grid and the spelling flags "
-                "were settled with testb in view.\n"
-            )
-        if table in (None, 2):
-            say(_table_2(list(markov_loss.table_2(corpus, status.update))))
-            say(
-                "Without regularization, by conjugate gradient; the stopping rule was chosen with figures in "
-                "view (docs/reproduction.md)."
-            )
+        EXPERIMENTS[name](data, table, printer(), status.update)
 
 
 class Silent:
@@ -60,32 +106,66 @@ class Silent:
         return None
 
 
-def _table_1(found: list) -> object:
-    from rich.table import Table
-
+def _losses_tuned(found: list) -> object:
     from fuda.reproduce.markov_loss import PAPER_TABLE_1
 
-    table = Table(title="Table 1: CoNLL-2002 Spanish, S3 features, testb")
-    for name in ("loss", "l2", "F1 testa", "precision", "recall", "F1", "F1 in the paper"):
-        table.add_column(name, justify="left" if name == "loss" else "right")
+    table = _table(
+        "Table 1: CoNLL-2002 Spanish, S3 features, testb",
+        ("loss", "l2", "F1 testa", "precision", "recall", "F1", "F1 in the paper"),
+    )
     for tuned, paper in zip(found, PAPER_TABLE_1, strict=True):
         figures = (tuned.testa, tuned.precision, tuned.recall, tuned.testb, paper)
         table.add_row(tuned.loss, f"{tuned.l2:g}", *(f"{figure:.2f}" for figure in figures))
     return table
 
 
-def _table_2(found: list) -> object:
-    from rich.table import Table
-
+def _losses_by_size(found: list) -> object:
     from fuda.reproduce.markov_loss import LOSSES, PAPER_TABLE_2
 
-    table = Table(title="Table 2: first n sentences, no regularization, mean F1 of testa and testb (paper's)")
-    table.add_column("n", justify="right")
-    for loss in LOSSES:
-        table.add_column(loss, justify="right")
+    table = _table(
+        "Table 2: first n sentences, no regularization, mean F1 of testa and testb (paper's)", ("n", *LOSSES)
+    )
     for size, row in found:
         paper = PAPER_TABLE_2[size]
         table.add_row(
             str(size), *(f"{ours:.2f} ({theirs:.2f})" for ours, theirs in zip(row, paper, strict=True))
         )
+    return table
+
+
+def _methods_compared(found: list, sentences: int) -> object:
+    from fuda.reproduce.hm_svm import PAPER_ORDER
+
+    table = _table(
+        f"First {sentences} sentences of CoNLL-2002 Spanish, S3 features, 5 folds",
+        ("method", "token error", "label F1", "entity F1", "seconds", "place"),
+    )
+    places = sorted(found, key=lambda row: -row.accuracy.mean)
+    for row in sorted(found, key=lambda row: PAPER_ORDER.index(row.method)):
+        error = f"{100 - row.accuracy.mean:.2f} ± {row.accuracy.deviation:.2f}"
+        place = f"{places.index(row) + 1} ({PAPER_ORDER.index(row.method) + 1})"
+        figures = str(row.label_f1), str(row.entity_f1), f"{row.seconds:.1f}"
+        table.add_row(row.method, error, *figures, place)
+    return table
+
+
+def _kernels_compared(comparison: Any) -> object:
+    names = ("method", "accuracy", "precision", "recall", "label F1", "entity F1", "seconds")
+    table = _table(comparison.title, names)
+    for row in comparison.rows:
+        figures = [str(f) for f in (row.accuracy, row.precision, row.recall, row.label_f1)]
+        paper = comparison.paper.get(row.method, ())
+        for at, theirs in zip(range(4 - len(paper), 4), paper, strict=True):
+            figures[at] += f" ({theirs})"
+        table.add_row(row.method, *figures, str(row.entity_f1 or ""), f"{row.seconds:.1f}")
+    return table
+
+
+def _table(title: str, columns: tuple[str, ...]) -> Any:
+    """A table whose first column is text, the others numbers."""
+    from rich.table import Table
+
+    table = Table(title=title)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left", no_wrap=not i)
     return table

@@ -21,7 +21,15 @@ from fuda.cli.options import (
 )
 from fuda.errors import DataError
 
-LEARNERS = {"crf": "CRF", "hmm": "HMM"}
+LEARNERS = {
+    "crf": "CRF",
+    "hmm": "HMM",
+    "memm": "MEMM",
+    "hm-perceptron": "HMPerceptron",
+    "hm-svm": "HMSVM",
+    "marginalized": "MarginalizedPerceptron",
+    "marginalized-svm": "MarginalizedSVM",
+}
 _EXAMPLES = """\b
 Examples:
   fuda train esp.train -o spanish.fuda

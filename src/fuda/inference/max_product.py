@@ -20,7 +20,7 @@ from fuda.parallel import Block, run
 
 # A loop over a vectorises, a maximum over b would not: hence the transpose.
 @njit(cache=True, nogil=True)
-def _maximize(transposed: Array, vector: Array, out: Array) -> None:
+def maximize(transposed: Array, vector: Array, out: Array) -> None:
     """out(a) = max_b transposed(b, a) + vector(b), four b at once."""
     size = len(vector)
     odd = size % 4
@@ -48,7 +48,7 @@ def _up(nodes: Array, base: int, parents: Array, transposed: Array, stride: int,
     for j in range(len(nodes) - 1, -1, -1):
         t = nodes[j]
         if parents[t] >= 0:
-            _maximize(transposed[(t - base) * stride], values[t - base], message)
+            maximize(transposed[(t - base) * stride], values[t - base], message)
             above = values[parents[t] - base]
             for a in range(len(message)):
                 above[a] += message[a]

@@ -24,6 +24,7 @@ from fuda.losses import Loss, TrainingLoss, Weights, score_structures
 from fuda.models.base import Labeler, node_weights, structure_weights
 from fuda.models.checkpoint import Checkpoint
 from fuda.models.markov import MarkovLabeler
+from fuda.models.named_weights import largest
 from fuda.models.parameters import (
     check_counts,
     check_feature_values,
@@ -147,8 +148,6 @@ class CRF(MarkovLabeler):
         ``[0] w=in after O`` both together.
         """
         check_is_fitted(self, "weights_")
-        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
-            raise DataError(f"n={short(n)}: ask for at least one feature, a whole number")
         names: list[str] = []
         columns: list[np.ndarray] = []
         for (kind, channel), (features, part) in _named_parts(self._names, self.weights_).items():
@@ -156,12 +155,7 @@ class CRF(MarkovLabeler):
             after = [""] if kind == "label" else [f"after {label}" for label in self.classes_]
             names += [" ".join(filter(None, both)) for both in itertools.product(own, after)]
             columns.append(part.reshape(-1, len(self.classes_)))
-        weights = np.concatenate(columns)
-        top = {}
-        for i, label in enumerate(self.classes_):
-            order = np.argsort(-np.abs(weights[:, i]), kind="stable")[:n]
-            top[label] = [(names[k], float(weights[k, i])) for k in order if weights[k, i]]
-        return top
+        return largest(names, np.concatenate(columns), self.classes_, n)
 
     def _check_parameters(self) -> None:
         self._check_decode()

@@ -117,14 +117,15 @@ class Pairs:
             newest_first = [(self.count - 1 - k) % self.memory for k in range(self.held)]
             newest = newest_first[0]
             sg, yg = self._products(newest, gradient)
-            if not self.sy[newest, newest] > 1e-12 * self.yy[newest, newest]:
+            sy, yy = self.sy[newest, newest], self.yy[newest, newest]
+            if not (yy > 0.0 and sy > 1e-12 * yy):
                 self.count = 0  # no curvature to go by: begin anew
                 return self.descend(gradient)
             alpha = np.zeros(self.held)
             for i in newest_first:
                 alpha[i] = (sg[i] + by_y @ self.sy[i, : self.held]) / self.sy[i, i]
                 by_y[i] -= alpha[i]
-            scale = self.sy[newest, newest] / self.yy[newest, newest]
+            scale = sy / yy
             by_y *= scale
             for i in reversed(newest_first):
                 along = scale * yg[i] + by_y @ self.yy[i, : self.held] + by_s @ self.sy[: self.held, i]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 # From a point to the value and the gradient there; the gradient may be overwritten by the next call.
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
@@ -37,6 +39,18 @@ class Result:
     @property
     def value(self) -> float:
         return self.history[-1].value if self.history else float("nan")
+
+    def settled(self, model: str) -> np.ndarray:
+        """The point, for a `_fit` to keep; a warning to the caller of `fit` where it is not the best."""
+        if not self.history and self.reason == INTERRUPTED:
+            raise KeyboardInterrupt  # there is nothing yet that would be worth keeping
+        if not self.converged:
+            warnings.warn(
+                f"the {model} has not converged: {self.reason}; the weights are the best so far",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return self.x
 
 
 class Watch:

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fuda.errors import DataError
-from fuda.formats import read
 from fuda.formats.dataset import Dataset
 from fuda.metrics import entity_scores
+from fuda.reproduce import spanish
 
 if TYPE_CHECKING:
     from fuda.models.crf import CRF
@@ -64,15 +63,7 @@ class Tuned:
 
 def load(folder: str | Path) -> Corpus:
     """The corpus from a folder that holds esp.train, esp.testa and esp.testb, or has a folder conll2002."""
-    folder = Path(folder)
-    if not (folder / "esp.train").exists() and (folder / "conll2002").is_dir():
-        folder = folder / "conll2002"
-    for name in ("esp.train", "esp.testa", "esp.testb"):
-        if not (folder / name).exists():
-            raise DataError(
-                f"{folder}: has no file {name}; --data names the folder with the Spanish files of CoNLL-2002"
-            )
-    return Corpus(*(read(folder / name, columns=1) for name in ("esp.train", "esp.testa", "esp.testb")))
+    return Corpus(*spanish.load(folder, "esp.train", "esp.testa", "esp.testb"))
 
 
 def table_1(corpus: Corpus, say: Callable[[str], None]) -> Iterator[Tuned]:

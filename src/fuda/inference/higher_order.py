@@ -1,0 +1,235 @@
+"""Viterbi for models that score stretches of up to k + 1 labels along a chain, or down a tree.
+
+With c_t the *context* of node t, the labels of its k nearest ancestors (on a chain: the k labels before it),
+
+    F(y) = Σ_t s_t(y_t) + G(c_t, y_t).
+
+Up, children before parents, then down, parents before children:
+
+    m_t(c) = max_b s_t(b) + G(c, b) + Σ_{children u} m_u(b ∘ c)
+    y_t    = argmax_b s_t(b) + G(c_t, b) + Σ_{children u} m_u(b ∘ c_t)
+
+where b ∘ c is the context that a child sees: b, then c, cut to k labels. That is O(L^{k+1}) for each node. Of
+equal values argmax takes the smallest label, so that of several best labelings the lexicographically first is
+found, nodes read parents first.
+
+Nodes fewer than k steps below a root have shorter contexts, with scores of their own. The contexts of j
+labels are numbered from 0 to L^j − 1 with the nearest label as the first digit, so that contexts which differ
+in the farthest label alone lie side by side, and lead to one context below.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from fuda.errors import DataError, short
+from fuda.inference.graph import Array, Graph, Problem
+from fuda.inference.max_product import maximize
+from fuda.parallel import Block, run
+
+_MOST = 1 << 27  # scores of label stretches: a gigabyte
+
+
+class Grams(NamedTuple):
+    """G: `short[bounds[j] + c, b]` for contexts c of j < k labels, and `full[c // L, b, c % L]` for those of
+    k. Where k is 0, there is one context, and `full` is (1, L, 1)."""
+
+    short: Array
+    full: Array
+
+
+# What kernels take of a graph: its nodes, parents first; their parents; how many labels their contexts have;
+# and where the contexts of 0, 1, …, k labels begin, counted through all lengths, and end.
+Shape = tuple[Array, Array, Array, Array]
+
+
+def no_grams(order: int, label_count: int) -> Grams:
+    """Scores of 0 for all stretches of `order` + 1 labels and, below roots, of fewer.
+
+    >>> [part.shape for part in no_grams(order=2, label_count=3)]
+    [(4, 3), (3, 3, 3)]
+    """
+    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 0:
+        raise DataError(f"order={short(order)}: give how many labels before a label count, 0 or more")
+    if order > 30 or label_count ** (order + 1) > _MOST:
+        raise DataError(
+            f"order={order} with {label_count} labels: there are {label_count}^{order + 1} stretches of "
+            f"labels, and room for {_MOST:,}; choose a lower order"
+        )
+    last = label_count if order else 1
+    shorter = sum(label_count**j for j in range(order))
+    return Grams(np.zeros((shorter, label_count)), np.zeros((label_count**order // last, label_count, last)))
+
+
+def by_context(grams: Grams, order: int) -> list[Array]:
+    """G(c, b) for contexts of 0, 1, …, k labels: arrays (L^j, L), contexts by their numbers."""
+    size = grams.full.shape[1]
+    bounds = np.cumsum([0, *(size**j for j in range(order))])
+    short = [grams.short[a:b] for a, b in itertools.pairwise(bounds)]
+    return [*short, grams.full.transpose(0, 2, 1).reshape(-1, size)]
+
+
+def with_pairs(grams: Grams, order: int, pairs: Array) -> Grams:
+    """G with pairs (L, L) added: of each label and the nearest label before it; k is 1 or more."""
+    size = len(pairs)
+    start, *parts = by_context(grams, order)
+    parts = [part + np.repeat(pairs, len(part) // size, axis=0) for part in parts]
+    full = parts.pop().reshape(-1, size, size).transpose(0, 2, 1)
+    return Grams(np.concatenate([start, *parts]), np.ascontiguousarray(full))
+
+
+def shape_of(graph: Graph, order: int, label_count: int) -> Shape:
+    """What the kernels take of a graph."""
+    depths = np.zeros(graph.node_count, dtype=np.int64)
+    _fill_depths(graph.order, graph.parents, order, depths)
+    bounds = np.cumsum([0, *(label_count**j for j in range(order + 1))])
+    return graph.order, graph.parents, depths, bounds
+
+
+@njit(cache=True, nogil=True)
+def _fill_depths(order: Array, parents: Array, most: int, depths: Array) -> None:
+    for t in order:
+        if parents[t] >= 0:
+            depths[t] = min(depths[parents[t]] + 1, most)
+
+
+@njit(cache=True, nogil=True)
+def _below(bounds: Array, size: int, depth: int, context: int, label: int) -> int:
+    """b ∘ c, for a context c of `depth` labels; `size` is L."""
+    count = bounds[depth + 1] - bounds[depth]
+    if depth < len(bounds) - 2:
+        return label * count + context
+    return label * (count // size) + context // size
+
+
+@njit(cache=True, nogil=True)
+def add_to_gram(
+    grams: Grams, bounds: Array, depth: int, context: int, label: int, amount: float
+) -> None:  # fmt: skip
+    """G(c, b) += amount, for a context c of `depth` labels."""
+    if depth < len(bounds) - 2:
+        grams.short[bounds[depth] + context, label] += amount
+    else:
+        last = grams.full.shape[2]
+        grams.full[context // last, label, context % last] += amount
+
+
+@njit(cache=True, nogil=True)
+def fill_contexts(begin: int, end: int, shape: Shape, size: int, labels: Array, contexts: Array) -> None:
+    """The contexts of the nodes begin … end − 1, one structure, under a labeling; rows count from begin."""
+    order, parents, depths, bounds = shape
+    for i in range(begin, end):
+        t, p = order[i], parents[order[i]]
+        contexts[t - begin] = (
+            0 if p < 0 else _below(bounds, size, depths[p], contexts[p - begin], labels[p - begin])
+        )
+
+
+@njit(cache=True, nogil=True)
+def _up(begin: int, end: int, shape: Shape, grams: Grams, scores: Array, sums: Array) -> None:
+    """sums(t, c) = Σ_{children u of t} m_u(c)."""
+    order, parents, depths, bounds = shape
+    size, most = scores.shape[1], len(bounds) - 2
+    values, message = np.empty(size), np.empty(size)
+    for i in range(end - 1, begin - 1, -1):
+        t, p = order[i], parents[order[i]]
+        if p < 0:
+            continue
+        own, above, depth = sums[t - begin], sums[p - begin], depths[t]
+        count = bounds[depth + 1] - bounds[depth]
+        if depth == most:
+            stride = count // size
+            for r in range(stride):
+                for b in range(size):
+                    values[b] = scores[t - begin, b] + own[b * stride + r]
+                maximize(grams.full[r], values, message)
+                for last in range(size):
+                    above[r * size + last] += message[last]
+        else:
+            for c in range(count):
+                top = -np.inf
+                for b in range(size):
+                    x = scores[t - begin, b] + own[b * count + c] + grams.short[bounds[depth] + c, b]
+                    top = max(x, top)
+                above[c] += top
+
+
+@njit(cache=True, nogil=True)
+def decode(
+    begin: int, end: int, shape: Shape, grams: Grams, scores: Array, sums: Array, below: Array, labels: Array
+) -> float:  # fmt: skip
+    """The best labels of the nodes begin … end − 1, one structure, and their score.
+
+    The rows of all arrays count from begin; `sums` is room for L^k numbers a node, `below` for one.
+    """
+    order, parents, depths, bounds = shape
+    size, most, last = scores.shape[1], len(bounds) - 2, grams.full.shape[2]
+    sums[: end - begin] = 0.0
+    if most > 0:
+        _up(begin, end, shape, grams, scores, sums)
+    total = 0.0
+    for i in range(begin, end):
+        t, p = order[i], parents[order[i]]
+        depth = depths[t]
+        context = 0 if p < 0 else below[p - begin]
+        own = grams.full[context // last, :, context % last]
+        if depth < most:
+            own = grams.short[bounds[depth] + context]
+        first = _below(bounds, size, depth, context, 0)  # the context below the label 0, and
+        stride = _below(bounds, size, depth, context, 1) - first  # from there to that below the next
+        label, top = 0, -np.inf
+        for b in range(size):
+            x = scores[t - begin, b] + sums[t - begin, first + b * stride] + own[b]
+            if x > top:
+                label, top = b, x
+        labels[t - begin], below[t - begin] = label, first + label * stride
+        total += scores[t - begin, label] + own[label]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _decode_all(
+    first: int, last: int, offsets: Array, shape: Shape, grams: Grams, scores: Array, sums: Array,
+    labels: Array, best: Array,
+) -> None:  # fmt: skip
+    below = np.empty(len(sums), dtype=np.int64)
+    for i in range(first, last):
+        begin, end = offsets[i], offsets[i + 1]
+        best[i] = decode(begin, end, shape, grams, scores[begin:end], sums, below, labels[begin:end])
+
+
+def viterbi(
+    graph: Graph, scores: Array, grams: Grams, order: int, n_jobs: int | None = None
+) -> tuple[Array, Array]:
+    """The best labeling (N,) and its score F (n,) of each structure; of equals the lexicographically first.
+
+    >>> grams = no_grams(order=2, label_count=2)
+    >>> grams.full[1, 1, 1] = 1.0  # a third 1 in a row
+    >>> labels, best = viterbi(Graph([0, 3]), [[0.0, 0.0], [0.5, 0.0], [0.0, 0.0]], grams, order=2)
+    >>> labels.tolist(), best.tolist()
+    ([1, 1, 1], [1.0])
+    """
+    problem = Problem(graph, scores, np.zeros((np.shape(scores)[-1],) * 2))
+    size = problem.label_count
+    expected = [part.shape for part in no_grams(order, size)]
+    grams = Grams(*(np.require(part, np.float64, ["C", "A", "W"]) for part in grams))
+    if [part.shape for part in grams] != expected:
+        raise DataError(f"grams need the shapes {expected}, but have {[part.shape for part in grams]}")
+    if not all(part.max(initial=-np.inf) < np.inf for part in grams):
+        raise DataError("a score of a stretch of labels is inf or NaN; scores are finite, or -inf to forbid")
+    shape = shape_of(graph, order, size)
+    labels, best = np.empty(graph.node_count, dtype=np.int32), np.empty(len(graph))
+
+    def solve(block: Block) -> None:
+        problem.check(block)
+        longest = np.diff(graph.offsets[block[0] : block[1] + 1]).max()
+        sums = np.empty((longest, size**order))
+        _decode_all(*block, graph.offsets, shape, grams, problem.scores, sums, labels, best)
+        problem.check_possible(block, best[slice(*block)])
+
+    run(solve, problem.blocks(), n_jobs)
+    return labels, best

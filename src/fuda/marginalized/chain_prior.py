@@ -1,0 +1,203 @@
+"""Sequences under a prior that is a Markov chain: κ by the labels of the two nodes.
+
+With posterior transitions P(ρ'|ρ) = P(y_{τ−1}=ρ' | y_τ=ρ), those of t likewise, and values out of range 0,
+
+    u(τ,t,ρ,σ) = 1 + Σ_{ρ'σ'} P(ρ'|ρ) P(σ'|σ) R(τ−1,t−1,ρ',σ'),    U = c² k_x k_y(ρ,σ) u
+    A(τ,t,ρ,σ) = U(τ,t,ρ,σ) + g Σ_{σ'} P(σ'|σ) A(τ,t−1,ρ,σ')
+    R(τ,t,ρ,σ) = A(τ,t,ρ,σ) + g Σ_{ρ'} P(ρ'|ρ) R(τ−1,t,ρ',σ)
+
+and d the same from the other end with P(y_{τ+1} | y_τ). Skipped nodes are summed out by the same transitions,
+since the prior is a chain. With κ = c² k_x u d it is K = P(ρ|τ) P(σ|t) k_y(ρ,σ) κ(τ,t,ρ,σ).
+
+`fill` is for any label kernel and gap, O(L³) a cell: sums over ρ' and σ' one after the other. When k_y is the
+identity and g = 0 then R = U vanishes off the diagonal; `fill_diagonal` has κ(τ,t,ρ) in O(L²) a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from fuda.marginalized.scaled import Array, Table, number, plain_table, plus, read, scaled_table, times, write
+
+Steps = tuple[Array, Array]  # transitions to the node before and to the node after
+
+
+class Chain(NamedTuple):
+    """A Markov chain over the labels of T nodes, or of many sequences one after the other.
+
+    ``marginals`` (T, L) P(y_t = ρ); ``before`` (T, L, L) with entry (t, ρ, ρ') P(y_{t−1} = ρ' | y_t = ρ);
+    ``after`` (T, L, L) with entry (t, ρ, ρ') P(y_{t+1} = ρ' | y_t = ρ). Where there is no such node, and
+    where P(y_t = ρ) = 0, transitions are 0.
+    """
+
+    marginals: Array
+    before: Array
+    after: Array
+
+    @property
+    def steps(self) -> Steps:
+        return self.before, self.after
+
+
+def chain(start: Array, transitions: Sequence[Array] | Array) -> Chain:
+    """The chain with P(y_0 = ρ) = start[ρ] and P(y_{t+1} = ρ' | y_t = ρ) = transitions[t][ρ, ρ'].
+
+    >>> chain(np.array([0.5, 0.5]), [np.array([[1.0, 0.0], [0.5, 0.5]])]).marginals.tolist()
+    [[0.5, 0.5], [0.75, 0.25]]
+    """
+    size, count = len(start), len(transitions) + 1
+    marginals = np.empty((count, size))
+    before, after = np.zeros((count, size, size)), np.zeros((count, size, size))
+    marginals[0] = start
+    for t, transition in enumerate(transitions):
+        both = marginals[t][:, None] * transition
+        marginals[t + 1] = both.sum(axis=0)
+        after[t] = np.where(marginals[t][:, None] > 0.0, transition, 0.0)
+        np.divide(both.T, marginals[t + 1][:, None], out=before[t + 1], where=marginals[t + 1][:, None] > 0.0)
+    return Chain(marginals, before, after)
+
+
+@njit(cache=True, nogil=True)
+def fill_diagonal(
+    steps_a: Steps,
+    begin_a: int,
+    end_a: int,
+    steps_b: Steps,
+    begin_b: int,
+    end_b: int,
+    weight: Array,
+    kappa: Table,
+    work: Table,
+) -> None:
+    """κ(τ,t,ρ) of nodes begin_a..end_a and begin_b..end_b into the corner of `kappa`; `work` is (T_b, L)."""
+    size = steps_a[0].shape[1]
+    for i in range(end_a - begin_a):
+        for j in range(end_b - begin_b):
+            for r in range(size):
+                write(kappa, (i, j, r), weight[i, j])
+    a, b = (begin_a, end_a), (begin_b, end_b)
+    _sweep_diagonal(a, steps_a[0], b, steps_b[0], weight, False, kappa, work)
+    _sweep_diagonal(a, steps_a[1], b, steps_b[1], weight, True, kappa, work)
+
+
+@njit(cache=True, nogil=True)
+def _sweep_diagonal(
+    a: tuple[int, int],
+    near_a: Array,
+    b: tuple[int, int],
+    near_b: Array,
+    weight: Array,
+    backward: bool,
+    kappa: Table,
+    row: Table,
+) -> None:
+    """Multiply κ by u, or by d when walking backward. `row` holds U(τ−1,·,·), and is written from its end."""
+    size_a, size_b, size = a[1] - a[0], b[1] - b[0], near_a.shape[1]
+    one = number(1.0, kappa)
+    for step_a in range(size_a):
+        i = size_a - 1 - step_a if backward else step_a
+        for step_b in range(size_b - 1, -1, -1):
+            j = size_b - 1 - step_b if backward else step_b
+            before_i, before_j = (i + 1, j + 1) if backward else (i - 1, j - 1)
+            follows = step_a > 0 and step_b > 0 and weight[before_i, before_j] != 0.0  # else U = 0 there
+            for r in range(size):
+                factor = one
+                if follows:
+                    for s in range(size):
+                        shared = near_a[a[0] + i, r, s] * near_b[b[0] + j, r, s]
+                        factor = plus(factor, times(shared, read(row, (before_j, s))))
+                write(kappa, (i, j, r), times(read(kappa, (i, j, r)), factor))
+                write(row, (j, r), times(weight[i, j], factor))
+
+
+@njit(cache=True, nogil=True)
+def fill(
+    steps_a: Steps,
+    begin_a: int,
+    end_a: int,
+    steps_b: Steps,
+    begin_b: int,
+    end_b: int,
+    weight: Array,
+    label_gram: Array,
+    gap: float,
+    kappa: Table,
+    work: Table,
+) -> None:
+    """κ(τ,t,ρ,σ) of nodes begin_a..end_a and begin_b..end_b into the corner of `kappa`."""
+    size = len(label_gram)
+    for i in range(end_a - begin_a):
+        for j in range(end_b - begin_b):
+            for r in range(size):
+                for s in range(size):
+                    write(kappa, (i, j, r, s), weight[i, j])
+    a, b = (begin_a, end_a), (begin_b, end_b)
+    _sweep(a, steps_a[0], b, steps_b[0], weight, label_gram, gap, False, kappa, work)
+    _sweep(a, steps_a[1], b, steps_b[1], weight, label_gram, gap, True, kappa, work)
+
+
+@njit(cache=True, nogil=True)
+def _sweep(
+    a: tuple[int, int],
+    near_a: Array,
+    b: tuple[int, int],
+    near_b: Array,
+    weight: Array,
+    label_gram: Array,
+    gap: float,
+    backward: bool,
+    kappa: Table,
+    work: Table,
+) -> None:
+    """Multiply κ by u, or by d when walking backward.
+
+    Of the row before, `rests` holds R and `summed` holds Σ_ρ' P(ρ'|ρ) R(τ−1,t,ρ',σ), both at t + 1, with 0 at
+    either end; `along` holds A of the row, the same way.
+    """
+    rests, summed, along = work
+    size_a, size_b, size = a[1] - a[0], b[1] - b[0], near_a.shape[1]
+    zero, one = number(0.0, kappa), number(1.0, kappa)
+    for j in range(size_b + 2):
+        for r in range(size):
+            for s in range(size):
+                write(rests, (j, r, s), zero)
+                write(summed, (j, r, s), zero)
+                write(along, (j, r, s), zero)
+    for step_a in range(size_a):
+        i = size_a - 1 - step_a if backward else step_a
+        for j in range(size_b):
+            for r in range(size):
+                for s in range(size):
+                    total = zero
+                    for q in range(size):
+                        total = plus(total, times(near_a[a[0] + i, r, q], read(rests, (j + 1, q, s))))
+                    write(summed, (j + 1, r, s), total)
+        for step_b in range(size_b):
+            j = size_b - 1 - step_b if backward else step_b
+            before = j + 2 if backward else j
+            for r in range(size):
+                for s in range(size):
+                    factor, skipped = one, zero
+                    for q in range(size):
+                        step = near_b[b[0] + j, s, q]
+                        factor = plus(factor, times(step, read(summed, (before, r, q))))
+                        skipped = plus(skipped, times(step, read(along, (before, r, q))))
+                    write(kappa, (i, j, r, s), times(read(kappa, (i, j, r, s)), factor))
+                    own = plus(times(weight[i, j], times(label_gram[r, s], factor)), times(gap, skipped))
+                    write(along, (j + 1, r, s), own)
+                    write(rests, (j + 1, r, s), plus(own, times(gap, read(summed, (j + 1, r, s)))))
+
+
+def plain_work(size_b: int, label_count: int) -> tuple[Array, Array, Array]:
+    """What `fill` works in, for second sequences of up to so many nodes."""
+    new = [plain_table(size_b + 2, label_count, label_count) for _ in range(3)]
+    return new[0], new[1], new[2]
+
+
+def scaled_work(size_b: int, label_count: int) -> tuple[Table, Table, Table]:
+    new = [scaled_table(size_b + 2, label_count, label_count) for _ in range(3)]
+    return new[0], new[1], new[2]

@@ -1,0 +1,30 @@
+"""The edges of a packed corpus, as compiled code takes them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fuda.corpus import Corpus, Neighbours
+
+
+class Links(NamedTuple):
+    """The nodes of a corpus, parents first, and the parents and children of each, siblings in order."""
+
+    order: np.ndarray
+    parents: Neighbours
+    children: Neighbours
+
+
+def links(corpus: Corpus) -> Links:
+    parents, children = (
+        Neighbours(_indices(near.indptr), _indices(near.indices))
+        for near in (corpus.parents, corpus.children)
+    )
+    return Links(_indices(corpus.order), parents, children)
+
+
+def _indices(values: np.ndarray) -> np.ndarray:
+    # All of one type and layout, so that nothing is compiled twice.
+    return np.require(values, np.int64, ["C", "A", "W"])

@@ -1,0 +1,53 @@
+"""Sequences: runs, and subsequences with gaps that decay by g a skipped node.
+
+With k = weight · mass and the values out of range 0,
+
+    u(τ,t) = 1 + R(τ−1,t−1),    K_U = k u,
+    A(τ,t) = K_U(τ,t) + g A(τ,t−1),    R(τ,t) = A(τ,t) + g R(τ−1,t)
+
+where R(τ,t) sums g^(skipped nodes) K_U over all pairs up to (τ,t). With g = 0 it is K_U(τ,t) itself: runs.
+d is the same from the other end, and κ = weight · u · d.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from fuda.marginalized.scaled import Array, Table, number, plus, read, times, write
+
+
+@njit(cache=True, nogil=True)
+def fill(size_a: int, size_b: int, weight: Array, mass: Array, gap: float, kappa: Table, work: Table) -> None:
+    """κ(τ,t) of two sequences into the corner (size_a, size_b) of `kappa`."""
+    for i in range(size_a):
+        for j in range(size_b):
+            write(kappa, (i, j), weight[i, j])
+    for backward in (False, True):
+        _sweep(size_a, size_b, weight, mass, gap, backward, kappa, work[0])
+
+
+@njit(cache=True, nogil=True)
+def _sweep(
+    size_a: int,
+    size_b: int,
+    weight: Array,
+    mass: Array,
+    gap: float,
+    backward: bool,
+    kappa: Table,
+    rests: Table,
+) -> None:
+    """Multiply κ by u, or by d when walking backward; row 0 of `rests` holds R of the row before."""
+    zero, one = number(0.0, kappa), number(1.0, kappa)
+    for j in range(size_b):
+        write(rests, (0, j), zero)
+    for step_a in range(size_a):
+        i = size_a - 1 - step_a if backward else step_a
+        before, along = zero, zero  # R(τ−1,t−1) and A(τ,t−1)
+        for step_b in range(size_b):
+            j = size_b - 1 - step_b if backward else step_b
+            factor = plus(one, before)
+            write(kappa, (i, j), times(read(kappa, (i, j)), factor))
+            before = read(rests, (0, j))
+            along = plus(times(weight[i, j], times(mass[i, j], factor)), times(gap, along))
+            write(rests, (0, j), plus(along, times(gap, before)))

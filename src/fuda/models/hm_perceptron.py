@@ -1,0 +1,425 @@
+"""The hidden Markov perceptron: a Markov model of labels, corrected mistake by mistake.
+
+    F(x, y) = Σ_t s_t(y_t) + Σ_t G(c_t, y_t),      c_t the labels of the k nearest ancestors of t,
+
+k = `order`; on a chain these are the k labels before t, and with k = 1 G is a matrix of label pairs. For each
+structure the best labeling ŷ is found, and where it is not the right one y,
+
+    primal:  w += Φ(x, y) − Φ(x, ŷ),
+    dual:    β(t, y_t) += 1 and β(t, ŷ_t) −= 1 at mistaken nodes, the same for G,
+
+where the dual has s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t), k any kernel on windows of observations. With k linear
+both are one and the same. Predictions are made by the mean of w over all steps of training (`average`), which
+is far steadier than the last w.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import warnings
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fuda import stored_structures
+from fuda.corpus import Corpus
+from fuda.encoding import Encoded
+from fuda.errors import DataError, short
+from fuda.feature_scores import scores_for
+from fuda.inference import higher_order
+from fuda.inference.higher_order import Grams
+from fuda.kernel_scores import KernelScores
+from fuda.kernels import as_kernel
+from fuda.models.base import Labeler, structure_weights
+from fuda.models.markov import MarkovLabeler, graph_of
+from fuda.models.named_weights import feature_names, largest
+from fuda.models.parameters import (
+    check_counts,
+    check_feature_values,
+    check_flags,
+    check_randomness,
+    check_threads,
+)
+from fuda.optimize.perceptron import Dual, Examples, Pass, Primal, State
+from fuda.optimize.voting import Change, Packed, pack_changes, unpack_changes, votes
+from fuda.progress import Iterations
+from fuda.structures import Structure
+
+Array = np.ndarray
+
+
+class Mistakes(NamedTuple):
+    """How many structures were mistaken in an epoch, and how many of their nodes."""
+
+    structures: int
+    nodes: int
+
+
+class HMPerceptron(MarkovLabeler):
+    """Hidden Markov perceptron on sequences and trees.
+
+    Parameters
+    ----------
+    kernel : a kernel of `fuda.kernels` on windows of observations, or a function of two observations (dual);
+        None learns weights of features (primal), which is much faster where features are few and sparse.
+    average : True predicts by the mean of the weights over all steps of training, False by the last ones.
+        "voted" lets all weights that there were label each structure, each as often as steps passed until
+        they changed; every node takes the label that it got most often, and its marginals are the shares of
+        votes. That costs a Viterbi for each mistake of the training.
+    epochs : how often to go through the data; training ends sooner after an epoch without a mistake.
+    order : how many labels before a label it depends on; on trees, of how many ancestors. The time grows as
+        L^(order + 1).
+    features, window : the feature set or function, and how many neighbours to each side have weights of
+        their own.
+    scheme : IOB1, IOB2, IOE1, IOE2, IOBES or BILOU: predict only label sequences that are well-formed under
+        it.
+    shuffle : whether each epoch goes through the structures in a random order.
+    n_jobs : threads; None is all cores. Learning from one structure after another takes one.
+    random_state : seed of the random order.
+    verbose : whether to report epochs on standard error.
+
+    `mistakes_` tells of each epoch how many structures, and nodes, were mistaken. A label None is not known:
+    a structure is then right where its known labels are, and else corrected towards the best labeling that
+    has them. `sample_weight` is the size of a structure's corrections; 0 leaves it out.
+
+    Scores are no log-probabilities, so that `predict_marginals` and the values of `predict_nbest`, which take
+    them for such, tell what the model prefers and not how often it is right.
+
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> model = HMPerceptron(random_state=0).fit(X, y)
+    >>> model.predict([["Ana", "is", "in", "Lima"]])[0]
+    ['PER', 'O', 'O', 'LOC']
+    >>> model.mistakes_[-1]
+    Mistakes(structures=0, nodes=0)
+
+    >>> from fuda.kernels import Polynomial
+    >>> HMPerceptron(kernel=Polynomial(2), random_state=0).fit(X, y).predict([["Ana", "sings"]])[0]
+    ['PER', 'O']
+    """
+
+    decode = "viterbi"
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        average: bool | str = True,
+        epochs: int = 10,
+        order: int = 1,
+        features: Any = "text",
+        window: int = 1,
+        scheme: str | None = None,
+        shuffle: bool = True,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.average = average
+        self.epochs = epochs
+        self.order = order
+        self.features = features
+        self.window = window
+        self.scheme = scheme
+        self.shuffle = shuffle
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Go on learning from more structures, once through them; a model not fitted begins with them.
+
+        Features never seen before join the others. Labels never seen before are an error.
+        """
+        if not hasattr(self, "classes_"):
+            epochs, self.epochs = self.epochs, 1
+            try:
+                return self.fit(X, y, sample_weight)
+            finally:
+                self.epochs = epochs
+        self._check_parameters()
+        new = self._encode(X)
+        if new is None:
+            return self
+        labels, eta = self._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
+        check_feature_values(new)
+        before = self._feature_counts()
+        encoded = self.encoder_.encode([*self._support, *new.corpus.structures], grow=True)
+        if self.kernel_ is None:
+            self._state.insert(before, self._feature_counts())
+        labels = np.concatenate([np.full(encoded.corpus.size - len(labels), -1), labels])
+        eta = np.ones(len(new.corpus)) if eta is None else eta
+        try:
+            self._learn(encoded, labels, np.concatenate([np.zeros(len(self._support)), eta]), epochs=1)
+        finally:
+            self._settle()  # by the vocabulary as it is now, also after an interrupt
+        return self
+
+    def predict(self, X: Any, known: Any = None) -> Array:
+        """The labels of each structure, as a 1-D object array of lists."""
+        check_is_fitted(self, "classes_")
+        if self.order_ < 2 or self._voted:
+            return super().predict(X, known)
+        encoded = self._encode(X)
+        if encoded is None:
+            return np.empty(0, dtype=object)
+        pairs = np.zeros((len(self.classes_),) * 2)
+        scores, pairs = self._allowed(encoded.corpus, self._node_scores(encoded), pairs, known)
+        grams = higher_order.with_pairs(self._grams, self.order_, pairs)
+        labels, _ = higher_order.viterbi(graph_of(encoded.corpus), scores, grams, self.order_, self.n_jobs)
+        return self._named(encoded, labels)
+
+    @property
+    def weights_(self) -> Array:
+        """(features, L) the weights of features, channel after channel, that predictions are made by."""
+        check_is_fitted(self, "classes_")
+        if self.kernel_ is not None:
+            raise DataError(f"kernel={self.kernel_}: features have weights where kernel=None; fit with that")
+        return self._nodes / self._divisor
+
+    @property
+    def transitions_(self) -> Array:
+        """(L, L) weights of label pairs, parent's label by rows; labels as in `classes_`."""
+        check_is_fitted(self, "classes_")
+        if self.order_ > 1:
+            raise DataError(
+                f"order={self.order_}: stretches of {self.order_ + 1} labels have weights, not pairs"
+            )
+        L = len(self.classes_)
+        return np.ascontiguousarray(np.broadcast_to(self._grams.full[0].T, (L, L)))
+
+    def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
+        """For each label the n features of largest weight, by magnitude, as (name, weight).
+
+        ``[-1] w=in`` is a feature of the previous node, ``after O`` the label of the parent, ``after B I``
+        the labels of the two nearest ancestors, the nearest last; ``<start>`` stands above a root.
+        """
+        weights = [self.weights_]
+        names = feature_names(self.encoder_)
+        for length, part in enumerate(higher_order.by_context(self._grams, self.order_)):
+            start = [] if length == self.order_ else ["<start>"]
+            for labels in itertools.product(self.classes_, repeat=length):
+                names.append(" ".join(["after", *start, *map(str, labels[::-1])]))
+            weights.append(part)
+        return largest(names, np.concatenate(weights), self.classes_, n)
+
+    def _check_parameters(self) -> None:
+        self._check_decode()
+        if self.kernel is not None:
+            as_kernel(self.kernel)
+        if not isinstance(self.average, bool | np.bool_) and (
+            not isinstance(self.average, str) or self.average != "voted"
+        ):
+            raise DataError(f"average={short(self.average)}: give True, False or 'voted'")
+        check_counts(self, "epochs")
+        check_counts(self, "order", least=0)
+        check_flags(self, "shuffle", "verbose")
+        check_threads(self)
+        check_randomness(self)
+
+    def _fit(
+        self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
+    ) -> None:
+        if position_weight is not None:
+            raise DataError(
+                "position_weight: a perceptron corrects structures as a whole; weigh these by sample_weight"
+            )
+        if encoded.edge_channels:
+            raise DataError(
+                f"template line {encoded.edge_channels[0].name!r}: an HMPerceptron has no features of label "
+                "pairs; leave B lines bare, and begin others with U"
+            )
+        check_feature_values(encoded)
+        self._take_parameters()
+        self.mistakes_: list[Mistakes] = []
+        self._support: list[Structure] = []
+        self._changes: list[Change] = []
+        rows = sum(self._feature_counts()) if self.kernel_ is None else 0
+        self._state = State.new(rows, self.order_, len(self.classes_))
+        eta = np.ones(len(encoded.corpus)) if sample_weight is None else sample_weight
+        self._learn(encoded, labels, eta, self.epochs)
+        self._settle()
+
+    def _take_parameters(self) -> None:
+        """Parameters as they are when the model is fitted; changes after that do not touch it."""
+        self.kernel_ = None if self.kernel is None else clone(as_kernel(self.kernel))
+        self.order_ = int(self.order)
+        self._voted = isinstance(self.average, str)
+        self._averaged = bool(self.average) and not self._voted
+
+    def _learn(self, encoded: Encoded, labels: Array, eta: Array, epochs: int) -> None:
+        """Learn from the structures whose weight is not 0; the first ones are those of the support."""
+        examples = Examples(graph_of(encoded.corpus), labels, eta, self.order_, len(self.classes_))
+        learner: Primal | Dual
+        if self.kernel_ is None:
+            learner = Primal(encoded, examples, self._state)
+        else:
+            held = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs)
+            learner = Dual(held, examples, self._state)
+        try:
+            self._run(learner, examples, epochs)
+        finally:
+            self._keep(encoded.corpus)
+
+    def _run(self, learner: Primal | Dual, examples: Examples, epochs: int) -> None:
+        random, which = check_random_state(self.random_state), np.flatnonzero(examples.eta)
+        began, known = time.perf_counter(), len(self.mistakes_)
+        with Iterations("HM-perceptron", shown=self.verbose) as progress:
+            try:
+                for epoch in range(1, epochs + 1):
+                    order = random.permutation(which) if self.shuffle else which
+                    steps = int(self._state.steps[0])
+                    self._note(learner.run(order), order, steps, examples)
+                    structures, nodes = self.mistakes_[-1]
+                    progress.say(
+                        epoch,
+                        f"epoch {epoch}, mistaken {structures:,} structures and {nodes:,} nodes, "
+                        f"{time.perf_counter() - began:.1f} s",
+                    )
+                    if not structures:
+                        break
+            except KeyboardInterrupt:
+                if len(self.mistakes_) == known:
+                    raise  # there is nothing yet that would be worth keeping
+                warnings.warn(
+                    "the perceptron was interrupted; the weights are those so far",
+                    ConvergenceWarning,
+                    stacklevel=5,
+                )
+
+    def _note(self, found: Pass, order: Array, steps: int, examples: Examples) -> None:
+        """Note the mistakes of a pass that came after so many steps."""
+        self.mistakes_.append(Mistakes(int((found.mistaken > 0).sum()), int(found.mistaken.sum())))
+        if not self._voted:
+            return
+        for step, i in enumerate(order.tolist(), start=steps + 1):
+            if found.mistaken[i]:
+                nodes = examples.graph.nodes((i, i + 1))
+                eta = float(examples.eta[i])
+                self._changes.append(Change(i, step, eta, found.targets[nodes], found.predicted[nodes]))
+
+    def _keep(self, corpus: Corpus) -> None:
+        """Keep the structures that predictions need."""
+        kept = np.zeros(len(corpus), dtype=bool)
+        kept[[change.structure for change in self._changes]] = True
+        if self.kernel_ is not None:
+            nodes = self._state.nodes.any(axis=1) | self._state.late_nodes.any(axis=1)
+            kept |= np.logical_or.reduceat(nodes, corpus.offsets[:-1])
+            self._state.take(np.repeat(kept, np.diff(corpus.offsets)))
+        number = np.cumsum(kept) - 1
+        self._changes = [change._replace(structure=int(number[change.structure])) for change in self._changes]
+        self._support = [corpus.structures[i] for i in np.flatnonzero(kept)]
+
+    def _settle(self) -> None:
+        """Make ready what predictions are made by; whole numbers, where features are, until the division."""
+        state = self._state
+        self._divisor = max(1.0, float(state.steps[0])) if self._averaged else 1.0
+        self._nodes, grams = state.sums() if self._averaged else (state.nodes, state.grams)
+        self._grams = Grams(*(part / self._divisor for part in grams))
+        self._function: Any = None
+        if self.kernel_ is not None and self._support:
+            held = scores_for(
+                self.kernel_, self.encoder_.encode(self._support), len(self.classes_), self.n_jobs
+            )
+            if isinstance(held, KernelScores):
+                held.beta += self._nodes  # scores of the support itself are not needed: no push
+            else:
+                held.add(0, len(self._nodes), self._nodes)
+            self._function = held.function()
+
+    def _feature_counts(self) -> list[int]:
+        return [self.encoder_.feature_count(c) for c in range(len(self.encoder_.channel_names()))]
+
+    def _node_scores(self, encoded: Encoded) -> Array:
+        scores = np.zeros((encoded.corpus.size, len(self.classes_)))
+        if self._function is not None:
+            scores += self._function.of(encoded, self.n_jobs)
+        elif self.kernel_ is None:
+            parts = np.split(self._nodes, np.cumsum(self._feature_counts())[:-1])
+            for channel, part in zip(encoded.channels, parts, strict=True):
+                scores += channel.gather(np.asarray(encoded.tables[channel.table].matrix @ part))
+        return scores / self._divisor
+
+    def _votes(self, encoded: Encoded) -> Array:
+        """(N, L) the share of votes for each label."""
+        L = len(self.classes_)
+        if not self._changes:
+            return np.eye(L)[np.zeros(encoded.corpus.size, dtype=np.int64)]
+        support = self.encoder_.encode(self._support)
+        counted = votes(
+            self.kernel_,
+            Packed(support, graph_of(support.corpus)),
+            Packed(encoded, graph_of(encoded.corpus)),
+            self._changes,
+            int(self._state.steps[0]),
+            self.order_,
+            L,
+            self.n_jobs,
+        )
+        return counted / counted.sum(axis=1, keepdims=True)
+
+    def _marginals(self, encoded: Encoded, known: Any) -> Array:
+        if not self._voted:
+            return super()._marginals(encoded, known)
+        shares = self._votes(encoded)
+        if known is not None:
+            labels = self._numbers(known, encoded.corpus)
+            shares[labels >= 0] = np.eye(len(self.classes_))[labels[labels >= 0]]
+        return shares
+
+    def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
+        L = len(self.classes_)
+        if self._voted:
+            return self._votes(encoded), np.zeros((L, L))
+        if self.order_ > 1:
+            raise DataError(
+                f"order={self.order_}: marginals and n-best are known for orders 0 and 1; fit with order=1"
+            )
+        scores = self._node_scores(encoded)
+        if self.order_:
+            scores[encoded.corpus.roots] += self._grams.short[0]
+        return scores, self.transitions_
+
+    def _texts(self) -> list[list[str]]:
+        return [stored_structures.pack(self._support)[0]] if self._support else []
+
+    def _arrays(self) -> dict[str, Array]:
+        kernel = None if self.kernel is None else as_kernel(self.kernel)
+        if (kernel, self.order, self.average == "voted") != (self.kernel_, self.order_, self._voted):
+            raise DataError(
+                "kernel, order or average was set after fit, so that the file would not hold the model that "
+                "was fitted; fit again before saving"
+            )
+        arrays = self._state.arrays() | {"mistakes": np.array(self.mistakes_, dtype=np.int64).reshape(-1, 2)}
+        if self._support:
+            packed = stored_structures.pack(self._support)[1]
+            arrays |= {f"support_{name}": array for name, array in packed.items()}
+        if self._voted:
+            arrays |= {f"change_{name}": array for name, array in pack_changes(self._changes).items()}
+        return arrays
+
+    def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
+        self._take_parameters()
+        support, arrays = _parted(arrays, "support_")
+        changes, arrays = _parted(arrays, "change_")
+        self._support = stored_structures.unpack(texts[0], support, self.shape_) if texts else []
+        mistakes = arrays.pop("mistakes", np.empty(0))
+        if mistakes.ndim != 2 or mistakes.shape[1] != 2 or mistakes.dtype != np.int64:
+            raise DataError("its list of mistakes is missing, or no list of pairs of numbers")
+        self.mistakes_ = [Mistakes(*row) for row in mistakes.tolist()]
+        nodes = sum(map(len, self._support)) if self.kernel_ is not None else sum(self._feature_counts())
+        self._state = State.of(arrays, nodes, self.order_, len(self.classes_))
+        sizes = list(map(len, self._support))
+        self._changes = unpack_changes(changes, sizes, len(self.classes_)) if self._voted else []
+        self._settle()
+
+
+def _parted(arrays: dict[str, Array], prefix: str) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The arrays whose names begin with the prefix, without it, and the others."""
+    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return own, {name: array for name, array in arrays.items() if not name.startswith(prefix)}

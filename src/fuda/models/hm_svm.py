@@ -1,0 +1,366 @@
+"""The hidden Markov support vector machine: labels by a Markov model of largest margin.
+
+    F(x, y) = Σ_t s_t(y_t) + Σ_{edges p→t} A(y_p, y_t),     s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t)
+
+with any kernel k on windows of observations. The right labeling y_i of each structure of the training data
+shall score more than any other by the loss Δ_i(y), which is 1, or with `rescale` the number of wrong nodes:
+
+    minimize ½‖w‖² + C Σ_i ξ_i  (slack "l1"), or + C/2 Σ_i ξ_i² ("l2"), or no slack at all (None),
+    subject to F(x_i, y_i) − F(x_i, y) ≥ Δ_i(y) − ξ_i for all y ≠ y_i.
+
+The solution is w = Σ_i Σ_y α_i(y) [Φ(x_i, y_i) − Φ(x_i, y)] over few *support sequences* y, those with
+α_i(y) > 0, so that β and A count, weighted by α, where labels and label pairs stand in y_i but not in y, less
+those where it is the other way round. `fuda.optimize.max_margin` finds α.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from fuda import stored_structures
+from fuda.corpus import Corpus
+from fuda.encoding import Encoded
+from fuda.errors import DataError, short
+from fuda.feature_scores import function_for, scores_for
+from fuda.kernels import Polynomial, as_kernel
+from fuda.model_file import check_arrays
+from fuda.models.base import Labeler, node_weights, structure_weights
+from fuda.models.markov import MarkovLabeler, graph_of
+from fuda.models.parameters import (
+    check_counts,
+    check_feature_values,
+    check_flags,
+    check_numbers,
+    check_randomness,
+    check_threads,
+)
+from fuda.optimize.max_margin import SLACKS, MaxMargin, Measured, violations
+from fuda.optimize.result import INTERRUPTED
+from fuda.optimize.working_sets import combine
+from fuda.progress import Iterations
+from fuda.structures import Structure
+
+Array = np.ndarray
+
+
+class SupportSequence(NamedTuple):
+    """A labeling that the solution rests on: of which structure of the training data, its labels, its α."""
+
+    structure: int
+    labels: list[Any]
+    alpha: float
+
+
+class HMSVM(MarkovLabeler):
+    """Hidden Markov support vector machine on sequences and trees.
+
+    Parameters
+    ----------
+    kernel : a kernel of `fuda.kernels` on windows of observations, or a function of two observations; None
+        is Polynomial(2).
+    C : what a violated margin costs. The larger C and the kernel's values are, the closer the fit.
+    slack : "l1" (violations cost in proportion), "l2" (in proportion to their squares), or None: margins are
+        not violated, and data for which that is impossible are an error.
+    rescale : whether a labeling shall be outscored by its number of wrong nodes, and not by 1. Then
+        `position_weight` may say what a wrong node counts.
+    tol : the relative gap (primal − dual) / primal at which to stop.
+    max_iter : how many rounds to go at most.
+    features, window : the feature set or function, and how many neighbours to each side are seen.
+    scheme : IOB1, IOB2, IOE1, IOE2, IOBES or BILOU: predict only label sequences that are well-formed under
+        it.
+    n_jobs : threads; None is all cores. Results do not depend on it.
+    random_state : seed of the order in which structures are visited.
+    verbose : whether to report rounds on standard error.
+
+    `history_` has dual, primal and gap of each round; `support_` lists the support sequences, and
+    `show_support` prints them. `sample_weight` multiplies the C of a structure; 0 leaves it out. All labels
+    have to be known.
+
+    Scores are no log-probabilities, so that `predict_marginals` and the values of `predict_nbest`, which take
+    them for such, tell what the model prefers and not how often it is right.
+
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> model = HMSVM(random_state=0).fit(X, y)
+    >>> model.predict([["Ana", "is", "in", "Lima"]])[0]
+    ['PER', 'O', 'O', 'LOC']
+    >>> model.history_[-1].gap < 1e-3
+    True
+    """
+
+    decode = "viterbi"
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        C: float = 1.0,
+        slack: str | None = "l1",
+        rescale: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        features: Any = "text",
+        window: int = 1,
+        scheme: str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.kernel = Polynomial(2) if kernel is None else kernel
+        self.C = C
+        self.slack = slack
+        self.rescale = rescale
+        self.tol = tol
+        self.max_iter = max_iter
+        self.features = features
+        self.window = window
+        self.scheme = scheme
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def support_(self) -> list[SupportSequence]:
+        """The support sequences, by structure; those of one structure with the largest α first."""
+        check_is_fitted(self, "classes_")
+        return [
+            SupportSequence(int(self._structures[k]), [self.classes_[b] for b in labels], float(alpha))
+            for k, labels, alpha in zip(self._owners, self._labelings, self._alpha, strict=True)
+        ]
+
+    def show_support(self, structure: int) -> str:
+        """The support sequences of one structure of the training data, as text.
+
+        Below the observations and the right labels stands each support sequence with its α, by those labels
+        that differ from the right ones.
+
+        """
+        check_is_fitted(self, "classes_")
+        found = np.flatnonzero(self._structures == structure)
+        if not len(found):
+            return f"structure {structure} has no support sequences: its margin is kept without them"
+        k = int(found[0])
+        right = [str(self.classes_[b]) for b in self._rights[k]]
+        rows = [["", *map(_shown, self._support[k].observations)], ["right", *right]]
+        for j in np.flatnonzero(self._owners == k):
+            labels = [str(self.classes_[b]) for b in self._labelings[j]]
+            differing = ["·" if a == b else a for a, b in zip(labels, right, strict=True)]
+            rows.append([f"{self._alpha[j]:.4f}", *differing])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)) for row in rows)
+        return "\n".join(line.rstrip() for line in lines)
+
+    def objective(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> float:
+        """½‖w‖² + C Σ ξ_i, or C/2 Σ ξ_i² ("l2"), at the fitted weights; without slack infinity
+        where a margin is violated by more than `tol`.
+
+        On the data of `fit` it is the primal value that training ended at.
+        """
+        encoded = self._encode(X)
+        if encoded is None:
+            raise DataError(
+                "there is nothing to sum the objective over: X is empty; give at least one structure"
+            )
+        corpus = encoded.corpus
+        labels = _known(self._numbers(y, corpus), corpus)
+        weights = self._costs(structure_weights(sample_weight, corpus), len(corpus))
+        loss = self._loss(node_weights(position_weight, corpus), corpus.size)
+        found = violations(graph_of(corpus), labels, *self._scores(encoded), loss)
+        slacks = np.where(weights > 0, np.maximum(found, 0.0), 0.0)
+        if self.slack is None:
+            return self.square_ / 2 if (slacks <= self.tol).all() else np.inf
+        return self.square_ / 2 + float(weights @ slacks if self.slack == "l1" else weights @ slacks**2 / 2)
+
+    def _check_parameters(self) -> None:
+        self._check_decode()
+        as_kernel(self.kernel)
+        check_numbers(self, "C", "tol")
+        if not self.C > 0:
+            raise DataError(f"C={short(self.C)}: give a number above 0, or nothing would be learned")
+        if self.slack not in SLACKS:
+            raise DataError(f"slack={short(self.slack)}: choose 'l1', 'l2' or None")
+        check_flags(self, "rescale", "verbose")
+        check_counts(self, "max_iter")
+        check_threads(self)
+        check_randomness(self)
+
+    def _costs(self, weights: Array | None, count: int) -> Array:
+        return float(self.C) * (np.ones(count) if weights is None else weights)
+
+    def _loss(self, weights: Array | None, count: int) -> Array:
+        """What a wrong node adds to the loss; empty where every wrong labeling has the loss 1."""
+        if self.rescale:
+            return np.ones(count) if weights is None else weights
+        if weights is not None:
+            raise DataError(
+                "position_weight says what a wrong node counts where margins are rescaled; choose "
+                "rescale=True, or weigh structures by sample_weight"
+            )
+        return np.empty(0)
+
+    def _fit(
+        self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
+    ) -> None:
+        corpus = encoded.corpus
+        right = _known(labels.astype(np.int64), corpus)
+        if encoded.edge_channels:
+            raise DataError(
+                f"template line {encoded.edge_channels[0].name!r}: an HMSVM has no features of label pairs; "
+                "leave B lines bare, and begin others with U"
+            )
+        check_feature_values(encoded)
+        self.kernel_ = clone(as_kernel(self.kernel))
+        problem = MaxMargin(
+            graph_of(corpus),
+            right,
+            scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs),
+            self._costs(sample_weight, len(corpus)),
+            self.slack,
+            self._loss(position_weight, corpus.size),
+            self.random_state,
+            self.n_jobs,
+        )
+        self.history_: list[Measured] = []
+        reason = self._run(problem)
+        if reason is not None:
+            warnings.warn(
+                f"the HMSVM has not converged: {reason}; its relative gap is {self.history_[-1].gap:.2g}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self._keep(problem, corpus)
+        beta = self._settle()
+        self.square_ = float((self.transitions_**2).sum())
+        if self._support:
+            self.square_ += float((beta * self._scores(self.encoder_.encode(self._support))[0]).sum())
+
+    def _run(self, problem: MaxMargin) -> str | None:
+        """Rounds until the gap is small: why not, where it is not."""
+        began = time.perf_counter()
+        with Iterations("HM-SVM", shown=self.verbose) as progress:
+            try:
+                for number in range(1, self.max_iter + 1):
+                    self.history_.append(problem.measure())
+                    dual, primal, support = self.history_[-1]
+                    progress.say(
+                        number,
+                        f"round {number}, dual {dual:,.2f}, primal {primal:,.2f}, gap "
+                        f"{self.history_[-1].gap:.2g}, {support:,} support sequences, "
+                        f"{time.perf_counter() - began:.1f} s",
+                    )
+                    if self.history_[-1].gap <= self.tol:
+                        return None
+                    if number < self.max_iter:
+                        problem.improve(self.tol)
+            except KeyboardInterrupt:
+                if len(self.history_) < 2:
+                    raise  # there is nothing yet that would be worth keeping
+                return INTERRUPTED
+        return f"max_iter={self.max_iter} was reached"
+
+    def _keep(self, problem: MaxMargin, corpus: Corpus) -> None:
+        """Keep the structures that have support sequences, and these, the largest α of a structure first."""
+        self._support: list[Structure] = []
+        structures: list[int] = []
+        owners: list[int] = []
+        rights, labelings, alphas = [], [], []
+        for i, own in enumerate(problem.sets):
+            order = [k for k in np.argsort(-own.alpha, kind="stable") if own.alpha[k] > 0]
+            if order:
+                owners += [len(structures)] * len(order)
+                structures.append(i)
+                rights.append(problem.right[problem.graph.nodes((i, i + 1))])
+                labelings += [own.labelings[k] for k in order]
+                alphas += [own.alpha[k] for k in order]
+                self._support.append(corpus.structures[i])
+        self._structures, self._owners = (
+            np.array(structures, dtype=np.int64),
+            np.array(owners, dtype=np.int64),
+        )
+        self._rights, self._labelings, self._alpha = rights, labelings, np.array(alphas)
+
+    def _settle(self) -> Array:
+        """Make ready what predictions are made by: β of the nodes of the support, (N, L)."""
+        size = len(self.classes_)
+        self.transitions_ = np.zeros((size, size))
+        self._function: Any = None
+        beta = np.zeros((sum(map(len, self._support)), size))
+        if self._support:
+            encoded = self.encoder_.encode(self._support)
+            graph = graph_of(encoded.corpus)
+            for y, alpha, k in zip(self._labelings, self._alpha, self._owners, strict=True):
+                nodes = graph.nodes((k, k + 1))
+                own = graph.parents[nodes], nodes.start
+                combine(y[None], self._rights[k], *own, np.array([alpha]), beta[nodes], self.transitions_)
+            self._function = function_for(self.kernel_, encoded, beta, self.n_jobs)
+        return beta
+
+    def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
+        if self._function is None:
+            return np.zeros((encoded.corpus.size, len(self.classes_))), self.transitions_
+        return self._function.of(encoded, self.n_jobs), self.transitions_
+
+    def _texts(self) -> list[list[str]]:
+        return [stored_structures.pack(self._support)[0]]
+
+    def _arrays(self) -> dict[str, Array]:
+        if as_kernel(self.kernel) != self.kernel_:
+            raise DataError(
+                f"kernel={short(self.kernel)} was set after fit, so that the file would not hold the model "
+                "that was fitted; fit again before saving"
+            )
+        return stored_structures.pack(self._support)[1] | {
+            "structures": self._structures,
+            "owners": self._owners,
+            "right": np.concatenate([*self._rights, np.empty(0, dtype=np.int64)]),
+            "labelings": np.concatenate([*self._labelings, np.empty(0, dtype=np.int64)]),
+            "alpha": self._alpha,
+            "square": np.array([self.square_]),
+        }
+
+    def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
+        if len(texts) != 1:
+            raise DataError("it does not have the observations of its support")
+        self.kernel_ = clone(as_kernel(self.kernel))
+        self._support = stored_structures.unpack(texts[0], arrays, self.shape_)
+        count = len(self._support)
+        sizes = np.array([len(s) for s in self._support], dtype=np.int64)
+        numbers = {"structures": np.iinfo(np.int64).max, "owners": count}
+        numbers |= {"right": len(self.classes_), "labelings": len(self.classes_)}
+        for name, end in numbers.items():
+            found = arrays.get(name, np.empty(0))
+            if found.dtype != np.int64 or found.ndim != 1 or ((found < 0) | (found >= end)).any():
+                raise DataError(f"its array {name!r} does not fit its labels and structures")
+        owners, alpha = arrays["owners"], arrays.get("alpha", np.empty(0))
+        check_arrays(
+            {name: arrays[name] for name in ("alpha", "square") if name in arrays},
+            {"alpha": owners.shape, "square": (1,)},
+        )
+        fits = len(arrays["structures"]) == count and len(arrays["right"]) == sizes.sum()
+        if not fits or len(arrays["labelings"]) != sizes[owners].sum():
+            raise DataError("its support sequences do not fit its structures")
+        self._structures, self._owners, self._alpha = arrays["structures"], owners, alpha
+        self._rights = np.split(arrays["right"], np.cumsum(sizes)[:-1]) if count else []
+        self._labelings = np.split(arrays["labelings"], np.cumsum(sizes[owners])[:-1]) if len(owners) else []
+        self.square_ = float(arrays["square"][0])
+        self._settle()
+
+
+def _known(labels: Array, corpus: Corpus) -> Array:
+    """The labels, none of them unknown."""
+    if (labels < 0).any():
+        raise DataError(
+            f"{corpus.place(int((labels < 0).argmax()))}: its label is None, but an HMSVM learns from whole "
+            "labelings; give all labels, or leave the structure out"
+        )
+    return labels
+
+
+def _shown(observation: Any) -> str:
+    return observation if isinstance(observation, str) else short(observation)

@@ -1,0 +1,294 @@
+"""The maximum entropy Markov model on chains and trees.
+
+    P(y|x) = Π_t P(y_t | y_p, x),   P(b | a, x) = exp(s_t(b) + A(a, b)) / Z_t(a),
+    s_t(b) = Σ_c w_c[features of t in channel c, b],   Z_t(a) = Σ_b exp(s_t(b) + A(a, b)),
+
+with p the parent of t (on a chain t − 1) and a row "start" of A where t has none. Each node is normalized by
+itself, so that training is plain multinomial logistic regression: the parent's label, which is known there,
+is one more channel. What is minimized is the sum over nodes of −w_t log P(y_t | y_p, x), plus l2 ‖w‖². A node
+is left out where its own label or its parent's is not known.
+
+For inference Z_t(a) counts as part of the score of its parent's label,
+
+    F(x, y) = Σ_t [s_t(y_t) − Σ_{children u of t} log Z_u(y_t)] + Σ_{edges p→t} A(y_p, y_t) + roots,
+
+so that one matrix A serves all edges, and Σ_y exp F(x, y) = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from fuda.encoding import Channel, Encoded
+from fuda.errors import DataError
+from fuda.model_file import check_arrays
+from fuda.models.base import Labeler, node_weights, structure_weights
+from fuda.models.markov import MarkovLabeler
+from fuda.models.parameters import (
+    check_counts,
+    check_feature_values,
+    check_flags,
+    check_numbers,
+    check_threads,
+)
+from fuda.optimize import Lbfgs
+from fuda.optimize.rescaled import rescaled
+from fuda.parallel import Block, run
+from fuda.progress import Iterations
+
+Array = np.ndarray
+_BLOCK_NODES = 1 << 14
+
+
+class MEMM(MarkovLabeler):
+    """Maximum entropy Markov model on sequences and trees.
+
+    Parameters
+    ----------
+    l2 : weight of ‖w‖².
+    features, window : the feature set or function, and how many neighbours to each side have weights of
+        their own.
+    max_iter, tol : when L-BFGS stops; tol is relative to the objective (over ten iterations) and to the
+        gradient.
+    decode : "viterbi" (best labeling as a whole) or "posterior" (best label of each node).
+    scheme : IOB1, IOB2, IOE1, IOE2, IOBES or BILOU: predict only label sequences that are well-formed under
+        it.
+    n_jobs : threads; None is all cores. Results do not depend on it.
+    verbose : whether to report iterations on standard error.
+
+    A node is left out of training where its own label or its parent's is None.
+
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> MEMM().fit(X, y).predict([["Ana", "is", "in", "Lima"]])[0]
+    ['PER', 'O', 'O', 'LOC']
+    """
+
+    def __init__(
+        self,
+        l2: float = 1.0,
+        features: Any = "text",
+        window: int = 1,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
+        decode: str = "viterbi",
+        scheme: str | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.l2 = l2
+        self.features = features
+        self.window = window
+        self.max_iter = max_iter
+        self.tol = tol
+        self.decode = decode
+        self.scheme = scheme
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @property
+    def transitions_(self) -> Array:
+        """(L, L) weights of label pairs, parent's label by rows; labels as in `classes_`."""
+        return self.weights_[-1 - len(self.classes_) : -1]
+
+    @property
+    def start_(self) -> Array:
+        """(L,) weights of the labels of nodes without a parent."""
+        return self.weights_[-1]
+
+    def objective(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> float:
+        """−Σ w_t log P(y_t | y_p, x) + l2 ‖w‖² at the fitted weights.
+
+        On the data and weights of `fit` it is the value that training ended at.
+        """
+        encoded = self._encode(X)
+        if encoded is None:
+            raise DataError(
+                "there is nothing to sum the objective over: X is empty; give at least one structure"
+            )
+        loss = LocalLoss(
+            encoded,
+            self._numbers(y, encoded.corpus),
+            len(self.classes_),
+            structure_weights(sample_weight, encoded.corpus),
+            node_weights(position_weight, encoded.corpus),
+            self.n_jobs,
+        )
+        w = self.weights_.ravel()
+        return loss(w)[0] + self.l2 * float(w @ w)
+
+    def _check_parameters(self) -> None:
+        self._check_decode()
+        check_numbers(self, "l2", "tol")
+        check_counts(self, "max_iter")
+        check_flags(self, "verbose")
+        check_threads(self)
+
+    def _fit(
+        self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
+    ) -> None:
+        if encoded.edge_channels:
+            raise DataError(
+                f"template line {encoded.edge_channels[0].name!r}: a MEMM has no features of label pairs; "
+                "leave B lines bare, and begin others with U"
+            )
+        check_feature_values(encoded)
+        L = len(self.classes_)
+        loss = LocalLoss(encoded, labels, L, sample_weight, position_weight, self.n_jobs)
+        if not len(loss.labels):
+            raise DataError(
+                "there is nothing to learn from: no node has a label and a parent whose label is known "
+                "too; give the labels of nodes next to each other"
+            )
+        # Rare and frequent features then move at comparable pace; of powers from 0 to ½ this is the fastest.
+        scale = (loss.curvature() + 2 * self.l2) ** 0.1
+        scale[scale == 0] = 1.0
+        with Iterations("MEMM", shown=self.verbose) as progress:
+            minimizer = Lbfgs(
+                rescaled(loss, self.l2, scale, self.n_jobs), np.zeros(len(scale)), n_jobs=self.n_jobs
+            )
+            self.result_ = minimizer.minimize(self.tol, self.max_iter, progress)
+        self.result_.x = self.result_.x / scale
+        self.weights_ = self.result_.settled("MEMM").reshape(-1, L)
+
+    def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
+        corpus, transitions, start = encoded.corpus, self.transitions_, self.start_
+        scores, first = np.zeros((corpus.size, len(self.classes_))), 0
+        for channel in encoded.channels:
+            table = encoded.tables[channel.table]
+            part = self.weights_[first : first + table.n_features]
+            scores += channel.gather(np.asarray(table.matrix @ part))
+            first += table.n_features
+        parents, children = corpus.edges.T
+        sums = np.column_stack([_log_sums(scores[children] + row) for row in transitions])
+        scores[corpus.roots] += start
+        scores[corpus.roots] -= _log_sums(scores[corpus.roots])[:, None]
+        np.subtract.at(scores, parents, sums)
+        return scores, transitions
+
+    def _arrays(self) -> dict[str, Array]:
+        return {"weights": self.weights_}
+
+    def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
+        L, channels = len(self.classes_), range(len(self.encoder_.channel_names()))
+        check_arrays(arrays, {"weights": (sum(map(self.encoder_.feature_count, channels)) + L + 1, L)})
+        self.weights_ = arrays["weights"]
+
+
+class LocalLoss:
+    """−Σ_t w_t log P(y_t | y_p, x) as a function of the weights: calling it gives value and gradient.
+
+    The weights are (features, L), channel after channel, then the L + 1 rows of A, the last one "start".
+    """
+
+    def __init__(
+        self,
+        encoded: Encoded,
+        labels: Array,
+        label_count: int,
+        sample_weight: Array | None = None,
+        position_weight: Array | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        corpus, L = encoded.corpus, label_count
+        above = np.where(corpus.heads >= 0, labels[corpus.heads], L)
+        counted = np.flatnonzero((labels >= 0) & (above >= 0))
+        weight = np.ones(corpus.size) if position_weight is None else position_weight
+        if sample_weight is not None:
+            weight = weight * np.repeat(sample_weight, np.diff(corpus.offsets))
+        self.labels, self.weight = labels[counted].astype(np.int64), weight[counted]
+        self.label_count, self.n_jobs = L, n_jobs
+        seen: list[tuple[Channel, Any]] = [
+            (channel, encoded.tables[channel.table].matrix) for channel in encoded.channels
+        ]
+        seen.append((Channel("above", -1, np.maximum(above, 0)), sp.identity(L + 1, format="csr")))
+        self.matrices = [matrix for _, matrix in seen]
+        self.transposed = [_rows(matrix.T) for matrix in self.matrices]
+        self.rows = _slices([matrix.shape[0] for matrix in self.matrices])
+        self.features = _slices([matrix.shape[1] for matrix in self.matrices])
+        incidences = [channel.incidence(matrix.shape[0])[counted] for channel, matrix in seen]
+        self.incidence: Any = sp.hstack(incidences, format="csr")
+        size = len(counted)
+        self.blocks = [(a, min(a + _BLOCK_NODES, size)) for a in range(0, size, _BLOCK_NODES)]
+        self.by_channel = [_rows(incidence.T) for incidence in incidences]
+        # Room kept from call to call.
+        self._table = np.empty((self.incidence.shape[1], L))
+        self._residuals = np.empty((size, L))
+        self._gradient = np.empty((self.features[-1].stop, L))
+
+    def __call__(self, vector: Array) -> tuple[float, Array]:
+        """The loss and its gradient, which the next call overwrites."""
+        weights, channels = vector.reshape(-1, self.label_count), range(len(self.matrices))
+
+        def fill(c: int) -> None:
+            self._table[self.rows[c]] = self.matrices[c] @ weights[self.features[c]]
+
+        def solve(block: Block) -> float:
+            seen = self.incidence.indptr, self.incidence.indices
+            return _slopes(*seen, self._table, self.labels, self.weight, *block, self._residuals)
+
+        def collect(c: int) -> None:
+            by_row = self.by_channel[c] @ self._residuals
+            self._gradient[self.features[c]] = self.transposed[c] @ by_row
+
+        run(fill, channels, self.n_jobs)
+        value = sum(run(solve, self.blocks, self.n_jobs))
+        run(collect, channels, self.n_jobs)
+        return value, self._gradient.ravel()
+
+    def curvature(self) -> Array:
+        """The diagonal of the Hessian where all labels are alike: Σ w x² (1/L)(1 − 1/L) for each weight."""
+        share = 1 / self.label_count
+        counts = []
+        for matrix, by_row in zip(self.transposed, self.by_channel, strict=True):
+            squares = matrix**2 if isinstance(matrix, np.ndarray) else matrix.multiply(matrix)
+            counts.append(squares @ (by_row @ self.weight))
+        return np.repeat(share * (1 - share) * np.concatenate(counts), self.label_count)
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _slopes(
+    indptr: Array, rows: Array, table: Array, labels: Array, weight: Array, begin: int, end: int, out: Array
+) -> float:
+    """−Σ w_t log P(y_t | y_p, x) over the nodes begin..end, and its slopes in their scores, (nodes, L)."""
+    total = 0.0
+    size = table.shape[1]
+    scores = np.empty(size)
+    for t in range(begin, end):
+        scores[:] = 0.0
+        for k in range(indptr[t], indptr[t + 1]):
+            for b in range(size):
+                scores[b] += table[rows[k], b]
+        top = scores.max()
+        gold = scores[labels[t]]
+        mass = 0.0
+        for b in range(size):
+            scores[b] = math.exp(scores[b] - top)
+            mass += scores[b]
+        for b in range(size):
+            out[t, b] = weight[t] * scores[b] / mass
+        out[t, labels[t]] -= weight[t]
+        total += weight[t] * (math.log(mass) + top - gold)
+    return total
+
+
+def _log_sums(scores: Array) -> Array:
+    """log Σ_b exp of each row."""
+    top = scores.max(axis=1, keepdims=True)
+    return top[:, 0] + np.log(np.exp(scores - top).sum(axis=1))
+
+
+def _slices(sizes: list[int]) -> list[slice]:
+    """Ranges of these sizes, one after another."""
+    return [slice(int(a), int(b)) for a, b in pairwise(np.cumsum([0, *sizes]))]
+
+
+def _rows(matrix: Any) -> Any:
+    """A matrix laid out by rows."""
+    return np.ascontiguousarray(matrix) if isinstance(matrix, np.ndarray) else matrix.tocsr()

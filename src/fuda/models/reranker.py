@@ -1,0 +1,338 @@
+"""Re-ranking: the n best labelings of a base labeler, ranked anew by features of any size.
+
+The base labeler lists candidates y with log P(y|x). A kernel perceptron ranks them by
+
+    g(x, y) = v log P(y|x) + Σ_s α_s K((x_s, y_s), (x, y)),
+
+K the kernel between whole labelled structures of `fuda.labelled_kernels`: no Viterbi search, so that features
+may span any number of nodes. With no α the base labeler's own order stands. Training goes through the
+structures in order: where the best-ranked candidate ŷ has more wrong labels than the best candidate y*, the
+one with the fewest (of several the base labeler's first),
+
+    α(y*) += 1,   α(ŷ) −= 1.
+
+The candidates of a structure come from a base labeler that was fitted without it: on its own training data a
+labeler makes far fewer mistakes than on new ones. The base labeler that is kept is fitted on all.
+
+No re-ranking finds a labeling that is not among the candidates; `oracle_report` says how much that matters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import KFold
+
+from fuda import stored_structures
+from fuda.encoding import Encoded
+from fuda.errors import DataError, short
+from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
+from fuda.labelled_kernels import Similarity, check_mixing
+from fuda.metrics import Report, evaluate
+from fuda.model_file import check_arrays
+from fuda.models.base import Labeler, as_object_array, flat_labels
+from fuda.models.crf import CRF
+from fuda.models.parameters import check_counts, check_flags, check_numbers, check_randomness, check_threads
+from fuda.points import Numbering, points
+from fuda.structures import Structure
+
+Array = np.ndarray
+_CACHE_BYTES = 1 << 28  # for rows of the kernel between candidates
+
+
+@dataclass(frozen=True)
+class OracleReport:
+    """How good the base labeler's labelings are, the re-ranked ones, and the best candidates there are."""
+
+    base: Report
+    reranked: Report
+    oracle: Report
+
+
+class Candidates:
+    """What the base labeler lists: of each structure pairs (labels, log P(y|x)), best first.
+
+    Structure i has the candidates numbered first[i] .. first[i+1] − 1; `log_p` (m,) is that of all.
+    """
+
+    def __init__(self, listed: list[list[tuple[list[Any], float]]]) -> None:
+        self.first = np.cumsum([0, *map(len, listed)])
+        self.labels = [labels for own in listed for labels, _ in own]
+        self.log_p = np.array([log_p for own in listed for _, log_p in own])
+
+    def best(self, ranking: Array) -> Array:
+        """(n,) the candidate of each structure that ranks highest, of several the first."""
+        return np.array([a + int(ranking[a:b].argmax()) for a, b in pairwise(self.first.tolist())])
+
+    def chosen(self, ranking: Array) -> Array:
+        """The labels of the candidates that rank highest."""
+        return as_object_array([self.labels[c] for c in self.best(ranking)])
+
+    def wrong(self, y: Any, weight: list[Array] | None = None) -> Array:
+        """(m,) the number of wrong labels of each candidate, or the sum of their weights."""
+        counts = np.zeros(len(self.labels))
+        for i, (a, b) in enumerate(pairwise(self.first.tolist())):
+            known = [(t, label) for t, label in enumerate(y[i]) if label is not None]
+            for c in range(a, b):
+                missed = [t for t, label in known if self.labels[c][t] != label]
+                counts[c] = len(missed) if weight is None else weight[i][missed].sum()
+        return counts
+
+
+class Reranker(Labeler):
+    """Re-ranks the n best labelings of a base labeler, on sequences and trees.
+
+    Parameters
+    ----------
+    base : any labeler with `predict_nbest`, None for CRF().
+    kernel : the kernel k_x on observations, None for Polynomial(2).normalized().
+    mixing : c, above 0; features of d nodes weigh c^d. None is the largest c at which K cannot grow with the
+        length of what agrees: c² (k_x(x, x) + 1) ≤ 1.
+    normalized : whether every candidate is like itself to the degree 1, whatever its length.
+    n : how many candidates the base labeler lists.
+    folds : into how many parts the training data are cut for the candidates.
+    base_weight : v, how much the base labeler's log P(y|x) counts.
+    epochs : at most how often training goes through the structures.
+    average : whether the mean of α over the course of training is kept, or the last.
+    features : the feature set or function, by which k_x sees strings.
+    random_state : None for folds of structures that follow one another, else the folds are shuffled by it.
+    n_jobs : threads; None is all cores. Results do not depend on it.
+
+    Labels None do not count as wrong, whatever a candidate has there. `sample_weight` also weighs updates,
+    `position_weight` also weighs wrong labels.
+
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> Reranker(folds=2).fit(X, y).predict([["Ana", "is", "in", "Lima"]])[0]
+    ['PER', 'O', 'O', 'LOC']
+    """
+
+    window = 0  # a run of nodes is its own context
+
+    def __init__(
+        self,
+        base: Any = None,
+        kernel: Any = None,
+        mixing: float | None = None,
+        normalized: bool = False,
+        n: int = 10,
+        folds: int = 5,
+        base_weight: float = 10.0,
+        epochs: int = 10,
+        average: bool = True,
+        features: Any = "text",
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.base = base
+        self.kernel = kernel
+        self.mixing = mixing
+        self.normalized = normalized
+        self.n = n
+        self.folds = folds
+        self.base_weight = base_weight
+        self.epochs = epochs
+        self.average = average
+        self.features = features
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def predict(self, X: Any) -> Array:
+        """The best-ranked candidate of each structure, as a 1-D object array of lists."""
+        encoded = self._encode(X)
+        if encoded is None:
+            return np.empty(0, dtype=object)
+        candidates = self._candidates(encoded)
+        return candidates.chosen(self._ranking(encoded, candidates))
+
+    def oracle_report(self, X: Any, y: Any) -> OracleReport:
+        """The base labeler's labelings, the re-ranked ones, and the oracle's: of each structure the candidate
+        with the fewest wrong labels, the best that re-ranking could do."""
+        encoded = self._encode(X)
+        if encoded is None:
+            raise DataError("there is nothing to report on: X is empty; give at least one structure")
+        flat = as_object_array(flat_labels(y, encoded.corpus))
+        y, candidates = encoded.corpus.split(flat), self._candidates(encoded)
+        rankings = candidates.log_p, self._ranking(encoded, candidates), -candidates.wrong(y)
+        return OracleReport(*(evaluate(y, candidates.chosen(ranking)) for ranking in rankings))
+
+    def _check_parameters(self) -> None:
+        base = self._base()
+        if not isinstance(base, Labeler) or not hasattr(base, "predict_nbest"):
+            raise DataError(
+                f"base={short(base)}: give a labeler that lists its n best labelings, such as CRF(), HMM() "
+                "or MEMM()"
+            )
+        base._check_parameters()
+        self._kernel()
+        if self.mixing is not None:
+            check_mixing(self.mixing)
+        check_numbers(self, "base_weight")
+        check_counts(self, "n", "epochs")
+        check_counts(self, "folds", least=2)
+        check_flags(self, "average", "normalized")
+        check_randomness(self)
+        check_threads(self)
+
+    def _fit(
+        self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
+    ) -> None:
+        corpus = encoded.corpus
+        if self.folds > len(corpus):
+            raise DataError(
+                f"folds={self.folds}: there are only {len(corpus)} structures; give at least one a fold, or "
+                "fewer folds"
+            )
+        kernel, types = self._kernel(), points(encoded)
+        check_kernel(kernel, types, corpus.place_of_type)
+        largest = float(kernel.diagonal(types).max())
+        self.mixing_ = 1 / math.sqrt(largest + 1) if self.mixing is None else float(self.mixing)
+        y = self._named(encoded, labels)
+        by_node = None if position_weight is None else corpus.split(position_weight)
+
+        def fitted(chosen: Array) -> Labeler:
+            """The base labeler, fitted on some of the structures."""
+            return clone(self._base()).fit(
+                [corpus.structures[i] for i in chosen],
+                [y[i] for i in chosen],
+                sample_weight=None if sample_weight is None else sample_weight[chosen],
+                position_weight=None if by_node is None else [by_node[i] for i in chosen],
+            )
+
+        candidates = self._out_of_fold(corpus.structures, fitted)
+        self._learn(encoded, candidates, candidates.wrong(y, by_node), sample_weight)
+        self.base_ = fitted(np.arange(len(corpus)))
+
+    def _out_of_fold(self, structures: list[Structure], fitted: Callable[[Array], Any]) -> Candidates:
+        """The candidates of each structure, from a base labeler fitted on the other folds."""
+        found: list[Any] = [None] * len(structures)
+        shuffle = self.random_state is not None
+        folds = KFold(self.folds, shuffle=shuffle, random_state=self.random_state)
+        for others, own in folds.split(structures):
+            listed = fitted(others).predict_nbest([structures[i] for i in own], self.n)
+            for i, candidates in zip(own, listed, strict=True):
+                found[i] = candidates
+        return Candidates(found)
+
+    def _learn(
+        self, encoded: Encoded, candidates: Candidates, wrong: Array, sample_weight: Array | None
+    ) -> None:
+        """The kernel perceptron. A structure without a mistake costs nothing."""
+        corpus, first = encoded.corpus, candidates.first
+        similarity = self._similarity(Numbering(corpus))
+        labelings = similarity.prepare(encoded, self._flat(candidates.labels), first)
+        right = candidates.best(-wrong)
+        weight = np.ones(len(corpus)) if sample_weight is None else sample_weight
+        alpha, lag = (
+            np.zeros(first[-1]),
+            np.zeros(first[-1]),
+        )  # of all candidates; Σ of changes × steps before
+        ranking = self.base_weight * candidates.log_p
+
+        @lru_cache(max(2, _CACHE_BYTES // (8 * len(alpha))))
+        def row(c: int) -> Array:
+            return similarity.rows(labelings, np.array([c]), labelings)[0]
+
+        self.mistakes_: list[int] = []
+        steps = 0
+        for _ in range(self.epochs):
+            mistakes = 0
+            for i in range(len(corpus)):
+                best, target = first[i] + int(ranking[first[i] : first[i + 1]].argmax()), int(right[i])
+                if wrong[best] > wrong[target]:
+                    mistakes += 1
+                    ranking += weight[i] * (row(target) - row(best))
+                    for c, change in ((target, weight[i]), (best, -weight[i])):
+                        alpha[c] += change
+                        lag[c] += steps * change
+                steps += 1
+            self.mistakes_.append(mistakes)
+            if not mistakes:
+                break
+        if self.average:
+            alpha -= lag / steps
+        kept = np.flatnonzero(alpha)
+        owners, counts = np.unique(labelings.owner[kept], return_counts=True)
+        self.support_structures_ = [corpus.structures[i] for i in owners]
+        self.support_labels_ = self._flat([candidates.labels[c] for c in kept])
+        self.support_first_ = np.cumsum([0, *counts])
+        self.alpha_ = alpha[kept]
+
+    def _similarity(self, numbering: Numbering) -> Similarity:
+        alike = np.eye(len(self.classes_))
+        return Similarity(self._kernel(), alike, self.mixing_, self.normalized, numbering, self.n_jobs)
+
+    def _flat(self, labelings: list[list[Any]]) -> Array:
+        """The label numbers of labelings, one after another."""
+        number = {label: i for i, label in enumerate(self.classes_)}
+        return np.array([number[label] for labels in labelings for label in labels], dtype=np.int64)
+
+    def _candidates(self, encoded: Encoded) -> Candidates:
+        return Candidates(list(self.base_.predict_nbest(encoded.corpus.structures, self.n)))
+
+    def _ranking(self, encoded: Encoded, candidates: Candidates) -> Array:
+        """(m,) g of all candidates."""
+        ranking = self.base_weight * candidates.log_p
+        if not len(self.alpha_):
+            return ranking
+        known = self.encoder_.encode(self.support_structures_)
+        similarity = self._similarity(Numbering(known.corpus))
+        support = similarity.prepare(known, self.support_labels_, self.support_first_)
+        new = similarity.prepare(encoded, self._flat(candidates.labels), candidates.first)
+        for a, b in pairwise(self.support_first_.tolist()):
+            ranking += self.alpha_[a:b] @ similarity.rows(support, np.arange(a, b), new)
+        return ranking
+
+    def _base(self) -> Any:
+        return CRF() if self.base is None else self.base
+
+    def _kernel(self) -> Kernel:
+        return as_kernel(Polynomial(2).normalized() if self.kernel is None else self.kernel)
+
+    def _arrays(self) -> dict[str, Array]:
+        _, arrays = stored_structures.pack(self.support_structures_)
+        return arrays | {
+            "labels": self.support_labels_,
+            "first": self.support_first_,
+            "alpha": self.alpha_,
+            "mixing": np.array([self.mixing_]),
+        }
+
+    def _texts(self) -> list[list[str]]:
+        return [stored_structures.pack(self.support_structures_)[0]]
+
+    def _parts(self) -> dict[str, Labeler]:
+        return {"base": self.base_}
+
+    def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
+        names = {"labels", "first", "alpha", "mixing"}
+        if set(parts) != {"base"} or len(texts) != 1 or not names <= set(arrays):
+            raise DataError("its base labeler or its support candidates are not all there")
+        base = parts["base"]
+        if type(base) is not type(self._base()) or not set(base.classes_) <= set(self.classes_):
+            raise DataError("its base labeler does not fit its parameters and labels")
+        structures = stored_structures.unpack(texts[0], arrays, self.shape_)
+        labels, first, alpha, mixing = (arrays[name] for name in ("labels", "first", "alpha", "mixing"))
+        check_arrays({"alpha": alpha, "mixing": mixing}, {"alpha": (len(alpha),), "mixing": (1,)})
+        check_mixing(float(mixing[0]))
+        if (
+            labels.dtype != np.int64
+            or first.dtype != np.int64
+            or first.shape != (len(structures) + 1,)
+            or first[0] != 0
+            or first[-1] != len(alpha)
+            or (np.diff(first) < 1).any()
+            or labels.shape != (int(np.repeat(list(map(len, structures)), np.diff(first)).sum()),)
+            or labels.min(initial=0) < 0
+            or labels.max(initial=0) >= len(self.classes_)
+        ):
+            raise DataError("its support candidates do not fit its structures and labels")
+        self.base_, self.support_structures_, self.mixing_ = base, structures, float(mixing[0])
+        self.support_labels_, self.support_first_, self.alpha_ = labels, first, alpha

@@ -1,0 +1,403 @@
+"""Maximum-margin training of a labeler: dual ascent over working sets, to a given gap.
+
+With w in the kernel's space, F(x, y) = ⟨w, Φ(x, y)⟩, y_i the right labeling of structure i, the differences
+d_i(y) = Φ(x_i, y_i) − Φ(x_i, y) and losses Δ_i(y), which are 1 or add up over wrong nodes,
+
+    primal   ½‖w‖² + Σ_i slack_i(ξ_i),    ξ_i = max(0, max_{y ≠ y_i} Δ_i(y) − ⟨w, d_i(y)⟩)
+    dual     Σ_i Σ_y α_i(y) Δ_i(y) − ½‖w‖² − Σ_i cost_i(Σ_y α_i(y)),    w = Σ_i Σ_y α_i(y) d_i(y),    α ≥ 0
+
+==========  ===========  ===================
+slack       slack_i(ξ)   cost_i(a)
+==========  ===========  ===================
+"l1"        C_i ξ        0, where a ≤ C_i
+"l2"        C_i ξ² / 2   a² / 2 C_i
+None        ξ = 0        0
+==========  ===========  ===================
+
+A round measures: it finds the labeling of each structure that violates its margin most (two-best Viterbi),
+and from these primal, dual and gap, which is a sum over structures,
+
+    gap_i = slack_i(ξ_i) + cost_i(a_i) − Σ_y α_i(y) (Δ_i(y) − ⟨w, d_i(y)⟩) ≥ 0.
+
+Those structures that have a share in the gap take the labeling found into their working sets, and are swept a
+number of times: each in turn has its α_i maximized exactly, all others fixed. So the dual never falls. A
+structure that gains little by that is visited more rarely. Labelings whose α stays 0 are dropped.
+
+Without slack w need not satisfy any constraint before the end. If v < 1 is the largest violation, then
+w / (1 − v) satisfies them all, which gives the primal value. There is no w at all that does where the dual
+grows without end, along a ray of α with Σ α_i(y) d_i(y) = 0; each round ends in scaling α by the best factor,
+so that a ray is followed at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from sklearn.utils import check_random_state
+
+from fuda.errors import DataError, place
+from fuda.feature_scores import FeatureScores, score_label, update_label
+from fuda.inference import Graph
+from fuda.inference.runner_up import runners_up
+from fuda.kernel_scores import KernelScores
+from fuda.optimize import qp
+from fuda.optimize.working_sets import Packed, WorkingSet, ascend, combine, margins
+from fuda.parallel import Block, blocks, run
+
+Array = np.ndarray
+SLACKS = ("l1", "l2", None)
+_BLOCK_NODES = 1 << 12
+_SHARE = 0.3  # of the gap allowed, that structures left alone may have together
+_MOST_SWEEPS = 100  # a round
+_LEAST_GAIN = 0.01  # of tol times the gap, that a sweep of all brings if another is to follow
+_LITTLE = 0.5  # of the mean gain of a sweep: a structure that gains less pauses,
+_LONGEST_PAUSE = 15  # for one sweep first, then for three, seven, fifteen
+_MOST_IDLE = 20  # rounds that a labeling with α = 0 is kept for
+_LEAST_MARGIN = 1e-7  # ‖Σ α d‖ / Σ α ‖d‖ below which data count as inseparable
+
+
+class Measured(NamedTuple):
+    """The state before a round: objectives, their relative gap, and how many labelings have α > 0."""
+
+    dual: float
+    primal: float
+    support: int
+
+    @property
+    def gap(self) -> float:
+        """(primal − dual) / primal."""
+        if self.primal == math.inf:
+            return math.inf
+        return (self.primal - self.dual) / self.primal if self.primal > 0 else 0.0
+
+
+class MaxMargin:
+    """The problem of one training corpus.
+
+    `right` (N,) are the right labels; `weights` (n,) are C_i; `loss` (N,) is what a wrong node adds to Δ, and
+    empty where Δ = 1. `scores` and `transitions` are w; `sets` hold α.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        right: Array,
+        scores: KernelScores | FeatureScores,
+        weights: Array,
+        slack: str | None,
+        loss: Array,
+        seed: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.graph, self.right, self.scores, self.slack, self.loss = graph, right, scores, slack, loss
+        self.weights, self.n_jobs = weights, n_jobs
+        self.bounds = weights if slack == "l1" else np.full(len(graph), np.inf)
+        self.penalties = np.zeros(len(graph))
+        if slack == "l2":
+            self.penalties[weights > 0] = 1.0 / weights[weights > 0]
+        self.transitions = np.zeros((scores.label_count, scores.label_count))
+        self.sets = [WorkingSet(np.empty((0, size), dtype=np.int64)) for size in np.diff(graph.offsets)]
+        self._random = check_random_state(seed)
+        self._found = np.empty(graph.node_count, dtype=np.int64)
+        self._violations, self._gaps = np.empty(len(graph)), np.empty(len(graph))
+        self._measured = Measured(0.0, math.inf, 0)
+
+    def measure(self) -> Measured:
+        """Objectives at the present α; what violates each margin most is remembered."""
+        packed = Packed(self.sets)
+        own = np.empty(len(self.graph))  # Σ_y α_i(y) ⟨w, d_i(y)⟩
+        excess = np.empty(len(self.graph))
+
+        def fill(block: Block) -> None:
+            nodes = self.graph.nodes(block)
+            scores = self.scores.local(nodes.start, nodes.stop)
+            forest, part = self.graph.forest(block), slice(*block)
+            _own_margins(forest, self.right[nodes], scores, self.transitions, packed.arrays, own[part])
+            loss = self.loss[nodes] if len(self.loss) else self.loss
+            runners_up(
+                forest, self.transitions, scores, self.right[nodes], loss, self._found[nodes], excess[part]
+            )
+
+        run(fill, blocks(self.graph.offsets, _BLOCK_NODES), self.n_jobs)
+        self._violations = excess + (0.0 if len(self.loss) else 1.0)
+        sums = np.array([s.alpha.sum() for s in self.sets])
+        rewards = np.array([s.alpha @ s.losses for s in self.sets])
+        slacks = np.where(self.weights > 0, np.maximum(self._violations, 0.0), 0.0)
+        square = float(own.sum())
+        dual, primal = float(rewards.sum()) - square / 2, square / 2
+        if self.slack == "l1":
+            self._gaps = self.weights * slacks - rewards + own
+            primal += float(self.weights @ slacks)
+        elif self.slack == "l2":
+            self._gaps = (self.weights * slacks**2 + self.penalties * sums**2) / 2 - rewards + own
+            primal += float(self.weights @ slacks**2) / 2
+            dual -= float(self.penalties @ sums**2) / 2
+        else:
+            self._check_separable(square)
+            self._gaps = np.where((sums > 0) | (slacks > 0), np.inf, 0.0)
+            largest = slacks.max()
+            primal = primal / (1 - largest) ** 2 if largest < 1 else math.inf
+        self._measured = Measured(dual, primal, int((packed.alpha > 0).sum()))
+        return self._measured
+
+    def improve(self, tol: float) -> None:
+        """A round, after `measure`: more labelings, and sweeps over the structures that have a share in the
+        gap beyond the relative gap `tol`."""
+        dual, primal, _ = self._measured
+        allowed = _SHARE * tol * primal / len(self.graph) if math.isfinite(primal) else 0.0
+        wanted = np.flatnonzero(self._gaps > allowed)
+        for i in wanted:
+            self._take_in(int(i))
+        wanted = np.array([i for i in wanted if len(self.sets[i].alpha)], dtype=np.int64)
+        if not len(wanted):
+            return
+        packed = Packed([self.sets[i] for i in wanted])
+        enough = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual) / len(wanted)
+        sweeps: _FeatureSweeps | _PushSweeps
+        if isinstance(self.scores, FeatureScores):
+            sweeps = _FeatureSweeps(self, self.scores, wanted, packed)
+        else:
+            sweeps = _PushSweeps(self, self.scores, wanted, packed)
+        gains = np.zeros(len(wanted))
+        waits, pauses = np.zeros((2, len(wanted)), dtype=np.int64)
+        for _ in range(_MOST_SWEEPS):
+            due = np.flatnonzero(waits == 0)
+            waits = np.maximum(waits - 1, 0)
+            if not len(due):
+                continue
+            sweeps.sweep(self._random.permutation(due), gains)
+            gain = float(gains[due].sum())
+            dual += gain
+            little = gains[due] < _LITTLE * gain / len(due)
+            pauses[due] = np.where(little, np.minimum(2 * pauses[due] + 1, _LONGEST_PAUSE), 0)
+            waits[due] = pauses[due]
+            if gain / len(due) <= enough:
+                break
+        sweeps.finish()
+        for i in wanted:
+            self.sets[i].drop_idle(_MOST_IDLE)
+        if self.slack is None:
+            self._scale(dual)
+
+    def _take_in(self, i: int) -> None:
+        """Add the labeling found to a working set, unless it is there."""
+        nodes = self.graph.nodes((i, i + 1))
+        labeling, right = self._found[nodes], self.right[nodes]
+        wrong = np.flatnonzero(labeling != right)
+        if self._violations[i] <= 0 or not len(wrong) or self.sets[i].holds(labeling):
+            return
+        forest = self.graph.parents[nodes], nodes.start
+        beta, pairs = np.zeros((len(right), self.scores.label_count)), np.zeros_like(self.transitions)
+        combine(labeling[None], right, *forest, np.ones(1), beta, pairs)
+        kernel = self.scores.gram(np.arange(nodes.start, nodes.stop), nodes.start + wrong)
+        effect = kernel @ beta[wrong]  # the scores that d(y) itself gives
+        every = np.concatenate([self.sets[i].labelings, labeling[None]])
+        loss = float(self.loss[nodes][wrong].sum()) if len(self.loss) else 1.0
+        self.sets[i].append(labeling, loss, margins(every, right, *forest, effect, pairs))
+
+    def _scale(self, dual: float) -> None:
+        """The best multiple of all α, where nothing bounds them."""
+        rewards = sum(float(s.alpha @ s.losses) for s in self.sets)
+        square = 2 * (rewards - dual)
+        if square > 0:
+            factor = rewards / square
+            self.scores.scale(factor)
+            self.transitions *= factor
+            for s in self.sets:
+                s.alpha = s.alpha * factor
+
+    def _check_separable(self, square: float) -> None:
+        lengths = np.array([s.alpha @ np.sqrt(np.diag(s.gram)) for s in self.sets])
+        if square < (_LEAST_MARGIN * lengths.sum()) ** 2:
+            raise inseparable(int(lengths.argmax()))
+
+
+def violations(graph: Graph, right: Array, scores: Array, transitions: Array, loss: Array) -> Array:
+    """(n,) max_{y ≠ y_i} Δ_i(y) − (F(y_i) − F(y)) of each structure; `scores` is overwritten."""
+    excess = np.empty(len(graph))
+    runners_up(graph.forest((0, len(graph))), transitions, scores, right, loss, np.empty_like(right), excess)
+    return excess + (0.0 if len(loss) else 1.0)
+
+
+def inseparable(structure: int) -> DataError:
+    return DataError(
+        f"{place(structure)}: without slack no weights satisfy its margin together with those of the other "
+        "structures, as where equal observations are labelled in different ways; choose slack='l1' or 'l2', "
+        "richer features or a wider window, or correct the labels"
+    )
+
+
+class _FeatureSweeps:
+    """Sweeps where scores are computed from weights."""
+
+    def __init__(self, problem: MaxMargin, scores: FeatureScores, structures: Array, packed: Packed) -> None:
+        self.problem, self.scores, self.structures, self.packed = problem, scores, structures, packed
+
+    def sweep(self, order: Array, gains: Array) -> None:
+        p = self.problem
+        stuck = _sweep_features(
+            order,
+            self.structures,
+            p.graph.forest((0, 0)),
+            p.right,
+            self.packed.arrays,
+            p.bounds,
+            p.penalties,
+            self.scores.features,
+            self.scores.weights,
+            p.transitions,
+            gains,
+        )
+        if stuck >= 0:
+            raise inseparable(stuck)
+
+    def finish(self) -> None:
+        """The weights are up to date."""
+
+
+class _PushSweeps:
+    """Sweeps where changes are pushed: only to nodes that some labeling has wrong, until all is done."""
+
+    def __init__(self, problem: MaxMargin, scores: KernelScores, structures: Array, packed: Packed) -> None:
+        self.problem, self.scores, self.structures, self.packed = problem, scores, structures, packed
+        graph = problem.graph
+        wrong = []
+        for i in structures:
+            nodes = graph.nodes((i, i + 1))
+            differ = problem.sets[i].labelings != problem.right[nodes]
+            wrong.append(nodes.start + np.flatnonzero(differ.any(axis=0)))
+        self.bounds = np.concatenate([[0], np.cumsum([len(w) for w in wrong])])
+        self.nodes = np.concatenate(wrong)
+        self.part = self.scores.part(self.nodes)
+
+    def sweep(self, order: Array, gains: Array) -> None:
+        p = self.problem
+        for k in order:
+            i = int(self.structures[k])
+            nodes = p.graph.nodes((i, i + 1))
+            some = slice(self.bounds[k], self.bounds[k + 1])
+            wrong = self.nodes[some] - nodes.start
+            local = np.zeros((nodes.stop - nodes.start, self.scores.label_count))
+            local[wrong] = self.part.scores[some]
+            gains[k], outcome = _visit(
+                k,
+                p.right[nodes],
+                p.graph.parents[nodes],
+                nodes.start,
+                self.packed.arrays,
+                p.bounds[i],
+                p.penalties[i],
+                local,
+                p.transitions,
+            )
+            if outcome == qp.UNBOUNDED:
+                raise inseparable(i)
+            if gains[k] > 0:
+                self.part.add(some.start, some.stop, local[wrong])
+
+    def finish(self) -> None:
+        self.scores.add_at(self.nodes, self.part.beta)
+
+
+@njit(cache=True, nogil=True)
+def _own_margins(
+    forest: Any, right: Array, scores: Array, transitions: Array, packed: Any, own: Array
+) -> None:
+    """Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures of a block; `right` and `scores` are of its nodes."""
+    first, offsets, parents, _ = forest
+    planes, labels_at, _, labelings, _, _, alpha = packed
+    for n in range(len(own)):
+        i = first + n
+        begin, end = offsets[i], offsets[i + 1]
+        size = planes[i + 1] - planes[i]
+        y = labelings[labels_at[i] : labels_at[i + 1]].reshape((size, end - begin))
+        local = slice(begin - offsets[first], end - offsets[first])
+        found = margins(y, right[local], parents[begin:end], begin, scores[local], transitions)
+        own[n] = 0.0
+        for k in range(size):
+            own[n] += alpha[planes[i] + k] * found[k]
+
+
+@njit(cache=True, nogil=True)
+def _visit(
+    k: int,
+    right: Array,
+    parents: Array,
+    base: int,
+    packed: Any,
+    bound: float,
+    penalty: float,
+    local: Array,
+    transitions: Array,
+) -> tuple[float, int]:
+    """Maximize over the α of the k-th working set: the gain and the outcome.
+
+    `local` comes in as the scores of the structure's nodes and leaves as the change of β; the transitions are
+    brought up to date.
+    """
+    planes, labels_at, gram_at, labelings, losses, gram, alpha = packed
+    first, last = planes[k], planes[k + 1]
+    size = last - first
+    y = labelings[labels_at[k] : labels_at[k + 1]].reshape((size, len(right)))
+    found = margins(y, right, parents, base, local, transitions)
+    matrix = gram[gram_at[k] : gram_at[k + 1]].reshape((size, size))
+    change, gain, outcome = ascend(alpha[first:last], losses[first:last], matrix, found, bound, penalty)
+    local[:] = 0.0
+    if gain > 0.0:
+        for j in range(size):
+            alpha[first + j] = max(0.0, alpha[first + j] + change[j])
+        combine(y, right, parents, base, change, local, transitions)
+    return gain, outcome
+
+
+@njit(cache=True, nogil=True)
+def _sweep_features(
+    order: Array,
+    structures: Array,
+    forest: Any,
+    right: Array,
+    packed: Any,
+    bounds: Array,
+    penalties: Array,
+    features: Any,
+    weights: Array,
+    transitions: Array,
+    gains: Array,
+) -> int:
+    """Visit structures in order, with the gain of each: the structure whose dual has no bound, or −1."""
+    _, offsets, parents, _ = forest
+    _, labels_at, _, labelings, _, _, _ = packed
+    for k in order:
+        i = structures[k]
+        begin, end = offsets[i], offsets[i + 1]
+        local = np.zeros((end - begin, len(weights)))
+        known = np.zeros((end - begin, len(weights)), dtype=np.bool_)
+        for at in range(labels_at[k], labels_at[k + 1]):
+            t = begin + (at - labels_at[k]) % (end - begin)
+            if labelings[at] != right[t]:
+                for b in (labelings[at], right[t]):
+                    if not known[t - begin, b]:
+                        known[t - begin, b] = True
+                        local[t - begin, b] = score_label(features, weights, t, b)
+        gains[k], outcome = _visit(
+            k,
+            right[begin:end],
+            parents[begin:end],
+            begin,
+            packed,
+            bounds[i],
+            penalties[i],
+            local,
+            transitions,
+        )
+        if outcome == qp.UNBOUNDED:
+            return int(i)
+        if gains[k] > 0.0:
+            for t in range(begin, end):
+                for b in range(len(weights)):
+                    if local[t - begin, b] != 0.0:
+                        update_label(features, weights, t, b, local[t - begin, b])
+    return -1

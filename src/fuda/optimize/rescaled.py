@@ -1,0 +1,27 @@
+"""A loss with its L2 term, in coordinates in which all variables move at comparable pace."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fuda.optimize.result import Function
+from fuda.optimize.vectors import Vectors
+
+
+def rescaled(loss: Function, l2: float, scale: np.ndarray, n_jobs: int | None = None) -> Function:
+    """z ↦ loss(w) + l2 ‖w‖² at w = z / scale, and its gradient in z.
+
+    >>> function = rescaled(lambda w: (float(w.sum()), np.ones(2)), 0.5, np.array([1.0, 2.0]))
+    >>> function(np.array([1.0, 4.0]))
+    (5.5, array([2. , 1.5]))
+    """
+    vectors = Vectors(len(scale), n_jobs)
+    factors = 1.0 / scale
+    w = np.empty_like(scale)
+
+    def function(z: np.ndarray) -> tuple[float, np.ndarray]:
+        square = vectors.multiply(z, factors, w)
+        value, gradient = loss(w)
+        return value + l2 * square, vectors.regularize(gradient, w, 2 * l2, factors)
+
+    return function

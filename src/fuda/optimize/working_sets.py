@@ -1,0 +1,145 @@
+"""Working sets: the labelings of each structure that a maximum-margin labeler holds multipliers for.
+
+Let y_i be the right labeling of structure i, y another, d_i(y) = Φ(x_i, y_i) − Φ(x_i, y), and Δ_i(y) the loss
+by which F(y_i) should exceed F(y) = ⟨w, Φ(x_i, y)⟩. With multipliers α_i(y) ≥ 0 and w = Σ α_i(y) d_i(y), the
+dual objective is, as a function of the multipliers of one structure alone,
+
+    bᵀα − ½ αᵀ(Q + p)α + const,   Q(y, y') = ⟨d(y), d(y')⟩,   b(y) = Δ(y) − ⟨w, d(y)⟩ + (Qα₀)(y),
+
+α₀ being their present values, p a penalty on (Σα)², and Σα ≤ C where there is a bound. This is maximized
+exactly (`ascend`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numba import njit
+
+from fuda.optimize import qp
+
+Array = np.ndarray
+
+
+@dataclass
+class WorkingSet:
+    """Labelings (m, T) of a structure, none of them right; their α, losses Δ, matrix Q, and for how many
+    rounds α has been 0."""
+
+    labelings: Array
+    alpha: Array = field(default_factory=lambda: np.zeros(0))
+    losses: Array = field(default_factory=lambda: np.zeros(0))
+    gram: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    idle: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def holds(self, labeling: Array) -> bool:
+        return bool((self.labelings == labeling).all(axis=1).any())
+
+    def append(self, labeling: Array, loss: float, products: Array) -> None:
+        """One labeling more, its α 0; `products` with the others and, last, with itself."""
+        size = len(self.alpha)
+        gram = np.empty((size + 1, size + 1))
+        gram[:size, :size] = self.gram
+        gram[size] = gram[:, size] = products
+        self.gram = gram
+        self.labelings = np.concatenate([self.labelings, labeling[None]])
+        self.alpha, self.losses = np.append(self.alpha, 0.0), np.append(self.losses, loss)
+        self.idle = np.append(self.idle, 0)
+
+    def drop_idle(self, most: int) -> None:
+        """Leave out labelings whose α has been 0 for more than `most` rounds."""
+        self.idle = np.where(self.alpha > 0, 0, self.idle + 1)
+        kept = self.idle <= most
+        if not kept.all():
+            self.labelings, self.alpha, self.losses = (
+                self.labelings[kept],
+                self.alpha[kept],
+                self.losses[kept],
+            )
+            self.gram, self.idle = self.gram[np.ix_(kept, kept)], self.idle[kept]
+
+
+class Packed:
+    """Working sets of several structures in flat arrays; the α of each set become views of one array.
+
+    Of structure k, the labelings are planes[k]..planes[k+1]; their labels lie from labels_at[k] on, T each,
+    and Q from gram_at[k] on.
+    """
+
+    def __init__(self, sets: list[WorkingSet]) -> None:
+        counts = np.array([len(s.alpha) for s in sets], dtype=np.int64)
+        self.planes = np.concatenate([[0], np.cumsum(counts)])
+        self.labels_at = np.concatenate([[0], np.cumsum([s.labelings.size for s in sets])])
+        self.gram_at = np.concatenate([[0], np.cumsum(counts**2)])
+        self.labelings = np.concatenate([s.labelings.ravel() for s in sets])
+        self.losses = np.concatenate([s.losses for s in sets])
+        self.gram = np.concatenate([s.gram.ravel() for s in sets])
+        self.alpha = np.concatenate([s.alpha for s in sets])
+        for s, first, last in zip(sets, self.planes, self.planes[1:], strict=False):
+            s.alpha = self.alpha[first:last]
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return (self.planes, self.labels_at, self.gram_at, self.labelings, self.losses, self.gram, self.alpha)
+
+
+@njit(cache=True, nogil=True)
+def margins(
+    labelings: Array, right: Array, parents: Array, base: int, scores: Array, transitions: Array
+) -> Array:
+    """(m,) F(right) − F(y) of each labeling y of one structure, whose first node is `base`."""
+    found = np.zeros(len(labelings))
+    for k in range(len(labelings)):
+        y = labelings[k]
+        for t in range(len(right)):
+            p = parents[t] - base
+            if y[t] != right[t]:
+                found[k] += scores[t, right[t]] - scores[t, y[t]]
+            if p >= 0 and (y[t] != right[t] or y[p] != right[p]):
+                found[k] += transitions[right[p], right[t]] - transitions[y[p], y[t]]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def combine(
+    labelings: Array, right: Array, parents: Array, base: int, weights: Array, beta: Array, transitions: Array
+) -> None:
+    """Σ_k weight_k d(y_k), added to β (T, L) and to the transitions (L, L)."""
+    for k in range(len(labelings)):
+        y = labelings[k]
+        for t in range(len(right)):
+            p = parents[t] - base
+            if y[t] != right[t]:
+                beta[t, right[t]] += weights[k]
+                beta[t, y[t]] -= weights[k]
+            if p >= 0 and (y[t] != right[t] or y[p] != right[p]):
+                transitions[right[p], right[t]] += weights[k]
+                transitions[y[p], y[t]] -= weights[k]
+
+
+@njit(cache=True, nogil=True)
+def ascend(
+    alpha: Array, losses: Array, gram: Array, found: Array, bound: float, penalty: float
+) -> tuple[Array, float, int]:
+    """The best α of one structure, from its margins `found`: the change, what the dual gains, and the outcome
+    of the quadratic program."""
+    size = len(alpha)
+    matrix, linear = np.empty((size, size)), np.empty(size)
+    for j in range(size):
+        linear[j] = losses[j] - found[j]
+        for k in range(size):
+            linear[j] += gram[j, k] * alpha[k]
+            matrix[j, k] = gram[j, k] + penalty
+    new = alpha.copy()
+    outcome = qp.minimize(matrix, linear, bound, new)
+    gain = 0.0
+    change = new - alpha
+    for j in range(size):
+        gain += change[j] * linear[j]
+        for k in range(size):
+            gain -= 0.5 * matrix[j, k] * change[j] * (new[k] + alpha[k])
+    if gain <= 0.0:  # no more than rounding
+        change[:] = 0.0
+        gain = 0.0
+    return change, gain, outcome

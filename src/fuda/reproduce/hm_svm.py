@@ -1,0 +1,44 @@
+"""The named-entity experiment of the hidden Markov SVM paper (Altun, Tsochantaridis & Hofmann 2003).
+
+The first 300 sentences of the Spanish corpus, five folds of sentences that follow one another, S3 features
+(word and spelling of three words), HMM, regularized CRF, HM-perceptron and HM-SVM; the last two with a
+polynomial kernel of degree 2, the SVM with C = 1. The paper's figures are bars without numbers: what it
+claims is their order.
+
+The paper says neither how the CRF is regularized nor how the HMM is smoothed. Here the weight of ½ ‖w‖²
+against the loss, summed over sentences, is that of the SVM with C = 1, so l2 = ½; and the HMM adds one to
+every count. With 0.1, the model's default, words never seen favour rare labels: 40 % of tokens are wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fuda.formats.dataset import Dataset
+from fuda.reproduce.cross_validation import Row, cross_validated
+
+FOLDS = 5
+PAPER_ORDER = ("HM-SVM", "CRF", "HM-perceptron", "HMM")  # best first
+
+
+def methods() -> dict[str, Any]:
+    """The methods by name, worst in the paper first, which is also the fastest first."""
+    from fuda.kernels import Polynomial
+    from fuda.models.crf import CRF
+    from fuda.models.hm_perceptron import HMPerceptron
+    from fuda.models.hm_svm import HMSVM
+    from fuda.models.hmm import HMM
+
+    return {
+        "HMM": HMM(smoothing=1.0, features="S3"),
+        "HM-perceptron": HMPerceptron(kernel=Polynomial(2), epochs=10, features="S3", random_state=0),
+        "CRF": CRF(l2=0.5, features="S3"),
+        "HM-SVM": HMSVM(kernel=Polynomial(2), C=1.0, slack="l1", features="S3"),
+    }
+
+
+def comparison(data: Dataset, say: Callable[[str], None]) -> Iterator[Row]:
+    """Cross-validate each method; one row each, as they come."""
+    for name, model in methods().items():
+        yield cross_validated(name, model, data, FOLDS, say)

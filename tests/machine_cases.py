@@ -1,0 +1,96 @@
+"""Small corpora for kernel machines, and what a machine has to say, straight from the marginalized kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fuda import Dag, Sequence, Tree
+from fuda.encoding import WindowEncoder
+from fuda.marginalized import marginalized_kernel
+from fuda.marginalized.chain_prior import chain
+from fuda.marginalized.machine import Side
+from fuda.marginalized.priors import Prior
+from fuda.points import Numbering
+
+WORDS = [
+    "Ana",
+    "Lima",
+    "Bo",
+    "Paris",
+    "Rome",
+    "EFE",
+    "25",
+    "the",
+    "lives",
+    "in",
+    "of",
+    "by",
+    "at",
+    "on",
+    "sea",
+]
+SHAPES = ("sequence", "tree", "dag")
+
+
+def random_structures(rng, shape, count, longest=6):
+    structures = []
+    for size in rng.integers(1, longest + 1, count).tolist():
+        words = rng.choice(WORDS, size).tolist()
+        if shape == "sequence":
+            structures.append(Sequence(words))
+        elif shape == "tree":
+            structures.append(Tree(words, [int(rng.integers(-1, t)) if t else -1 for t in range(size)]))
+        else:
+            pairs = [(s, t) for t in range(size) for s in range(t) if rng.random() < 0.4]
+            structures.append(Dag(words, pairs))
+    return structures
+
+
+def random_rows(rng, *shape):
+    rows = rng.random(shape) + 0.05
+    return rows / rows.sum(axis=-1, keepdims=True)
+
+
+def random_prior(rng, structures, labels, form="marginals"):
+    """The prior of each structure as `marginalized_kernel` takes it."""
+    if form == "uniform":
+        return [np.full((len(x), labels), 1.0 / labels) for x in structures]
+    if form == "marginals":
+        return [random_rows(rng, len(x), labels) for x in structures]
+    return [
+        (random_rows(rng, labels), [random_rows(rng, labels, labels) for _ in range(len(x) - 1)])
+        for x in structures
+    ]
+
+
+def packed(priors):
+    """The same as a machine takes it."""
+    if not isinstance(priors[0], tuple):
+        return Prior(np.concatenate(priors))
+    chains = [chain(*prior) for prior in priors]
+    return Prior(*(np.concatenate([c[k] for c in chains]) for k in range(3)))
+
+
+def two_sides(sources, targets, source_priors, target_priors):
+    encoder = WindowEncoder("spelling", 0)
+    encoded = encoder.fit(sources)
+    numbering = Numbering(encoded.corpus)
+    side = Side(encoded, numbering, packed(source_priors))
+    if targets is sources:
+        return side, side
+    return side, Side(encoder.encode(targets), numbering, packed(target_priors))
+
+
+def whole_kernel(sources, targets, source_priors, target_priors, **parameters):
+    """K between all nodes and labels, (N, M, L, L)."""
+    rows = [
+        np.concatenate(
+            [
+                marginalized_kernel(a, b, prior=(pa, pb), features="spelling", **parameters)
+                for b, pb in zip(targets, target_priors, strict=True)
+            ],
+            axis=1,
+        )
+        for a, pa in zip(sources, source_priors, strict=True)
+    ]
+    return np.concatenate(rows)

@@ -1,0 +1,325 @@
+"""The HMSVM against a general solver over all labelings, and as a user meets it."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+
+import fuda
+from fuda import DataError, Sequence, Tree
+from fuda.kernel_scores import KernelScores
+from fuda.kernels import RBF, Delta, Linear, Polynomial
+from fuda.models import hm_svm
+from fuda.models.hm_svm import HMSVM
+
+X = [["a", "b", "a"], ["b", "c"], ["c", "a", "d"], ["a", "b"], ["d"]]
+Y = [["P", "Q", "P"], ["Q", "Q"], ["P", "Q", "P"], ["Q", "Q"], ["P"]]
+SEPARABLE = [*Y[:3], ["P", "Q"], ["P"]]
+TREES = [Tree(x, [-1, 0, 0][: len(x)]) for x in X]
+SLACKS = ["l1", "l2", None]
+KERNELS = [Linear(), Polynomial(2), Polynomial(2).normalized(), RBF(0.5), Delta()]
+WORDS = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"], ["Bo", "left", "York"]]
+LABELS = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O", "LOC"]]
+
+
+def small(**parameters) -> HMSVM:
+    return HMSVM(**{"features": "word", "tol": 1e-6, "random_state": 0, **parameters})
+
+
+def nothing(word):
+    return []
+
+
+class Enumerated:
+    """All labelings of all structures, the differences d_i(y) by their inner products, and losses."""
+
+    def __init__(self, model: HMSVM, structures, y, weights=None, loss=None) -> None:
+        encoded = model.encoder_.encode([s if isinstance(s, Tree) else Sequence(s) for s in structures])
+        corpus, L = encoded.corpus, len(model.classes_)
+        held = KernelScores(encoded, model.kernel_, L)
+        nodes = np.arange(corpus.size)
+        gram = held.gram(nodes, nodes)
+        number = {label: i for i, label in enumerate(model.classes_)}
+        betas, pairs, self.owner, self.losses, self.labelings = [], [], [], [], []
+        for i, labels in enumerate(y):
+            right = tuple(number[label] for label in labels)
+            first = corpus.offsets[i]
+            for labeling in itertools.product(range(L), repeat=len(right)):
+                if labeling == right:
+                    continue
+                beta, pair = np.zeros((corpus.size, L)), np.zeros((L, L))
+                for sign, z in ((1, right), (-1, labeling)):
+                    for t, b in enumerate(z):
+                        beta[first + t, b] += sign
+                        head = corpus.heads[first + t]
+                        if head >= 0:
+                            pair[z[head - first], b] += sign
+                wrong = [t for t, b in enumerate(labeling) if b != right[t]]
+                node_loss = np.ones(len(right)) if loss is None else np.asarray(loss[i])
+                betas.append(beta)
+                pairs.append(pair)
+                self.owner.append(i)
+                self.labelings.append([model.classes_[b] for b in labeling])
+                self.losses.append(node_loss[wrong].sum() if model.rescale else 1.0)
+        B, P = np.array(betas), np.array(pairs)
+        self.Q = np.einsum("itl,ts,jsl->ij", B, gram, B, optimize=True)
+        self.Q += np.einsum("iab,jab->ij", P, P)
+        self.owner, self.losses = np.array(self.owner), np.array(self.losses)
+        self.C = model.C * (np.ones(len(y)) if weights is None else np.asarray(weights, float))
+        self.slack = model.slack
+
+    def dual(self, alpha) -> float:
+        value = self.losses @ alpha - alpha @ self.Q @ alpha / 2
+        if self.slack == "l2":
+            value -= sum((alpha[self.owner == i].sum() ** 2) / 2 / c for i, c in enumerate(self.C) if c)
+        return value
+
+    def primal(self, alpha) -> tuple[float, np.ndarray]:
+        """The objective at w(α), and the slack of each structure."""
+        violations = self.losses - self.Q @ alpha
+        slacks = np.array([max(0.0, violations[self.owner == i].max()) for i in range(len(self.C))])
+        value = alpha @ self.Q @ alpha / 2
+        if self.slack == "l1":
+            return value + self.C @ slacks, slacks
+        if self.slack == "l2":
+            return value + self.C @ slacks**2 / 2, slacks
+        return value / (1 - slacks.max()) ** 2 if slacks.max() < 1 else np.inf, slacks
+
+    def best_dual(self) -> float:
+        """The maximum of the dual by a general solver."""
+        Q = self.Q.copy()
+        if self.slack == "l2":
+            same = self.owner[:, None] == self.owner
+            Q += same / self.C[self.owner]
+        sums = np.array([self.owner == i for i in range(len(self.C))], dtype=float)
+        bounded = [{"type": "ineq", "fun": lambda a: self.C - sums @ a, "jac": lambda a: -sums}]
+        found = minimize(
+            lambda a: a @ Q @ a / 2 - self.losses @ a,
+            np.zeros(len(Q)),
+            jac=lambda a: Q @ a - self.losses,
+            bounds=[(0, None)] * len(Q),
+            constraints=bounded if self.slack == "l1" else [],
+            method="SLSQP" if self.slack == "l1" else "L-BFGS-B",
+            options={"maxiter": 5000, "ftol": 1e-14} | ({} if self.slack == "l1" else {"gtol": 1e-10}),
+        )
+        return -found.fun
+
+    def alpha_of(self, model: HMSVM) -> np.ndarray:
+        alpha = np.zeros(len(self.owner))
+        for structure, labels, value in model.support_:
+            at = [k for k, i in enumerate(self.owner) if i == structure and self.labelings[k] == labels]
+            alpha[at] = value
+            assert len(at) == 1
+        return alpha
+
+
+def assert_solved(model: HMSVM, every: Enumerated, tol=1e-4):
+    """Optimum, honest objectives, and the conditions of Karush, Kuhn and Tucker."""
+    alpha, last = every.alpha_of(model), model.history_[-1]
+    best = every.best_dual()
+    assert last.dual == pytest.approx(every.dual(alpha), rel=1e-6)
+    assert last.primal == pytest.approx(every.primal(alpha)[0], rel=1e-6)
+    assert last.gap <= model.tol
+    assert last.support == len(model.support_)
+    assert last.dual == pytest.approx(best, rel=tol)
+    assert model.square_ == pytest.approx(alpha @ every.Q @ alpha)
+    duals = [state.dual for state in model.history_]
+    assert all(b >= a - 1e-9 * abs(a) for a, b in itertools.pairwise(duals))
+    _, slacks = every.primal(alpha)
+    violations = every.losses - every.Q @ alpha
+    for i, c in enumerate(every.C):
+        own = every.owner == i
+        total = alpha[own].sum()
+        near = 1e-2 * max(1.0, np.abs(every.losses[own]).max())
+        if every.slack == "l1":
+            assert total <= c * (1 + 1e-9)
+            if slacks[i] > near:
+                assert total == pytest.approx(c, rel=1e-3)
+        if every.slack == "l2":
+            assert slacks[i] == pytest.approx(total / c if c else slacks[i], abs=near)
+        for k in np.flatnonzero(own & (alpha > 1e-3 * max(alpha.max(), 1e-9))):
+            assert violations[k] == pytest.approx(slacks[i], abs=near)
+
+
+@pytest.mark.parametrize("rescale", [False, True])
+@pytest.mark.parametrize("slack", SLACKS)
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("structures", [X, TREES], ids=["sequences", "trees"])
+def test_the_optimum_over_all_labelings(structures, kernel, slack, rescale):
+    y = SEPARABLE if slack is None else Y
+    model = small(kernel=kernel, slack=slack, rescale=rescale, C=0.5).fit(structures, y)
+    assert_solved(model, Enumerated(model, structures, y))
+
+
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+@pytest.mark.parametrize("rescale", [False, True])
+def test_weights_of_structures_and_nodes(slack, rescale):
+    weights, loss = (
+        [1.0, 0.0, 2.5, 0.3, 1.0],
+        [[1.0, 2.0, 0.5], [1.0, 1.0], [3.0, 1.0, 0.0], [1.0, 1.0], [2.0]],
+    )
+    model = small(slack=slack, rescale=rescale, C=2.0)
+    model.fit(X, Y, sample_weight=weights, position_weight=loss if rescale else None)
+    every = Enumerated(model, X, Y, weights, loss)
+    every.losses[every.owner == 1] = 0.0  # left out
+    every.Q[every.owner == 1] = 0.0
+    every.Q[:, every.owner == 1] = 0.0
+    every.C[1] = 1.0
+    assert_solved(model, every)
+    assert all(support.structure != 1 for support in model.support_)
+    primal = model.objective(X, Y, weights, loss if rescale else None)
+    assert primal == pytest.approx(model.history_[-1].primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("slack", SLACKS)
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(3), Polynomial(2).normalized()], ids=str)
+def test_both_ways_to_hold_scores_agree(kernel, slack, monkeypatch):
+    by_features = small(kernel=kernel, slack=slack, features="spelling").fit(X, SEPARABLE)
+    monkeypatch.setattr("fuda.feature_scores.MOST_ENTRIES", 0)
+    by_pushing = small(kernel=kernel, slack=slack, features="spelling").fit(X, SEPARABLE)
+    assert [s[:2] for s in by_pushing.support_] == [s[:2] for s in by_features.support_]
+    for a, b in zip(by_features.history_, by_pushing.history_, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+    new = [["a", "x", "b"], ["c"]]
+    for a, b in zip(by_features.predict_marginals(new), by_pushing.predict_marginals(new), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_one_label_alone():
+    model = small().fit([["a", "b"]], [["A", "A"]])
+    assert model.predict([["b"]])[0] == ["A"]
+    assert model.support_ == []
+    assert model.history_[-1].gap == 0.0
+
+
+def test_no_slack_and_no_solution():
+    for X, y in (
+        ([["a", "b"], ["c"], ["a", "b"]], [["A", "B"], ["A"], ["B", "B"]]),
+        ([["a"], ["a"], ["b"]], [["A"], ["B"], ["A"]]),
+    ):
+        for kernel in (Polynomial(2), RBF(1.0)):
+            with pytest.raises(DataError, match=r"structure \d: without slack no weights satisfy its margin"):
+                small(kernel=kernel, slack=None, window=0).fit(X, y)
+            small(kernel=kernel, slack="l2", window=0).fit(X, y)
+    with pytest.raises(DataError, match="without slack"):
+        small(kernel=Linear(), slack=None, window=0, features=nothing).fit([["a"], ["b"]], [["A"], ["B"]])
+
+
+def test_support_sequences():
+    model = small().fit(WORDS, LABELS)
+    assert model.support_
+    for structure, labels, alpha in model.support_:
+        assert alpha > 0
+        assert labels != LABELS[structure]
+    structures = [s.structure for s in model.support_]
+    assert structures == sorted(structures)
+    lines = model.show_support(0).splitlines()
+    assert lines[0].split() == WORDS[0]
+    assert lines[1].split() == ["right", *LABELS[0]]
+    first = next(s for s in model.support_ if s.structure == 0)
+    shown = ["·" if a == b else a for a, b in zip(first.labels, LABELS[0], strict=True)]
+    assert lines[2].split() == [f"{first.alpha:.4f}", *shown]
+    assert "no support sequences" in model.show_support(99)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("structures", [X, TREES], ids=["sequences", "trees"])
+def test_files(kernel, structures, tmp_path):
+    model = small(kernel=kernel).fit(structures, Y)
+    model.save(tmp_path / "a.fuda")
+    loaded = fuda.load(tmp_path / "a.fuda")
+    assert loaded.support_ == model.support_
+    for a, b in zip(model.predict_marginals(structures), loaded.predict_marginals(structures), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert loaded.objective(structures, Y) == model.objective(structures, Y)
+    loaded.save(tmp_path / "b.fuda")
+    assert (tmp_path / "a.fuda").read_bytes() == (tmp_path / "b.fuda").read_bytes()
+    model.set_params(kernel=Polynomial(4))
+    with pytest.raises(DataError, match="was set after fit"):
+        model.save(tmp_path / "c.fuda")
+
+
+def test_scikit_learn():
+    model = small()
+    assert clone(model).get_params(deep=False).keys() == model.get_params(deep=False).keys()
+    assert HMSVM().kernel is not HMSVM().kernel
+    search = GridSearchCV(small(tol=1e-2), {"C": [0.1, 1.0], "kernel__degree": [1, 2]}, cv=2).fit(X, Y)
+    assert set(search.best_params_) == {"C", "kernel__degree"}
+    assert len(cross_val_predict(small(tol=1e-2), X, Y, cv=2)) == len(X)
+    fitted = small().fit(X, Y)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert list(again.predict(X)) == list(fitted.predict(X))
+
+
+def test_results_depend_on_the_seed_alone():
+    parameters = {"kernel": RBF(0.5), "tol": 1e-2}
+    first, second = (small(n_jobs=jobs, **parameters).fit(X, Y) for jobs in (1, 2))
+    assert first.support_ == second.support_
+
+
+def test_it_says_when_it_has_not_converged():
+    with pytest.warns(ConvergenceWarning, match="max_iter=2 was reached; its relative gap is"):
+        small(max_iter=2).fit(X, Y)
+
+
+def test_an_interrupt_keeps_the_best(monkeypatch):
+    improve = hm_svm.MaxMargin.improve
+    calls = []
+
+    def interrupted(self, tol):
+        calls.append(tol)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        improve(self, tol)
+
+    monkeypatch.setattr(hm_svm.MaxMargin, "improve", interrupted)
+    with pytest.warns(ConvergenceWarning, match="it was interrupted"):
+        model = small().fit(X, Y)
+    assert len(model.history_) == 3
+    assert len(model.predict(X)) == len(X)
+    calls[:] = [0, 0]
+    with pytest.raises(KeyboardInterrupt):
+        small().fit(X, Y)
+
+
+BAD = {
+    "kernel": ({"kernel": "linear"}, "kernel='linear'"),
+    "kernel class": ({"kernel": Linear}, "that is a class"),
+    "C zero": ({"C": 0}, "C=0: give a number above 0"),
+    "C negative": ({"C": -1.0}, "C=-1.0: give a number"),
+    "C text": ({"C": "1"}, "C='1': give a number"),
+    "C nan": ({"C": float("nan")}, "C=nan: give a number"),
+    "slack": ({"slack": "l3"}, "slack='l3': choose 'l1', 'l2' or None"),
+    "slack list": ({"slack": ["l1"]}, "slack=['l1']: choose"),
+    "rescale": ({"rescale": 1}, "rescale=1: give True or False"),
+    "tol": ({"tol": -1}, "tol=-1: give a number"),
+    "max_iter": ({"max_iter": 0}, "max_iter=0: give a whole number of at least 1"),
+    "scheme": ({"scheme": "XYZ"}, "no tagging scheme 'XYZ'"),
+    "n_jobs": ({"n_jobs": 0}, "n_jobs=0"),
+    "random_state": ({"random_state": "x"}, "random_state='x'"),
+}
+
+
+@pytest.mark.parametrize(("parameters", "words"), BAD.values(), ids=BAD)
+def test_bad_parameters(parameters, words):
+    with pytest.raises(DataError) as caught:
+        small(**parameters).fit(X, Y)
+    assert words in str(caught.value)
+
+
+def test_bad_data():
+    with pytest.raises(DataError, match="structure 1, node 1: its label is None, but an HMSVM"):
+        small().fit([["a"], ["b", "c"]], [["A"], ["B", None]])
+    with pytest.raises(DataError, match="position_weight says what a wrong node counts where margins are"):
+        small().fit(X, Y, position_weight=[np.ones(len(y)) for y in Y])
+    with pytest.raises(DataError, match="structure 0, node 0: its label is None"):
+        small().fit(X, Y).objective([["a"]], [[None]])
+    with pytest.raises(DataError, match="nothing to sum the objective over"):
+        small().fit(X, Y).objective([], [])

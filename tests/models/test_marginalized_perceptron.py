@@ -1,0 +1,446 @@
+"""The kernel marginalized labeling perceptron against the papers' algorithm, step by step."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+
+from fuda import CRF, HMM, Dag, DataError, Sequence, Tree, load, model_file, read
+from fuda.kernels import Function, Polynomial
+from fuda.metrics import entity_scores, label_scores
+from fuda.models.marginalized_perceptron import MarginalizedPerceptron
+from machine_cases import SHAPES, random_prior, random_structures, whole_kernel
+
+LABELS = ["A", "B", "C"]
+SIMILAR = [[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]]
+
+
+def perceptron(**parameters) -> MarginalizedPerceptron:
+    own = {"kernel": Polynomial(2), "mixing": 1.1, "random_state": None}
+    return MarginalizedPerceptron(**own | parameters)
+
+
+def random_amounts(X):
+    """What a mistake at each node counts: by odd numbers, so that no two scores are equal but by rounding."""
+    rng = np.random.default_rng(0)
+    return [rng.random(len(x)) + 0.5 for x in X]
+
+
+def random_problem(seed, shape="sequence", count=8, form="uniform"):
+    rng = np.random.default_rng(seed)
+    X = random_structures(rng, shape, count)
+    y = [rng.choice(LABELS, len(x)).tolist() for x in X]
+    y[0][0], y[1][0], y[2][0] = LABELS
+    return X, y, random_prior(rng, X, 3, form)
+
+
+def papers_algorithm(X, y, priors, model, amounts):
+    """Figure 3: α after each structure visited, and the mistakes of each epoch."""
+    K = whole_kernel(
+        X,
+        X,
+        priors,
+        priors,
+        kernel=model.kernel,
+        label_kernel=model.label_kernel,
+        mixing=model.mixing_,
+        gap=model.gap,
+    )
+    labels = [LABELS.index(label) if label else -1 for own in y for label in own]
+    alpha, amounts = np.zeros((len(labels), 3)), np.concatenate(amounts)
+    bounds = np.cumsum([0, *map(len, X)])
+    visited, mistakes = [], []
+    for _ in range(model.epochs):
+        mistakes.append(0)
+        for begin, end in pairwise(bounds):
+            for t in range(begin, end):
+                scores = np.einsum("ir,irs->s", alpha, K[:, t])
+                best = int(scores.argmax())
+                if labels[t] >= 0 and best != labels[t]:
+                    alpha[t, labels[t]] += amounts[t]
+                    alpha[t, best] -= amounts[t]
+                    mistakes[-1] += 1
+            visited.append(alpha.copy())
+        if not mistakes[-1]:
+            break
+    return visited, mistakes, K
+
+
+def alpha_of(model, X) -> np.ndarray:
+    """α of all nodes of X, by its support positions."""
+    found = [np.zeros((len(x), 3)) for x in X]
+    number = {id(x): i for i, x in enumerate(X)}
+    for position in model.support_:
+        structure = number[id(model.support_structures_[position.structure])]
+        for label, value in position.alpha.items():
+            found[structure][position.node, LABELS.index(label)] = value
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("form", ["uniform", "marginals"])
+def test_is_the_papers_algorithm(shape, form, seed):
+    X, y, priors = random_problem(seed, shape, form=form)
+    amounts, prior = random_amounts(X), "uniform" if form == "uniform" else priors
+    model = perceptron(prior=prior, average=False, epochs=4).fit(X, y, position_weight=amounts)
+    visited, mistakes, _ = papers_algorithm(X, y, priors, model, amounts)
+    assert model.mistakes_ == mistakes
+    assert (alpha_of(model, X) == visited[-1]).all()
+
+
+@pytest.mark.parametrize("parameters", [{"gap": 0.3}, {"label_kernel": SIMILAR}, {"mixing": None}], ids=str)
+def test_is_the_papers_algorithm_in_other_settings(parameters):
+    X, y, priors = random_problem(11, form="marginals")
+    parameters = {"prior": priors, "average": False, "epochs": 3} | parameters
+    model, amounts = perceptron(**parameters), random_amounts(X)
+    model.fit(X, y, position_weight=amounts)
+    visited, mistakes, _ = papers_algorithm(X, y, priors, model, amounts)
+    assert model.mistakes_ == mistakes
+    assert (alpha_of(model, X) == visited[-1]).all()
+
+
+def test_average_over_structures_visited():
+    X, y, priors = random_problem(1)
+    amounts = random_amounts(X)
+    model = perceptron(epochs=3).fit(X, y, position_weight=amounts)
+    visited, _, K = papers_algorithm(X, y, priors, model, amounts)
+    mean = np.mean(visited, axis=0)
+    np.testing.assert_allclose(alpha_of(model, X), mean, atol=1e-12)
+    scores = np.concatenate(list(model.decision_scores(X)))
+    np.testing.assert_allclose(scores, np.einsum("ir,itrs->ts", mean, K), rtol=1e-9)
+
+
+def test_labels_not_known_and_weights():
+    X, y, priors = random_problem(2)
+    y[3][0] = None
+    y[4] = [None] * len(y[4])
+    amounts = random_amounts(X)
+    amounts[5][:] = 0.0
+    model = perceptron(average=False, epochs=3).fit(X, y, position_weight=amounts)
+    y_seen = [own if i != 5 else [None] * len(own) for i, own in enumerate(y)]
+    visited, mistakes, _ = papers_algorithm(X, y_seen, priors, model, amounts)
+    assert model.mistakes_ == mistakes
+    np.testing.assert_allclose(alpha_of(model, X), visited[-1])
+    twice = perceptron(average=False, epochs=3).fit(X, y, [2.0] * 8, amounts)
+    np.testing.assert_allclose(alpha_of(twice, X), 2 * visited[-1])
+
+
+def test_a_seed_is_another_order():
+    X, y, priors = random_problem(3)
+    order = np.random.RandomState(4).permutation(len(X))
+    amounts = random_amounts(X)
+    model = perceptron(average=False, epochs=2, random_state=4).fit(X, y, position_weight=amounts)
+    shuffled = [[values[i] for i in order] for values in (X, y, priors)]
+    visited, mistakes, _ = papers_algorithm(*shuffled, model, [amounts[i] for i in order])
+    assert model.mistakes_ == mistakes
+    assert (alpha_of(model, shuffled[0]) == visited[-1]).all()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_threads_change_nothing(shape):
+    X, y, _ = random_problem(5, shape, count=20)
+    one, three = (perceptron(n_jobs=n, epochs=2).fit(X, y) for n in (1, 3))
+    for a, b in zip(one.decision_scores(X), three.decision_scores(X), strict=True):
+        assert (a == b).all()
+
+
+def test_no_mistakes_end_training():
+    X, y = [["a", "b"], ["c"]], [["A", "B"], ["C"]]
+    model = MarginalizedPerceptron(epochs=50).fit(X, y)
+    assert model.mistakes_[-1] == 0
+    assert len(model.mistakes_) < 50
+    assert [list(p) for p in model.predict(X)] == y
+    assert [list(p) for p in model.predict([])] == []
+    one = MarginalizedPerceptron().fit([["a"]], [["A"]])
+    assert (one.mistakes_, one.support_, one.predict([["b"]])[0]) == ([0], [], ["A"])
+
+
+def test_numbers_past_all_doubles_train_and_predict():
+    rng = np.random.default_rng(0)
+    long = ["Lima" if rng.random() < 0.5 else "EFE" for _ in range(300)]
+    X = [long, ["EFE", "in", "Lima"], long[100:200]]
+    y = [["A" if w == "Lima" else "B" for w in x] for x in X]
+    y[1] = ["B", "C", "A"]
+    model = MarginalizedPerceptron(kernel=Polynomial(2), mixing=9.0, epochs=30, average=False).fit(X, y)
+    assert model._machine(model._support[0].side, model._support[0].side).is_scaled
+    assert model.mistakes_[-1] == 0
+    assert [list(p) for p in model.predict(X)] == y
+    marginals = model.predict_marginals(X)
+    assert all(np.isfinite(p).all() for p in marginals)
+    assert [len(p) for p in marginals] == [300, 3, 100]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_one_corrected_structure(shape):
+    rng = np.random.default_rng(0)
+    X, y, _ = random_problem(6, shape, count=12)
+    model = MarginalizedPerceptron(epochs=3).fit(X, y)
+    new = random_structures(rng, shape, 3)
+    for structure in new:
+        observations = ["Quito", *structure.observations[1:]]  # a word that the model has never seen
+        structure.observations = tuple(observations)
+        wanted = rng.choice(LABELS, len(structure)).tolist()
+        before = len(model.support_structures_)
+        for _ in range(10):
+            model.partial_fit([structure], [wanted])
+        assert list(model.predict([structure])[0]) == wanted
+        assert model.mistakes_[-1] == 0
+        assert len(model.support_structures_) > before
+    assert len(model._support) <= 2
+    total = sum(np.abs(list(p.alpha.values())).sum() for p in model.support_)
+    assert total > 0
+    again = MarginalizedPerceptron(epochs=3)
+    assert again.partial_fit(X, y) is again
+    assert again.partial_fit([], []) is again
+    assert again.mistakes_ == model.mistakes_[:3]
+
+
+def test_joined_support_says_the_same(monkeypatch):
+    X, y, _ = random_problem(7, count=10)
+    new_X, new_y, _ = random_problem(8, count=4)
+    apart, joined = (MarginalizedPerceptron(epochs=2).fit(X, y) for _ in range(2))
+    apart.partial_fit(new_X, new_y)
+    assert len(apart._support) == 2
+    monkeypatch.setattr("fuda.models.marginalized._RECENT", 0)
+    joined.partial_fit(new_X, new_y)
+    assert len(joined._support) == 1
+    for a, b in zip(apart.decision_scores(new_X), joined.decision_scores(new_X), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
+def segments(seed, count):
+    """Names of one to three words, between other words."""
+    rng = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(count):
+        words, labels = [], []
+        for _ in range(int(rng.integers(1, 5))):
+            for _ in range(int(rng.integers(0, 3))):
+                words.append(str(rng.choice(["in", "the", "of", "said", "Then", "May"])))
+                labels.append("O")
+            kind = str(rng.choice(["PER", "LOC"]))
+            names = {"PER": ["Ana", "Bo", "May"], "LOC": ["Lima", "Rome", "of"]}[kind]
+            for k in range(int(rng.integers(1, 4))):
+                words.append(str(rng.choice(names)))
+                labels.append(f"{'I' if k else 'B'}-{kind}")
+        X.append(words)
+        y.append(labels)
+    return X, y
+
+
+def test_viterbi_keeps_to_the_scheme():
+    X, y = segments(0, 60)
+    new, wanted = segments(1, 40)
+    pointwise = MarginalizedPerceptron(epochs=5).fit(X, y)
+    viterbi = clone(pointwise).set_params(decode="viterbi", scheme="IOB2").fit(X, y)
+    for labels in viterbi.predict(new):
+        for before, here in zip(["O", *labels], labels, strict=False):
+            assert not here.startswith("I-") or before[1:] == here[1:]
+    f1 = [entity_scores(wanted, model.predict(new)).micro.f1 for model in (pointwise, viterbi)]
+    assert f1[1] > f1[0]
+
+
+def test_viterbi_on_trees_and_never_on_dags():
+    X, y, _ = random_problem(0, "tree", count=12)
+    model = MarginalizedPerceptron(decode="viterbi", epochs=2).fit(X, y)
+    assert [len(p) for p in model.predict(X)] == list(map(len, X))
+    X, y, _ = random_problem(0, "dag", count=4)
+    with pytest.raises(DataError, match="pointwise"):
+        MarginalizedPerceptron(decode="viterbi").fit(X, y)
+    model = MarginalizedPerceptron().fit(X, y).set_params(decode="viterbi")
+    with pytest.raises(DataError, match="pointwise"):
+        model.predict(X)
+
+
+def test_probabilities_are_calibrated():
+    X, y = segments(2, 150)
+    new, wanted = segments(3, 150)
+    model = MarginalizedPerceptron(epochs=4).fit(X, y)
+    marginals = np.concatenate(list(model.predict_marginals(new)))
+    np.testing.assert_allclose(marginals.sum(axis=1), 1.0)
+    truth = np.array([model.classes_.index(label) for own in wanted for label in own])
+    sure = marginals.max(axis=1)
+    right = marginals.argmax(axis=1) == truth
+    assert abs(sure.mean() - right.mean()) < 0.1
+    half = np.median(sure)
+    assert right[sure > half].mean() > right[sure <= half].mean()
+    base = np.bincount(truth) / len(truth)
+    assert -np.log(marginals[np.arange(len(truth)), truth]).mean() < -(base * np.log(base)).sum()
+
+
+def test_support_is_listed_and_pruned():
+    X, y, _ = random_problem(9, count=20)
+    model = MarginalizedPerceptron(epochs=4).fit(X, y)
+    largest = max(abs(v) for p in model.support_ for v in p.alpha.values())
+    small = [p for p in model.support_ if all(abs(v) < 0.5 * largest for v in p.alpha.values())]
+    count = len(model.support_)
+    assert small
+    assert model.prune(0.5) == len(small)
+    assert len(model.support_) == count - len(small)
+    assert all(abs(v) >= 0.5 * largest for p in model.support_ for v in p.alpha.values())
+    assert model.prune(0.0) == 0
+    with pytest.raises(DataError, match="from 0 to 1"):
+        model.prune(2)
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    for name, module in (("MarginalizedPerceptron", "marginalized_perceptron"),):
+        monkeypatch.setitem(model_file.REGISTRY, name, (f"fuda.models.{module}", 1))
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("prior", ["uniform", "hmm", "chain", "given"])
+def test_stored_models_predict_the_same(tmp_path, shape, prior):
+    X, y, priors = random_problem(10, shape, count=12, form="marginals")
+    if shape == "dag" and prior in ("hmm", "chain"):
+        prior = "given"
+    if shape == "tree" and prior == "chain":
+        prior = "hmm"
+    parameters = {
+        "uniform": {},
+        "hmm": {"prior": HMM()},
+        "chain": {"prior": HMM(), "prior_form": "chain"},
+        "given": {"prior": priors},
+    }[prior]
+    given = {"prior": priors} if prior == "given" else {}
+    model = MarginalizedPerceptron(epochs=3, label_kernel=None, **parameters).fit(X, y)
+    model.partial_fit(X[:2], [["A"] * len(x) for x in X[:2]], **{k: v[:2] for k, v in given.items()})
+    if prior == "given":
+        model.set_params(prior="given")
+    model.save(tmp_path / "model.fuda")
+    again = load(tmp_path / "model.fuda")
+    assert again.mistakes_ == model.mistakes_
+    assert again.support_ == model.support_
+    for a, b in zip(model.decision_scores(X, **given), again.decision_scores(X, **given), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+    for a, b in zip(model.predict_marginals(X, **given), again.predict_marginals(X, **given), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-12)
+    assert list(map(list, again.predict(X, **given))) == list(map(list, model.predict(X, **given)))
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_model_without_support_is_stored(tmp_path):
+    MarginalizedPerceptron().fit([["a"]], [["A"]]).save(tmp_path / "model.fuda")
+    assert load(tmp_path / "model.fuda").predict([["b", "c"]])[0] == ["A", "A"]
+
+
+def test_priors_by_labelers():
+    X, y = segments(4, 40)
+    crf = CRF(max_iter=20)
+    for parameters in ({"prior": HMM()}, {"prior": HMM().fit(X, y)}, {"prior": HMM(), "prior_form": "chain"}):
+        model = MarginalizedPerceptron(epochs=3, **parameters).fit(X, y)
+        assert label_scores(y, model.predict(X)).micro.f1 > 0.8
+    assert not hasattr(crf, "classes_")
+
+
+def test_scikit_learn():
+    X, y = segments(5, 30)
+    model = MarginalizedPerceptron(epochs=2)
+    assert clone(model).get_params()["kernel"] == model.kernel
+    assert len(cross_val_predict(model, X, y, cv=3)) == len(X)
+    search = GridSearchCV(model, {"mixing": [0.5, 2.0], "kernel__kernel__degree": [1, 2]}, cv=2)
+    assert search.fit(X, y).best_score_ > 0.3
+    assert MarginalizedPerceptron().kernel == Polynomial(2).normalized()
+
+
+@pytest.mark.parametrize("observations", ["vectors", "ids", "features"])
+def test_observations_of_every_kind(observations):
+    rng = np.random.default_rng(0)
+    make = {
+        "vectors": lambda k: np.eye(3)[k] + 0.1 * rng.random(3),
+        "ids": lambda k: int(k),
+        "features": lambda k: {f"f{k}": 1.0, "bias": 0.5},
+    }[observations]
+    numbers = [rng.integers(0, 3, 5) for _ in range(10)]
+    X = [[make(k) for k in own] for own in numbers]
+    y = [[LABELS[k] for k in own] for own in numbers]
+    model = MarginalizedPerceptron().fit(X, y)
+    assert [list(p) for p in model.predict(X)] == y
+
+
+X, Y = [["a", "b"], ["c"]], [["A", "B"], ["A"]]
+HALF = [np.full((len(x), 2), 0.5) for x in X]
+
+
+def fit(structures=X, labels=Y, **parameters):
+    return lambda: MarginalizedPerceptron(**parameters).fit(structures, labels)
+
+
+def asymmetric(a, b):
+    return 1.0 if a == b else float(a < b)
+
+
+BAD = {
+    "c of 0": (fit(mixing=0), "mixing=0", "above 0"),
+    "c below 0": (fit(mixing=-1.0), "mixing=-1.0", "above 0"),
+    "c a word": (fit(mixing="big"), "mixing='big'", "above 0"),
+    "gap of 2": (fit(gap=2), "gap=2", "from 0"),
+    "gaps in trees": (fit([Tree(x, [-1] + [0] * (len(x) - 1)) for x in X], gap=0.5), "only sequences"),
+    "no kernel": (fit(kernel=3), "kernel=3"),
+    "NaN": (fit(kernel=lambda a, b: float("nan")), "gives nan", "a kernel is finite"),
+    "asymmetric": (fit(kernel=asymmetric), "the other way round", "symmetric"),
+    "label kernel": (fit(label_kernel=np.eye(3)), "label_kernel", "3 labels", "there are 2"),
+    "prior unknown": (fit(prior="flat"), "prior='flat'"),
+    "prior sum": (fit(prior=[HALF[0], HALF[1] * 1.5]), "structure 1, node 0", "sums to 1.5"),
+    "prior shape": (fit(prior=[HALF[0], HALF[0]]), "structure 1", "shape (2, 2)", "(1, 2)"),
+    "prior count": (fit(prior=HALF[:1]), "2 structures", "prior has 1"),
+    "prior form": (fit(prior_form="tree"), "prior_form='tree'"),
+    "chain and gap": (fit(prior=HMM(), prior_form="chain", gap=0.5), "gap=0", "marginals"),
+    "decode": (fit(decode="best"), "decode='best'", "pointwise or viterbi"),
+    "scheme": (fit(decode="viterbi", scheme="IOB9"), "no tagging scheme 'IOB9'"),
+    "scheme alone": (fit(scheme="IOB2"), "decode='viterbi'"),
+    "cuda": (fit(engine="cuda"), "not built", "'cpu'"),
+    "engine": (fit(engine="steam"), "engine='steam'"),
+    "epochs": (fit(epochs=0), "epochs=0", "at least 1"),
+    "average": (fit(average="yes"), "average='yes'"),
+    "threads": (fit(n_jobs=0), "n_jobs=0"),
+    "window": (fit(window=1), "window=1", "window=0"),
+    "S3": (fit(features="S3"), "features='S3'", "window=0"),
+    "large features": (fit([[{"f": 1e13}]], [["A"]]), "1e+13", "scale features"),
+    "shape": (lambda: fit()().predict([Tree(["a"], [-1])]), "structure 0 is a tree", "fitted on sequences"),
+    "mixed shapes": (fit([Sequence(["a"]), Dag(["a"], [])], [["A"], ["B"]]), "structure 1 is a dag"),
+    "kind": (lambda: fit()().predict([[1, 2]]), "an integer id", "a string"),
+    "new label": (lambda: fit()().partial_fit([["a"]], [["Z"]]), "structure 0, node 0", "'Z'", "never seen"),
+    "no prior": (lambda: fit(prior=HALF)().predict([["a"]]), "given as arrays"),
+    "prior of a chain": (
+        lambda: fit(prior=HMM(), prior_form="chain")().predict(X, prior=HALF),
+        "chain prior",
+        "leave prior out",
+    ),
+    "not fitted": (lambda: MarginalizedPerceptron().predict([["a"]]), "not fitted"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_named(case):
+    call, *words = BAD[case]
+    with pytest.raises((DataError, NotFittedError)) as caught:
+        call()
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_a_kernel_larger_off_its_diagonal_is_named():
+    kernel = Function(lambda a, b: 1.0 if a == b else 1e200)
+    with pytest.raises(DataError, match="smaller mixing"):
+        MarginalizedPerceptron(kernel=kernel, mixing=1.0).fit(
+            [["a", "b"] * 20, ["b", "a"] * 20], [["A", "B"] * 20] * 2
+        )
+
+
+def test_small_corpus_of_the_papers(corpora):
+    X, y = read(corpora / "conll2002" / "esp.train")
+    X, y, scores = [[columns[0] for columns in x] for x in X[:300]], y[:300], []
+    for fold in range(5):
+        inside = [i for i in range(300) if i // 60 != fold]
+        model = MarginalizedPerceptron(calibrate=False).fit([X[i] for i in inside], [y[i] for i in inside])
+        outside = slice(60 * fold, 60 * fold + 60)
+        scores.append(label_scores(y[outside], model.predict(X[outside])).micro.f1)
+    assert np.mean(scores) > 0.54
