@@ -29,7 +29,7 @@ NEW = {
 LARGE = {"mixing": 1e80}  # scaled numbers
 SIMILAR = {"label_kernel": [[1.0, 0.2, 0.0], [0.2, 1.0, 0.0], [0.0, 0.0, 1.0]]}
 GAPS = {"prior": HMM(), "gap": 0.3}
-FLAT = {"prior": HMM(), "prior_power": 0.3}
+FLAT = {"prior": HMM()}
 CHAIN = {"prior": HMM(), "prior_form": "chain"}
 
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from fuda import DataError, Sequence
 from fuda.encoding import WindowEncoder
-from fuda.feature_scores import FeatureScores, Vectors, scores_for
+from fuda.feature_scores import FeatureScores, scores_for
 from fuda.kernel_scores import KernelScores
 from fuda.kernels import RBF, Constant, Delta, Function, Linear, Polynomial, Precomputed
+from fuda.monomials import Vectors
 from fuda.templates import Template, TemplateEncoder
 from structure_cases import structure_lists
 
@@ -137,6 +138,18 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
     np.testing.assert_allclose(found.of(encoded), expected.scores, atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [1 << 20, 8 * 29 * 5, 1])
+def test_rows_that_are_kept(size, monkeypatch):
+    """With room for all rows of kernel values, for five, and for one."""
+    encoded = WindowEncoder("spelling", 1).fit([Sequence(["a", "B", "c-1"] * 9), Sequence(["B", "d"])])
+    monkeypatch.setattr("fuda.kernel_scores._ROW_BYTES", size)
+    held, rng = KernelScores(encoded, RBF(0.2), LABELS), np.random.default_rng(0)
+    for _ in range(30):
+        begin = int(rng.integers(0, 20))
+        held.add(begin, begin + 7, rng.integers(-1, 2, (7, LABELS)) * rng.integers(0, 2, (7, 1)) * 0.5)
+    np.testing.assert_allclose(held.scores, gram_of(RBF(0.2), encoded) @ held.beta, atol=1e-9)
+
+
 def test_templates():
     encoder = TemplateEncoder(Template("U0:%x[0,0]\nU1:%x[-1,0]/%x[0,0]\nB"))
     encoded = encoder.fit([Sequence(["a", "b", "a", "b"])])
@@ -214,11 +227,35 @@ def test_many_monomials():
     assert_same_scores(Polynomial(3), WindowEncoder("word", 0), old, old)
 
 
+def test_scores_in_blocks(monkeypatch):
+    monkeypatch.setattr("fuda.feature_scores._BLOCK_BYTES", 1)
+    test_vectors()
+
+
 def test_the_choice_between_the_two(monkeypatch):
     encoded = WindowEncoder("spelling", 1).fit([Sequence(["a", "B", "c-1"])])
     assert isinstance(scores_for(Polynomial(2).normalized(), encoded, 2), FeatureScores)
     assert isinstance(scores_for(Linear() + Constant(), encoded, 2), KernelScores)
     assert isinstance(scores_for(RBF(), encoded, 2), KernelScores)
-    monkeypatch.setattr("fuda.feature_scores.MOST_ENTRIES", 30)
+    monkeypatch.setattr("fuda.feature_scores.MOST_BYTES", 120)
     assert isinstance(scores_for(Polynomial(1), encoded, 2), FeatureScores)
     assert isinstance(scores_for(Polynomial(2), encoded, 2), KernelScores)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (Function(lambda x, y: float(x > y)), "a kernel is symmetric"),
+        (Function(lambda x, y: float("nan")), "a kernel is finite"),
+        (Function(lambda x, y: -1.0), "structure 0, node 0"),
+        (Polynomial(20, scale=1e6), "structure 1, node 0: the kernel Polynomial(degree=20"),
+        (Precomputed(np.eye(2)), "is no row of its matrix"),
+    ],
+)
+def test_what_is_no_kernel(kernel, words):
+    observations = [Sequence(["a", "b"]), Sequence(["c"])]
+    if isinstance(kernel, Polynomial):
+        observations = [Sequence([{"f": 0.0}]), Sequence([{"f": 1e12}])]
+    with pytest.raises(DataError) as caught:
+        scores_for(kernel, WindowEncoder("word", 0).fit(observations), 2)
+    assert words in str(caught.value)

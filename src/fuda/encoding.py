@@ -316,10 +316,16 @@ def feature_table(
     matrix = sp.csr_matrix(
         (sizes[known], (row_of[known], ids[known])), shape=(len(lengths), len(vocabulary))
     )  # values of a feature given twice are added
-    new = np.abs(sizes[~known])
-    unknown, beyond = (
-        np.bincount(row_of[~known], weights=weight, minlength=len(lengths)) for weight in (new, new**2)
-    )
+    unknown = beyond = np.zeros(len(lengths))
+    if not known.all():
+        new: dict[tuple[int, str], float] = {}  # values of a feature given twice are added here too
+        for at in np.flatnonzero(~known).tolist():
+            key = int(row_of[at]), names[at]
+            new[key] = new.get(key, 0.0) + values[at]
+        rows_of_new, added = np.array([row for row, _ in new]), np.array(list(new.values()))
+        unknown, beyond = np.zeros((2, len(lengths)))
+        np.add.at(unknown, rows_of_new, np.abs(added))
+        np.add.at(beyond, rows_of_new, added**2)
     return Table(matrix, unknown, beyond)
 
 

@@ -9,13 +9,13 @@ over channels. A kernel is a function of inner products; these are computed betw
 by the rows of each node, added, and only then is the kernel evaluated.
 
 When β changes at a few nodes, the change is *pushed* to the scores of all nodes: N kernel values for each
-changed node, and nothing where nothing changes. No N × N matrix is ever held.
+changed node, and nothing where nothing changes. Those of nodes that changed last are kept, as many as fit
+into a fixed space; no N × N matrix is ever held.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +30,7 @@ from fuda.points import Numbering, Points, points
 Array = np.ndarray
 _Entries = tuple[Array, Array, Array]  # of a sparse matrix: rows, columns, values
 _ENTRIES = 1 << 19  # kernel values that a thread holds at once
+_ROW_BYTES = 1 << 30  # for rows of kernel values that are kept
 _TABLE_ENTRIES = 1 << 22  # inner products between types that are held at once
 
 
@@ -242,32 +243,47 @@ class KernelScores:
         self.kernel, self.label_count, self.n_jobs = kernel, label_count, n_jobs
         self.numbering = Numbering(encoded.corpus)
         self.window = window_of(encoded, kernel, self.numbering)
-        self.beta = np.zeros((len(self.window), label_count))
-        self.scores = np.zeros_like(self.beta)
+        size = len(self.window)
+        self.beta = np.zeros((size, label_count))
+        self.scores = np.zeros((size, label_count), order="F")  # label by label, so that a push is fast
+        self._rows = np.empty((min(size, max(1, _ROW_BYTES // (8 * size))), size))  # of kernel values
+        self._row_of = np.full(size, -1)  # of each node
+        self._node_of = np.full(len(self._rows), -1)  # of each row
+        self._next = 0
 
     def add(self, begin: int, end: int, delta: Array) -> None:
         """β of nodes begin..end grows by delta (end − begin, L); only rows that are not 0 cost anything."""
-        self.add_at(np.arange(begin, end), delta)
-
-    def add_at(self, nodes: Array, delta: Array) -> None:
-        """β of the nodes grows by delta (n, L)."""
-        changed = delta.any(axis=1)
-        if changed.any():
-            nodes, rows = nodes[changed], delta[changed]
-            self.beta[nodes] += rows
+        changed = np.flatnonzero(delta.any(axis=1))
+        nodes, rows = begin + changed, np.ascontiguousarray(delta[changed], dtype=np.float64)
+        self.beta[nodes] += rows
+        if len(nodes) <= len(self._rows):
+            self._compute(nodes)
+            _push(self._rows, self._row_of[nodes], rows, self.scores)
+        else:
             add_expansion(self.kernel, self.window.take(nodes), rows, self.window, self.scores, self.n_jobs)
+
+    def _compute(self, nodes: Array) -> None:
+        """Compute the rows of those nodes that have none, in the place of others."""
+        missing = nodes[self._row_of[nodes] < 0]
+        if not len(missing):
+            return
+        places = (self._next + np.arange(len(self._rows))) % len(self._rows)
+        places = places[~np.isin(self._node_of[places], nodes)][: len(missing)]
+        self._next = int(places[-1]) + 1
+        before = self._node_of[places]
+        self._row_of[before[before >= 0]] = -1
+        self._row_of[missing], self._node_of[places] = places, missing
+        tables = _Tables(self.kernel, self.window, self.window.take(missing))
+
+        def fill(block: tuple[int, int]) -> None:
+            self._rows[places, slice(*block)] = tables.values(*block).T
+
+        run(fill, list(_cut(len(self.window), max(1, _ENTRIES // len(missing)))), self.n_jobs)
 
     def scale(self, factor: float) -> None:
         """Multiply the function by a number."""
         self.beta *= factor
         self.scores *= factor
-
-    def part(self, nodes: Array) -> KernelScores:
-        """The scores of some of the nodes, to change by themselves; β counts from 0."""
-        part = copy(self)
-        part.window, part.scores = self.window.take(nodes), self.scores[nodes]
-        part.beta = np.zeros_like(part.scores)
-        return part
 
     def local(self, begin: int, end: int) -> Array:
         """(end − begin, L) the scores of some nodes."""
@@ -275,7 +291,10 @@ class KernelScores:
 
     def gram(self, nodes: Array, others: Array) -> Array:
         """(n, m) kernel values between some nodes and others."""
-        return kernel_values(self.kernel, self.window.take(nodes), self.window.take(others))
+        if len(others) > len(self._rows):
+            return kernel_values(self.kernel, self.window.take(nodes), self.window.take(others))
+        self._compute(others)
+        return self._rows[self._row_of[others][:, None], nodes].T
 
     def function(self) -> Expansion:
         """What was learned, without the nodes where β is 0."""
@@ -285,3 +304,15 @@ class KernelScores:
     def of(self, encoded: Encoded) -> Array:
         """(M, L) the scores of the nodes of another corpus."""
         return self.function().of(encoded, self.n_jobs)
+
+
+@njit(cache=True, nogil=True)
+def _push(rows: Array, places: Array, delta: Array, scores: Array) -> None:
+    """scores(n) += Σ_k rows(place of k, n) delta(k)."""
+    for k in range(len(places)):
+        row = rows[places[k]]
+        for b in range(delta.shape[1]):
+            x = delta[k, b]
+            if x != 0.0:
+                for n in range(len(row)):
+                    scores[n, b] += x * row[n]

@@ -87,9 +87,7 @@ class Kernel(BaseEstimator):
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         parameters = self.get_params(deep=False)
         default = {name: p.default for name, p in self._parameters().items()}
-        shown = [
-            f"{k}={_shown(v)}" for k, v in parameters.items() if k in self._always or v != default[k]
-        ]
+        shown = [f"{k}={_shown(v)}" for k, v in parameters.items() if k in self._always or v != default[k]]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:

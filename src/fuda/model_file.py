@@ -41,6 +41,8 @@ REGISTRY = {
     "HMPerceptron": ("fuda.models.hm_perceptron", 1),
     "HMSVM": ("fuda.models.hm_svm", 1),
     "MEMM": ("fuda.models.memm", 1),
+    "MarginalizedPerceptron": ("fuda.models.marginalized_perceptron", 1),
+    "MarginalizedSVM": ("fuda.models.marginalized_svm", 1),
     "Reranker": ("fuda.models.reranker", 1),
 }
 

@@ -44,7 +44,7 @@ def score(parents, scores, grams, order, labels) -> float:
 
 
 def best_labeling(parents, reading, scores, grams, order):
-    """The best score, and of the best labelings the first, read in the given order of nodes; by trying all."""
+    """The best score, and the first of the best labelings, nodes read in the given order; by trying all."""
     every = itertools.product(range(np.shape(scores)[1]), repeat=len(parents))
     scored = [(score(parents, scores, grams, order, labels), labels) for labels in every]
     top = max(value for value, _ in scored)

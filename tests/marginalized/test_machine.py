@@ -10,7 +10,8 @@ from fuda.kernels import Constant, Delta, Function, Linear, Polynomial
 from fuda.marginalized import codes, machine
 from fuda.marginalized.kernel import label_gram
 from fuda.marginalized.machine import Machine
-from fuda.marginalized.tables import doubles, log_sizes
+from fuda.marginalized.scaled import logarithms
+from fuda.marginalized.tables import doubles
 from machine_cases import SHAPES, random_prior, random_structures, two_sides, whole_kernel
 
 LABELS = 3
@@ -205,7 +206,7 @@ def test_numbers_past_all_doubles():
     k = 9 * 0.5 * np.array([[9.0, 4.0], [4.0, 16.0]])  # of Lima (two features) and EFE (three)
     # At the same node the longest match decides: log κ is near the sum of logarithms of k along it.
     product = 619 * (np.log(k[0, 0]) + np.log(k[1, 1]))
-    assert log_sizes(scores)[600, 0] == pytest.approx(product, rel=1e-3)
+    assert logarithms(scores)[600, 0] == pytest.approx(product, rel=1e-3)
     assert (doubles(scores).argmax(axis=1) == 0).all()
     assert (np.sign(doubles(scores)) == [1, -1]).all()
     assert np.isfinite(doubles(tested.scores(1))).all()

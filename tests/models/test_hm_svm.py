@@ -182,7 +182,7 @@ def test_weights_of_structures_and_nodes(slack, rescale):
 @pytest.mark.parametrize("kernel", [Linear(), Polynomial(3), Polynomial(2).normalized()], ids=str)
 def test_both_ways_to_hold_scores_agree(kernel, slack, monkeypatch):
     by_features = small(kernel=kernel, slack=slack, features="spelling").fit(X, SEPARABLE)
-    monkeypatch.setattr("fuda.feature_scores.MOST_ENTRIES", 0)
+    monkeypatch.setattr("fuda.feature_scores.MOST_BYTES", 0)
     by_pushing = small(kernel=kernel, slack=slack, features="spelling").fit(X, SEPARABLE)
     assert [s[:2] for s in by_pushing.support_] == [s[:2] for s in by_features.support_]
     for a, b in zip(by_features.history_, by_pushing.history_, strict=True):

@@ -21,9 +21,6 @@ prior, node by node and edge by edge:
     P'(y_t = ρ) = (1 − ε) P(y_t = ρ) + ε/L,     P'(y_{t−1}, y_t) = (1 − ε) P(y_{t−1}, y_t) + ε/L².
 
 The pairs have the nodes as their marginals, so they are a chain again.
-
-A prior that is nearly sure of itself leaves the kernel little to say. A product prior may be *flattened*,
-P'(y_t = ρ) ∝ P(y_t = ρ)^θ, before the kernel sees it; θ = 0 is the uniform one.
 """
 
 from __future__ import annotations
@@ -52,36 +49,21 @@ _TOLERANCE = 1e-6  # of a sum of probabilities
 class Prior:
     """A prior over packed nodes: `nodes` (N, L), and of a chain prior `before` and `after` (N, L, L).
 
-    The rows of `before` at first nodes and of `after` at last nodes are zero. `unflattened` (N, L) is what
-    `nodes` was before it was flattened.
+    The rows of `before` at first nodes and of `after` at last nodes are zero.
     """
 
     nodes: np.ndarray
     before: np.ndarray | None = None
     after: np.ndarray | None = None
-    unflattened: np.ndarray | None = None
-
-    @property
-    def belief(self) -> np.ndarray:
-        """The node marginals as their source says them."""
-        return self.nodes if self.unflattened is None else self.unflattened
-
-    def flattened(self, power: float) -> Prior:
-        """P'(y_t = ρ) ∝ P(y_t = ρ)^power."""
-        if power == 1.0:
-            return self
-        nodes = self.nodes**power
-        return Prior(nodes / nodes.sum(axis=1, keepdims=True), unflattened=self.nodes)
 
     def part(self, nodes: np.ndarray) -> Prior:
         """The prior of some nodes, whole structures."""
-        arrays = (self.nodes, self.before, self.after, self.unflattened)
+        arrays = (self.nodes, self.before, self.after)
         return Prior(*(x if x is None else x[nodes] for x in arrays))  # type: ignore[arg-type]
 
     def followed_by(self, other: Prior) -> Prior:
         """This prior, and then another of the same form."""
-        ours = (self.nodes, self.before, self.after, self.unflattened)
-        theirs = (other.nodes, other.before, other.after, other.unflattened)
+        ours, theirs = (self.nodes, self.before, self.after), (other.nodes, other.before, other.after)
         joined = (
             None if a is None or b is None else np.concatenate([a, b])
             for a, b in zip(ours, theirs, strict=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fuda.marginalized.scaled import Array, Table, logarithms
+from fuda.marginalized.scaled import Array, Table
 
 _NOTHING = -4  # an exponent by this much smaller leaves nothing
 
@@ -52,11 +52,6 @@ def doubles(table: Table) -> Array:
         return table
     mantissa, exponent = table
     return _shifted(mantissa, exponent - exponent.max(axis=-1, keepdims=True))
-
-
-def log_sizes(table: Table) -> Array:
-    """log |x| of the entries, −inf where 0."""
-    return logarithms(_scaled(table))
 
 
 def _scaled(table: Table) -> tuple[Array, Array]:

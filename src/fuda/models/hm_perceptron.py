@@ -92,14 +92,14 @@ class HMPerceptron(MarkovLabeler):
 
     >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
     >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
-    >>> model = HMPerceptron(random_state=0).fit(X, y)
+    >>> model = HMPerceptron().fit(X, y)
     >>> model.predict([["Ana", "is", "in", "Lima"]])[0]
     ['PER', 'O', 'O', 'LOC']
     >>> model.mistakes_[-1]
     Mistakes(structures=0, nodes=0)
 
     >>> from fuda.kernels import Polynomial
-    >>> HMPerceptron(kernel=Polynomial(2), random_state=0).fit(X, y).predict([["Ana", "sings"]])[0]
+    >>> HMPerceptron(kernel=Polynomial(2)).fit(X, y).predict([["Ana", "sings"]])[0]
     ['PER', 'O']
     """
 
@@ -116,7 +116,7 @@ class HMPerceptron(MarkovLabeler):
         scheme: str | None = None,
         shuffle: bool = True,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
     ) -> None:
         self.kernel = kernel

@@ -88,7 +88,7 @@ class HMSVM(MarkovLabeler):
 
     >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
     >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
-    >>> model = HMSVM(random_state=0).fit(X, y)
+    >>> model = HMSVM().fit(X, y)
     >>> model.predict([["Ana", "is", "in", "Lima"]])[0]
     ['PER', 'O', 'O', 'LOC']
     >>> model.history_[-1].gap < 1e-3
@@ -109,7 +109,7 @@ class HMSVM(MarkovLabeler):
         window: int = 1,
         scheme: str | None = None,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
     ) -> None:
         self.kernel = Polynomial(2) if kernel is None else kernel

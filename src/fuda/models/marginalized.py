@@ -10,9 +10,12 @@ c, priors, support, decoding, probabilities and files are here.
 
 from __future__ import annotations
 
+import warnings
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference, stored_structures
@@ -32,7 +35,7 @@ from fuda.models.base import Labeler, as_object_array
 from fuda.models.markov import graph_of
 from fuda.models.parameters import check_feature_values, check_flags, check_threads
 from fuda.points import Numbering
-from fuda.schemes import legal, scheme_name
+from fuda.schemes import OUTSIDE, legal, scheme_name
 from fuda.structures import Structure
 
 if TYPE_CHECKING:
@@ -65,8 +68,8 @@ class Support(NamedTuple):
 class MarginalizedLabeler(Labeler):
     """A subclass has the parameters below among others and defines
 
-    - `_learn(machine, labels, amounts)` → α (N, L); `machine` has the training corpus as sources and targets,
-      `labels` (N,) are −1 where not known, `amounts` (N,) weigh nodes.
+    - `_learn(side, labels, amounts, alpha)`, which fills α (N, L) and keeps it usable all the while, for the
+      training corpus `side`; `labels` (N,) are −1 where not known, `amounts` (N,) weigh nodes.
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
@@ -76,7 +79,6 @@ class MarginalizedLabeler(Labeler):
     mixing: float | None
     prior: Any
     prior_form: str
-    prior_power: float
     gap: float
     decode: str
     scheme: str | None
@@ -201,15 +203,6 @@ class MarginalizedLabeler(Labeler):
             raise DataError(f"engine={short(self.engine)}: choose {' or '.join(ENGINES)}")
         check_flags(self, "verbose", "calibrate")
         check_threads(self)
-        plain = isinstance(self.prior_power, int | float | np.number) and not isinstance(
-            self.prior_power, bool
-        )
-        if not plain or not 0 <= self.prior_power <= 1:
-            raise DataError(
-                f"prior_power={short(self.prior_power)}: give a number from 0 (uniform) to 1 (as it is)"
-            )
-        if self.prior_form == "chain" and self.prior_power != 1:
-            raise DataError("prior_power flattens node marginals, and goes with prior_form='marginals' alone")
         if self.decode == "viterbi" and not self.calibrate:
             raise DataError("decode='viterbi' needs scores made probabilities; set calibrate=True")
 
@@ -226,26 +219,42 @@ class MarginalizedLabeler(Labeler):
         prior, self.prior_source_ = priors.for_training(
             self.prior, self.prior_form, corpus, labels, self.classes_, sample_weight
         )
-        side = Side(encoded, Numbering(corpus), prior.flattened(self.prior_power))
+        side = Side(encoded, Numbering(corpus), prior)
         check_kernel(self._kernel, side.points, corpus.place_of_type)
         self.mixing_ = self._largest_mixing(side) if self.mixing is None else float(self.mixing)
         amounts = np.ones(corpus.size) if position_weight is None else position_weight.copy()
         if sample_weight is not None:
             amounts *= np.repeat(sample_weight, side.sizes)
+        alpha, whole = self._learned(side, labels, amounts)
+        self._support = self._kept(side, alpha)
         self._calibration = calibration.untrained(len(self.classes_))
-        if self.calibrate and len(corpus) > 1:  # first, since learning leaves more behind than α
-            self._calibration = self._calibrated(side, labels, amounts)
-        self._support = self._kept(side, self._learn(self._training_machine(side), labels, amounts))
+        if self.calibrate and whole and len(corpus) > 1:
+            # by a copy, since learning leaves more behind than α
+            self._calibration = copy(self)._calibrated(side, labels, amounts)
 
-    def _learn(self, machine: Machine, labels: Array, amounts: Array) -> Array:
+    def _learn(self, side: Side, labels: Array, amounts: Array, alpha: Array) -> None:
         raise NotImplementedError
 
-    def _training_machine(self, side: Side) -> Machine:
-        return self._machine(side, side)
+    def _learned(self, side: Side, labels: Array, amounts: Array) -> tuple[Array, bool]:
+        """α (N, L), and whether it is all that was asked for: Ctrl-C leaves what was learned until then."""
+        alpha = np.zeros((len(labels), len(self.classes_)))
+        try:
+            self._learn(side, labels, amounts, alpha)
+        except KeyboardInterrupt:
+            if not alpha.any():
+                raise  # there is nothing yet that would be worth keeping
+            warnings.warn(
+                f"{type(self).__name__} was interrupted; it goes by what it had learned, and its "
+                "probabilities are not fitted",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+            return alpha, False
+        return alpha, True
 
-    def _machine(self, sources: Side, targets: Side, **options: Any) -> Machine:
+    def _machine(self, sources: Side, targets: Side) -> Machine:
         given = self._kernel, self._label_gram, self.mixing_, float(self.gap)
-        return Machine(*given, sources, targets, n_jobs=self.n_jobs, **options)
+        return Machine(*given, sources, targets, n_jobs=self.n_jobs)
 
     @property
     def _kernel(self) -> Kernel:
@@ -325,7 +334,7 @@ class MarginalizedLabeler(Labeler):
     def _scores_of(self, encoded: Encoded, given: Any = None) -> tuple[Array, Array]:
         """S (N, L) of all nodes, up to a factor a node, and their prior as its source says it."""
         prior = self._prior_of(encoded.corpus, given)
-        return doubles(self._spoken(self._support, encoded, prior)), prior.belief
+        return doubles(self._spoken(self._support, encoded, prior)), prior.nodes
 
     def _prior_of(self, corpus: Corpus, given: Any) -> Prior:
         if given is not None and self.prior_form == "chain":
@@ -333,7 +342,7 @@ class MarginalizedLabeler(Labeler):
                 "the model has a chain prior, but arrays of node marginals say nothing of pairs of labels; "
                 "leave prior out"
             )
-        return self.prior_source_.prior_of(corpus, given).flattened(self.prior_power)
+        return self.prior_source_.prior_of(corpus, given)
 
     def _spoken(self, supports: list[Support], encoded: Encoded, prior: Prior) -> Table:
         scores: Table = np.zeros(prior.nodes.shape)
@@ -356,15 +365,24 @@ class MarginalizedLabeler(Labeler):
         for members in held:
             rest = np.setdiff1d(np.arange(len(side.sizes)), members)
             others, asked, nodes = side.part(encoder, rest), side.part(encoder, members), side.nodes_of(rest)
-            alpha = self._learn(self._training_machine(others), labels[nodes], amounts[nodes])
+            alpha, _ = self._learned(others, labels[nodes], amounts[nodes])
             found.append(doubles(self._spoken(self._kept(others, alpha), asked.encoded, asked.prior)))
         members = np.concatenate(held)
         asked, nodes = side.part(encoder, members), side.nodes_of(members)
         corpus = asked.encoded.corpus
         graph = None if corpus.shape == "dag" else graph_of(corpus)
         pairs = calibration.pair_information(labels, side.encoded.corpus.edges, L)
-        belief = asked.prior.belief
-        return calibration.fit(np.concatenate(found), belief, labels[nodes], graph, pairs, self.n_jobs)
+        scores, belief, labels = np.concatenate(found), asked.prior.nodes, labels[nodes]
+        fitted = calibration.fit(scores, belief, labels, graph, pairs, self.n_jobs)
+        if graph is None:
+            return fitted
+        outside = self.classes_.index(OUTSIDE) if OUTSIDE in self.classes_ else None
+
+        def quality(candidate: Calibration) -> float:
+            predicted = self._best(asked.encoded, *candidate.labelings(scores, belief))
+            return calibration.label_f1(labels, predicted, outside)
+
+        return max(map(fitted.trusting, calibration.FACTORS.tolist()), key=quality)
 
     def _best(self, encoded: Encoded, scores: Array, pairs: Array) -> Array:
         """The best labelling as a whole, well-formed where there is a scheme."""

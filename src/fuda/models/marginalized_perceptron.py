@@ -12,24 +12,30 @@ training.
 
 The averaged perceptron predicts with the mean of α over all *steps*, a step being a structure visited. With
 Δ_s the change in step s = 0, 1, …, n−1 the mean is α − (1/n) Σ_s s Δ_s, so that one more sum is all it needs.
+What is learned depends much on the order of structures, since a few long matches weigh as much as many short
+ones; so the mean goes over perceptrons with several orders.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from fuda.errors import DataError
-from fuda.kernels import Polynomial
+from fuda.kernels import Linear, Polynomial
 from fuda.marginalized.machine import Machine, Side
+from fuda.marginalized.primal import PrimalMachine
 from fuda.marginalized.scaled import Table
 from fuda.marginalized.tables import added, doubles, each, product, put, taken
 from fuda.models.base import Labeler
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.models.parameters import check_counts, check_flags, check_randomness
 from fuda.progress import Iterations
+
+if TYPE_CHECKING:
+    from fuda.explain import Explanation
 
 Array = np.ndarray
 
@@ -45,11 +51,13 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         no number grows with the length of a match.
     prior, prior_form : P(y|x): "uniform", an HMM, MEMM or CRF, fitted or not, or arrays; taken by its node
         "marginals", or exactly as a "chain".
-    prior_power : to which power node marginals are raised before the kernel sees them: 1 takes them as they
-        are, less flattens a prior that is too sure of itself. Probabilities and decode="viterbi" hear the
-        prior as it is besides.
     gap : for sequences the price of a skipped node, from 0 (none is skipped) to 1.
+    max_nodes : None is the dual, which sums over matches of any size by the kernel. A number is the primal:
+        weights of explicit features of at most so many nodes, one by one, with kernel=Linear(). Slow; it is
+        there to check the dual by, and to see the features.
     average : whether to predict with the mean of all coefficients on the way, and not with the last.
+    orders : over how many perceptrons the mean goes besides: the first goes through structures as they stand,
+        each further one in a new random order every epoch. None is 3 where `average` is true, else 1.
     epochs : how often the training structures are gone through, at most.
     decode, scheme : "pointwise", or "viterbi" for the best labelling as a whole, well-formed under a scheme.
     calibrate : whether to fit probabilities, which decode="viterbi" and `predict_marginals` need: by up to
@@ -57,11 +65,10 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     engine : "cpu", which is what "auto" chooses.
     window : 0; the kernel sees the neighbours of a node by itself.
     n_jobs : threads; None is all cores. Results do not depend on it.
-    random_state : the seed of the order in which structures are visited, the same in every epoch; None visits
-        them as they stand, which does less well where neighbours are alike.
+    random_state : seed of the random orders.
     verbose : whether to report epochs on standard error.
 
-    `mistakes_` has the number of mistakes in each epoch.
+    `mistakes_` has the number of mistakes in each epoch, by the perceptron of the first order.
 
     >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
     >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
@@ -77,9 +84,10 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         mixing: float | None = None,
         prior: Any = "uniform",
         prior_form: str = "marginals",
-        prior_power: float = 1.0,
         gap: float = 0.0,
+        max_nodes: int | None = None,
         average: bool = True,
+        orders: int | None = None,
         epochs: int = 10,
         decode: str = "pointwise",
         scheme: str | None = None,
@@ -96,9 +104,10 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.mixing = mixing
         self.prior = prior
         self.prior_form = prior_form
-        self.prior_power = prior_power
         self.gap = gap
+        self.max_nodes = max_nodes
         self.average = average
+        self.orders = orders
         self.epochs = epochs
         self.decode = decode
         self.scheme = scheme
@@ -141,39 +150,73 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     def _check_parameters(self) -> None:
         self._check_shared_parameters()
         check_counts(self, "epochs")
+        if self.orders is not None:
+            check_counts(self, "orders")
+        if self.max_nodes is not None:
+            check_counts(self, "max_nodes")
+            plain = self.gap == 0 and self.label_kernel is None and self.prior_form == "marginals"
+            if self.kernel != Linear() or not plain:
+                raise DataError(
+                    "max_nodes lists features one by one, which goes with kernel=Linear(), gap=0, "
+                    "label_kernel=None and prior_form='marginals'"
+                )
         check_flags(self, "average")
         check_randomness(self)
 
-    def _order(self, count: int) -> Array:
-        """Structures as they stand, or in one random order."""
-        if self.random_state is None:
-            return np.arange(count)
-        return check_random_state(self.random_state).permutation(count)
+    def _machine(self, sources: Side, targets: Side) -> Any:
+        if self.max_nodes is None:
+            return super()._machine(sources, targets)
+        return PrimalMachine(self.max_nodes, self.mixing_, sources, targets)
 
-    def _training_machine(self, side: Side) -> Machine:
-        return self._machine(side, side, order=self._order(len(side.sizes)))
+    def explain(self, x: Any, node: int, prior: Any = None, top: int = 5) -> Explanation:
+        if self.max_nodes is not None:
+            raise DataError("explain tells what matched in the kernel; fit with max_nodes=None")
+        return super().explain(x, node, prior, top)
 
-    def _learn(self, machine: Machine, labels: Array, amounts: Array) -> Array:
-        side, order = machine.targets, machine.order
-        raw, late = np.zeros((2, len(labels), len(self.classes_)))
+    def _learn(self, side: Side, labels: Array, amounts: Array, alpha: Array) -> None:
         labels = np.where(amounts > 0, labels, -1)
-        self.mistakes_, step = [], 0
+        random, orders = check_random_state(self.random_state), self.orders or (3 if self.average else 1)
         with Iterations("MarginalizedPerceptron", shown=self.verbose) as progress:
-            for epoch in range(self.epochs):
-                self.mistakes_.append(0)
+            for k in range(orders):
+                own = np.zeros_like(alpha)
+                try:
+                    mistakes = self._go_through(side, random if k else None, labels, amounts, own, progress)
+                finally:
+                    alpha += (own - alpha) / (k + 1)  # the mean of all orders so far
+                self.mistakes_ = self.mistakes_ if k else mistakes
+
+    def _go_through(
+        self,
+        side: Side,
+        random: np.random.RandomState | None,
+        labels: Array,
+        amounts: Array,
+        alpha: Array,
+        progress: Iterations,
+    ) -> list[int]:
+        """Learn α from structures as they stand, or in random orders; the mistakes of each epoch."""
+        order = np.arange(len(side.sizes))
+        machine, late = self._machine(side, side), np.zeros_like(alpha)
+        log: list[int] = []
+        step = 0
+        try:
+            while len(log) < self.epochs and (not log or log[-1]):
+                log.append(0)
+                order = order if random is None else random.permutation(order)
                 for i in order.tolist():
                     nodes = side.nodes(i)
                     change, mistakes = correct(machine, i, machine.scores(i), labels[nodes], amounts[nodes])
                     if mistakes:
-                        raw[nodes] += change
+                        alpha[nodes] += change
                         late[nodes] += step * change
                         machine.push(i, change)
-                        self.mistakes_[-1] += mistakes
+                        log[-1] += mistakes
                     step += 1
-                progress.say(epoch + 1, f"epoch {epoch + 1}, {self.mistakes_[-1]:,} mistakes")
-                if not self.mistakes_[-1]:
-                    break
-        return raw - late / step if self.average else raw
+                progress.say(len(log), f"epoch {len(log)}, {log[-1]:,} mistakes")
+        finally:
+            if self.average and step:
+                alpha -= late / step
+        return log
 
     def _arrays(self) -> dict[str, Array]:
         return super()._arrays() | {"mistakes": np.array(self.mistakes_, dtype=np.int64)}

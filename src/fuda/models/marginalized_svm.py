@@ -59,7 +59,6 @@ class MarginalizedSVM(MarginalizedLabeler):
     label_kernel : the kernel between labels; None is the identity.
     mixing : c, what each node of a match weighs; None is the c at which a match of any length is bounded.
     prior, prior_form : P(y|x): "uniform", a labeler or arrays; its node "marginals", or as a "chain".
-    prior_power : to which power node marginals are raised before the kernel sees them.
     gap : for sequences the price of a skipped node, from 0 (none is skipped) to 1.
     decode, scheme : "pointwise", or "viterbi" for the best labelling as a whole, well-formed under a scheme.
     calibrate : whether to fit probabilities, which decode="viterbi" and `predict_marginals` need.
@@ -87,7 +86,6 @@ class MarginalizedSVM(MarginalizedLabeler):
         mixing: float | None = None,
         prior: Any = "uniform",
         prior_form: str = "marginals",
-        prior_power: float = 1.0,
         gap: float = 0.0,
         decode: str = "pointwise",
         scheme: str | None = None,
@@ -107,7 +105,6 @@ class MarginalizedSVM(MarginalizedLabeler):
         self.mixing = mixing
         self.prior = prior
         self.prior_form = prior_form
-        self.prior_power = prior_power
         self.gap = gap
         self.decode = decode
         self.scheme = scheme
@@ -128,17 +125,17 @@ class MarginalizedSVM(MarginalizedLabeler):
     def _largest_mixing(self, side: Side) -> float:
         return super()._largest_mixing(side) / float(np.sqrt(2.0))
 
-    def _learn(self, machine: Machine, labels: Array, amounts: Array) -> Array:
+    def _learn(self, side: Side, labels: Array, amounts: Array, alpha: Array) -> None:
+        machine = self._machine(side, side)
         if machine.is_scaled:
             raise DataError(
                 f"mixing={self.mixing_:g} with the kernel {short(self._kernel)}: the kernel of two positions "
                 "may pass 1e260, where no margin means anything; choose a smaller mixing, or "
                 "kernel.normalized()"
             )
-        side, began = machine.targets, time.perf_counter()
+        began = time.perf_counter()
         labels = np.where(amounts > 0, labels, -1)
         bounds = self.C * amounts / _mean_self_kernel(machine, labels)
-        alpha = np.zeros((len(labels), len(self.classes_)))
         random = check_random_state(self.random_state)
         least = 0.0  # the gap of a position that is left alone
         self.history_: list[Epoch] = []
@@ -156,9 +153,8 @@ class MarginalizedSVM(MarginalizedLabeler):
                     f"MarginalizedSVM has not converged: after {self.epochs} epochs the gap is "
                     f"{self.history_[-1].gap:.2g}, and tol={self.tol:g}; allow more epochs, or a smaller C",
                     ConvergenceWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
-        return alpha
 
 
 def _improve(

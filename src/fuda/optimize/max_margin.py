@@ -39,7 +39,7 @@ from numba import njit
 from sklearn.utils import check_random_state
 
 from fuda.errors import DataError, place
-from fuda.feature_scores import FeatureScores, score_label, update_label
+from fuda.feature_scores import FeatureScores, score_node, update_node
 from fuda.inference import Graph
 from fuda.inference.runner_up import runners_up
 from fuda.kernel_scores import KernelScores
@@ -156,11 +156,6 @@ class MaxMargin:
             return
         packed = Packed([self.sets[i] for i in wanted])
         enough = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual) / len(wanted)
-        sweeps: _FeatureSweeps | _PushSweeps
-        if isinstance(self.scores, FeatureScores):
-            sweeps = _FeatureSweeps(self, self.scores, wanted, packed)
-        else:
-            sweeps = _PushSweeps(self, self.scores, wanted, packed)
         gains = np.zeros(len(wanted))
         waits, pauses = np.zeros((2, len(wanted)), dtype=np.int64)
         for _ in range(_MOST_SWEEPS):
@@ -168,7 +163,7 @@ class MaxMargin:
             waits = np.maximum(waits - 1, 0)
             if not len(due):
                 continue
-            sweeps.sweep(self._random.permutation(due), gains)
+            self._sweep(self._random.permutation(due), wanted, packed, gains)
             gain = float(gains[due].sum())
             dual += gain
             little = gains[due] < _LITTLE * gain / len(due)
@@ -176,7 +171,6 @@ class MaxMargin:
             waits[due] = pauses[due]
             if gain / len(due) <= enough:
                 break
-        sweeps.finish()
         for i in wanted:
             self.sets[i].drop_idle(_MOST_IDLE)
         if self.slack is None:
@@ -197,6 +191,46 @@ class MaxMargin:
         every = np.concatenate([self.sets[i].labelings, labeling[None]])
         loss = float(self.loss[nodes][wrong].sum()) if len(self.loss) else 1.0
         self.sets[i].append(labeling, loss, margins(every, right, *forest, effect, pairs))
+
+    def _sweep(self, order: Array, structures: Array, packed: Packed, gains: Array) -> None:
+        """Visit some of the structures, of which `packed` has the working sets, in that order."""
+        graph = self.graph
+        if isinstance(self.scores, FeatureScores):
+            stuck = _sweep_features(
+                order,
+                structures,
+                graph.forest((0, 0)),
+                self.right,
+                packed.arrays,
+                self.bounds,
+                self.penalties,
+                self.scores.features,
+                self.scores.weights,
+                self.transitions,
+                gains,
+            )
+            if stuck >= 0:
+                raise inseparable(stuck)
+            return
+        for k in order:
+            i = int(structures[k])
+            nodes = graph.nodes((i, i + 1))
+            local = self.scores.local(nodes.start, nodes.stop)
+            gains[k], outcome = _visit(
+                k,
+                self.right[nodes],
+                graph.parents[nodes],
+                nodes.start,
+                packed.arrays,
+                self.bounds[i],
+                self.penalties[i],
+                local,
+                self.transitions,
+            )
+            if outcome == qp.UNBOUNDED:
+                raise inseparable(i)
+            if gains[k] > 0:
+                self.scores.add(nodes.start, nodes.stop, local)
 
     def _scale(self, dual: float) -> None:
         """The best multiple of all α, where nothing bounds them."""
@@ -228,78 +262,6 @@ def inseparable(structure: int) -> DataError:
         "structures, as where equal observations are labelled in different ways; choose slack='l1' or 'l2', "
         "richer features or a wider window, or correct the labels"
     )
-
-
-class _FeatureSweeps:
-    """Sweeps where scores are computed from weights."""
-
-    def __init__(self, problem: MaxMargin, scores: FeatureScores, structures: Array, packed: Packed) -> None:
-        self.problem, self.scores, self.structures, self.packed = problem, scores, structures, packed
-
-    def sweep(self, order: Array, gains: Array) -> None:
-        p = self.problem
-        stuck = _sweep_features(
-            order,
-            self.structures,
-            p.graph.forest((0, 0)),
-            p.right,
-            self.packed.arrays,
-            p.bounds,
-            p.penalties,
-            self.scores.features,
-            self.scores.weights,
-            p.transitions,
-            gains,
-        )
-        if stuck >= 0:
-            raise inseparable(stuck)
-
-    def finish(self) -> None:
-        """The weights are up to date."""
-
-
-class _PushSweeps:
-    """Sweeps where changes are pushed: only to nodes that some labeling has wrong, until all is done."""
-
-    def __init__(self, problem: MaxMargin, scores: KernelScores, structures: Array, packed: Packed) -> None:
-        self.problem, self.scores, self.structures, self.packed = problem, scores, structures, packed
-        graph = problem.graph
-        wrong = []
-        for i in structures:
-            nodes = graph.nodes((i, i + 1))
-            differ = problem.sets[i].labelings != problem.right[nodes]
-            wrong.append(nodes.start + np.flatnonzero(differ.any(axis=0)))
-        self.bounds = np.concatenate([[0], np.cumsum([len(w) for w in wrong])])
-        self.nodes = np.concatenate(wrong)
-        self.part = self.scores.part(self.nodes)
-
-    def sweep(self, order: Array, gains: Array) -> None:
-        p = self.problem
-        for k in order:
-            i = int(self.structures[k])
-            nodes = p.graph.nodes((i, i + 1))
-            some = slice(self.bounds[k], self.bounds[k + 1])
-            wrong = self.nodes[some] - nodes.start
-            local = np.zeros((nodes.stop - nodes.start, self.scores.label_count))
-            local[wrong] = self.part.scores[some]
-            gains[k], outcome = _visit(
-                k,
-                p.right[nodes],
-                p.graph.parents[nodes],
-                nodes.start,
-                self.packed.arrays,
-                p.bounds[i],
-                p.penalties[i],
-                local,
-                p.transitions,
-            )
-            if outcome == qp.UNBOUNDED:
-                raise inseparable(i)
-            if gains[k] > 0:
-                self.part.add(some.start, some.stop, local[wrong])
-
-    def finish(self) -> None:
-        self.scores.add_at(self.nodes, self.part.beta)
 
 
 @njit(cache=True, nogil=True)
@@ -373,15 +335,12 @@ def _sweep_features(
     for k in order:
         i = structures[k]
         begin, end = offsets[i], offsets[i + 1]
-        local = np.zeros((end - begin, len(weights)))
-        known = np.zeros((end - begin, len(weights)), dtype=np.bool_)
-        for at in range(labels_at[k], labels_at[k + 1]):
-            t = begin + (at - labels_at[k]) % (end - begin)
-            if labelings[at] != right[t]:
-                for b in (labelings[at], right[t]):
-                    if not known[t - begin, b]:
-                        known[t - begin, b] = True
-                        local[t - begin, b] = score_label(features, weights, t, b)
+        local = np.zeros((end - begin, weights.shape[1]))
+        for t in range(begin, end):
+            for at in range(labels_at[k] + t - begin, labels_at[k + 1], end - begin):
+                if labelings[at] != right[t]:
+                    score_node(features, weights, t, local[t - begin])
+                    break
         gains[k], outcome = _visit(
             k,
             right[begin:end],
@@ -397,7 +356,6 @@ def _sweep_features(
             return int(i)
         if gains[k] > 0.0:
             for t in range(begin, end):
-                for b in range(len(weights)):
-                    if local[t - begin, b] != 0.0:
-                        update_label(features, weights, t, b, local[t - begin, b])
+                if local[t - begin].any():
+                    update_node(features, weights, t, local[t - begin])
     return -1
