@@ -473,5 +473,7 @@ def _stored(value: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
+    if hasattr(value, "__name__"):
+        return str(value.__name__)
     shape = np.shape(value)
     return f"{shape[0]} × {shape[-1]} matrix" if shape else f"{value!r}"

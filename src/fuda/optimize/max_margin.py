@@ -44,7 +44,7 @@ from fuda.inference import Graph
 from fuda.inference.runner_up import runners_up
 from fuda.kernel_scores import KernelScores
 from fuda.optimize import qp
-from fuda.optimize.working_sets import Packed, WorkingSet, ascend, combine, margins
+from fuda.optimize.working_sets import Packed, WorkingSet, ascend, combine, gain_of, margins
 from fuda.parallel import Block, blocks, run
 
 Array = np.ndarray
@@ -53,6 +53,9 @@ _BLOCK_NODES = 1 << 12
 _SHARE = 0.3  # of the gap allowed, that structures left alone may have together
 _MOST_SWEEPS = 100  # a round
 _LEAST_GAIN = 0.01  # of tol times the gap, that a sweep of all brings if another is to follow
+_PERIOD = 10  # sweeps between stretches
+_STRAIGHT = 0.8  # of its way, that a structure has gone forward if it takes part in a stretch
+_NO_MOVES = np.empty(0)
 _LITTLE = 0.5  # of the mean gain of a sweep: a structure that gains less pauses,
 _LONGEST_PAUSE = 15  # for one sweep first, then for three, seven, fifteen
 _MOST_IDLE = 20  # rounds that a labeling with α = 0 is kept for
@@ -100,7 +103,7 @@ class MaxMargin:
             self.penalties[weights > 0] = 1.0 / weights[weights > 0]
         self.transitions = np.zeros((scores.label_count, scores.label_count))
         self.sets = [WorkingSet(np.empty((0, size), dtype=np.int64)) for size in np.diff(graph.offsets)]
-        self._random = check_random_state(seed)
+        self.random = check_random_state(seed)
         self._found = np.empty(graph.node_count, dtype=np.int64)
         self._violations, self._gaps = np.empty(len(graph)), np.empty(len(graph))
         self._measured = Measured(0.0, math.inf, 0)
@@ -156,20 +159,13 @@ class MaxMargin:
             return
         packed = Packed([self.sets[i] for i in wanted])
         enough = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual) / len(wanted)
-        gains = np.zeros(len(wanted))
-        waits, pauses = np.zeros((2, len(wanted)), dtype=np.int64)
-        for _ in range(_MOST_SWEEPS):
-            due = np.flatnonzero(waits == 0)
-            waits = np.maximum(waits - 1, 0)
-            if not len(due):
-                continue
-            self._sweep(self._random.permutation(due), wanted, packed, gains)
-            gain = float(gains[due].sum())
+        sweeps = _Sweeps(self, wanted, packed)
+        for _ in range(_MOST_SWEEPS // _PERIOD):
+            before = packed.alpha.copy()
+            gain, count = sweeps.several(_PERIOD)
+            gain += sweeps.stretch(before)
             dual += gain
-            little = gains[due] < _LITTLE * gain / len(due)
-            pauses[due] = np.where(little, np.minimum(2 * pauses[due] + 1, _LONGEST_PAUSE), 0)
-            waits[due] = pauses[due]
-            if gain / len(due) <= enough:
+            if gain / count <= enough:
                 break
         for i in wanted:
             self.sets[i].drop_idle(_MOST_IDLE)
@@ -191,46 +187,6 @@ class MaxMargin:
         every = np.concatenate([self.sets[i].labelings, labeling[None]])
         loss = float(self.loss[nodes][wrong].sum()) if len(self.loss) else 1.0
         self.sets[i].append(labeling, loss, margins(every, right, *forest, effect, pairs))
-
-    def _sweep(self, order: Array, structures: Array, packed: Packed, gains: Array) -> None:
-        """Visit some of the structures, of which `packed` has the working sets, in that order."""
-        graph = self.graph
-        if isinstance(self.scores, FeatureScores):
-            stuck = _sweep_features(
-                order,
-                structures,
-                graph.forest((0, 0)),
-                self.right,
-                packed.arrays,
-                self.bounds,
-                self.penalties,
-                self.scores.features,
-                self.scores.weights,
-                self.transitions,
-                gains,
-            )
-            if stuck >= 0:
-                raise inseparable(stuck)
-            return
-        for k in order:
-            i = int(structures[k])
-            nodes = graph.nodes((i, i + 1))
-            local = self.scores.local(nodes.start, nodes.stop)
-            gains[k], outcome = _visit(
-                k,
-                self.right[nodes],
-                graph.parents[nodes],
-                nodes.start,
-                packed.arrays,
-                self.bounds[i],
-                self.penalties[i],
-                local,
-                self.transitions,
-            )
-            if outcome == qp.UNBOUNDED:
-                raise inseparable(i)
-            if gains[k] > 0:
-                self.scores.add(nodes.start, nodes.stop, local)
 
     def _scale(self, dual: float) -> None:
         """The best multiple of all α, where nothing bounds them."""
@@ -264,6 +220,111 @@ def inseparable(structure: int) -> DataError:
     )
 
 
+class _Sweeps:
+    """Sweeps over some structures whose working sets are packed; structures count from 0 here."""
+
+    def __init__(self, problem: MaxMargin, structures: Array, packed: Packed) -> None:
+        self.problem, self.structures, self.packed = problem, structures, packed
+        self.gains, self.travelled = np.zeros((2, len(structures)))
+        self.waits, self.pauses = np.zeros((2, len(structures)), dtype=np.int64)
+        self.visits = np.zeros(len(structures), dtype=np.int64)
+
+    def several(self, count: int) -> tuple[float, int]:
+        """So many sweeps: what the dual gains, and by how many visits."""
+        self.visits[:], self.travelled[:] = 0, 0.0
+        total = 0.0
+        for _ in range(count):
+            due = np.flatnonzero(self.waits == 0)
+            self.waits = np.maximum(self.waits - 1, 0)
+            self._visit(self.problem.random.permutation(due), _NO_MOVES)
+            self.visits[due] += 1
+            total += float(self.gains[due].sum())
+            little = self.gains[due] < _LITTLE * self.gains[due].mean() if len(due) else due
+            self.pauses[due] = np.where(little, np.minimum(2 * self.pauses[due] + 1, _LONGEST_PAUSE), 0)
+            self.waits[due] = self.pauses[due]
+        return total, int(self.visits.sum())
+
+    def stretch(self, before: Array) -> float:
+        """Where the α of structures have gone one way since `before`, go on that way: what the dual gains.
+
+        Structures that contradict each other raise their α in turn, by little at each visit; all at once they
+        can go as far as is best.
+        """
+        planes, alpha = self.packed.planes, self.packed.alpha
+        direction = np.where(alpha > 0, alpha - before, 0.0)
+        moved = np.add.reduceat(np.abs(direction), planes[:-1])
+        rooms = self._rooms(direction)
+        straight = (self.visits > 2) & (moved > _STRAIGHT * self.travelled) & (rooms > 1)
+        chosen = np.flatnonzero(straight)
+        if not len(chosen):
+            return 0.0
+        direction[~np.repeat(straight, np.diff(planes))] = 0.0
+        room = float(rooms[chosen].min())
+        step = min(1.0, room / 2)
+        first, second = (self._move(chosen, step * direction) for _ in range(2))
+        bend = first - second  # gains fall by as much with each step
+        best = (first + bend / 2) / bend if bend > 0 else np.inf
+        best = min(max(best, 0.0), room / step)
+        return first + second + self._move(chosen, (best - 2) * step * direction)
+
+    def _rooms(self, direction: Array) -> Array:
+        """How far the α of each structure can go along a direction."""
+        planes, alpha = self.packed.planes[:-1], self.packed.alpha
+        falls = np.divide(alpha, -direction, out=np.full(len(alpha), np.inf), where=direction < 0)
+        sums, growth = np.add.reduceat(alpha, planes), np.add.reduceat(direction, planes)
+        rises = np.full(len(planes), np.inf)
+        np.divide(self.problem.bounds[self.structures] - sums, growth, out=rises, where=growth > 0)
+        return np.minimum(np.minimum.reduceat(falls, planes), rises)
+
+    def _move(self, chosen: Array, moves: Array) -> float:
+        self._visit(chosen, moves)
+        return float(self.gains[chosen].sum())
+
+    def _visit(self, order: Array, moves: Array) -> None:
+        """Visit structures in that order: maximize over their α, or (where given) move these."""
+        p, graph = self.problem, self.problem.graph
+        if isinstance(p.scores, FeatureScores):
+            stuck = _sweep_features(
+                order,
+                self.structures,
+                graph.forest((0, 0)),
+                p.right,
+                self.packed.arrays,
+                p.bounds,
+                p.penalties,
+                p.scores.features,
+                p.scores.weights,
+                p.transitions,
+                moves,
+                self.gains,
+                self.travelled,
+            )
+            if stuck >= 0:
+                raise inseparable(stuck)
+            return
+        for k in order:
+            i = int(self.structures[k])
+            nodes = graph.nodes((i, i + 1))
+            local = p.scores.local(nodes.start, nodes.stop)
+            outcome = _visit(
+                k,
+                p.right[nodes],
+                graph.parents[nodes],
+                nodes.start,
+                self.packed.arrays,
+                p.bounds[i],
+                p.penalties[i],
+                local,
+                p.transitions,
+                moves,
+                self.gains,
+                self.travelled,
+            )
+            if outcome == qp.UNBOUNDED:
+                raise inseparable(i)
+            p.scores.add(nodes.start, nodes.stop, local)
+
+
 @njit(cache=True, nogil=True)
 def _own_margins(
     forest: Any, right: Array, scores: Array, transitions: Array, packed: Any, own: Array
@@ -294,25 +355,32 @@ def _visit(
     penalty: float,
     local: Array,
     transitions: Array,
-) -> tuple[float, int]:
-    """Maximize over the α of the k-th working set: the gain and the outcome.
+    moves: Array,
+    gains: Array,
+    travelled: Array,
+) -> int:
+    """Maximize over the α of the k-th working set, or move it: the outcome.
 
     `local` comes in as the scores of the structure's nodes and leaves as the change of β; the transitions are
     brought up to date.
     """
     planes, labels_at, gram_at, labelings, losses, gram, alpha = packed
-    first, last = planes[k], planes[k + 1]
-    size = last - first
+    own = slice(planes[k], planes[k + 1])
+    size = planes[k + 1] - planes[k]
     y = labelings[labels_at[k] : labels_at[k + 1]].reshape((size, len(right)))
     found = margins(y, right, parents, base, local, transitions)
     matrix = gram[gram_at[k] : gram_at[k + 1]].reshape((size, size))
-    change, gain, outcome = ascend(alpha[first:last], losses[first:last], matrix, found, bound, penalty)
+    if len(moves) > 0:
+        change, outcome = moves[own], qp.SOLVED
+    else:
+        change, outcome = ascend(alpha[own], losses[own], matrix, found, bound, penalty)
+    gains[k] = gain_of(change, alpha[own], losses[own], matrix, found, penalty)
     local[:] = 0.0
-    if gain > 0.0:
-        for j in range(size):
-            alpha[first + j] = max(0.0, alpha[first + j] + change[j])
-        combine(y, right, parents, base, change, local, transitions)
-    return gain, outcome
+    for j in range(size):
+        travelled[k] += abs(change[j])
+        alpha[planes[k] + j] = max(0.0, alpha[planes[k] + j] + change[j])
+    combine(y, right, parents, base, change, local, transitions)
+    return outcome
 
 
 @njit(cache=True, nogil=True)
@@ -327,9 +395,11 @@ def _sweep_features(
     features: Any,
     weights: Array,
     transitions: Array,
+    moves: Array,
     gains: Array,
+    travelled: Array,
 ) -> int:
-    """Visit structures in order, with the gain of each: the structure whose dual has no bound, or −1."""
+    """Visit structures in order: the structure whose dual has no bound, or −1."""
     _, offsets, parents, _ = forest
     _, labels_at, _, labelings, _, _, _ = packed
     for k in order:
@@ -341,7 +411,7 @@ def _sweep_features(
                 if labelings[at] != right[t]:
                     score_node(features, weights, t, local[t - begin])
                     break
-        gains[k], outcome = _visit(
+        outcome = _visit(
             k,
             right[begin:end],
             parents[begin:end],
@@ -351,11 +421,13 @@ def _sweep_features(
             penalties[i],
             local,
             transitions,
+            moves,
+            gains,
+            travelled,
         )
         if outcome == qp.UNBOUNDED:
             return int(i)
-        if gains[k] > 0.0:
-            for t in range(begin, end):
-                if local[t - begin].any():
-                    update_node(features, weights, t, local[t - begin])
+        for t in range(begin, end):
+            if local[t - begin].any():
+                update_node(features, weights, t, local[t - begin])
     return -1

@@ -121,9 +121,9 @@ def combine(
 @njit(cache=True, nogil=True)
 def ascend(
     alpha: Array, losses: Array, gram: Array, found: Array, bound: float, penalty: float
-) -> tuple[Array, float, int]:
-    """The best α of one structure, from its margins `found`: the change, what the dual gains, and the outcome
-    of the quadratic program."""
+) -> tuple[Array, int]:
+    """How the α of one structure change to the best, given its margins, and the outcome of the quadratic
+    program."""
     size = len(alpha)
     matrix, linear = np.empty((size, size)), np.empty(size)
     for j in range(size):
@@ -133,13 +133,18 @@ def ascend(
             matrix[j, k] = gram[j, k] + penalty
     new = alpha.copy()
     outcome = qp.minimize(matrix, linear, bound, new)
-    gain = 0.0
     change = new - alpha
-    for j in range(size):
-        gain += change[j] * linear[j]
-        for k in range(size):
-            gain -= 0.5 * matrix[j, k] * change[j] * (new[k] + alpha[k])
-    if gain <= 0.0:  # no more than rounding
+    if gain_of(change, alpha, losses, gram, found, penalty) <= 0.0:  # no more than rounding
         change[:] = 0.0
-        gain = 0.0
-    return change, gain, outcome
+    return change, outcome
+
+
+@njit(cache=True, nogil=True)
+def gain_of(change: Array, alpha: Array, losses: Array, gram: Array, found: Array, penalty: float) -> float:
+    """What the dual gains when the α of one structure change."""
+    gain = 0.0
+    for j in range(len(change)):
+        gain += change[j] * (losses[j] - found[j])
+        for k in range(len(change)):
+            gain -= change[j] * (0.5 * (gram[j, k] + penalty) * change[k] + penalty * alpha[k])
+    return gain
