@@ -107,7 +107,7 @@ def test_is_the_papers_algorithm_in_other_settings(parameters):
 def test_average_over_structures_visited():
     X, y, priors = random_problem(1)
     amounts = random_amounts(X)
-    model = perceptron(epochs=3).fit(X, y, position_weight=amounts)
+    model = perceptron(epochs=3, orders=1).fit(X, y, position_weight=amounts)
     visited, _, K = papers_algorithm(X, y, priors, model, amounts)
     mean = np.mean(visited, axis=0)
     np.testing.assert_allclose(alpha_of(model, X), mean, atol=1e-12)
@@ -136,10 +136,9 @@ def test_further_orders_are_random_and_the_mean_goes_over_all():
     fit = {"X": X, "y": y, "position_weight": amounts}
     one, two, again = (perceptron(average=False, epochs=2, orders=n).fit(**fit) for n in (1, 2, 2))
     assert one.mistakes_ == two.mistakes_
-    random, N = np.random.RandomState(0), len(X)
-    first, second = random.permutation(N), None
-    second = random.permutation(first)
-    other = shuffled_perceptron(X, y, amounts, [first, second])
+    random = np.random.RandomState(0)
+    first = random.permutation(len(X))
+    other = shuffled_perceptron(X, y, amounts, [first, random.permutation(first)])
     np.testing.assert_allclose(alpha_of(two, X), (alpha_of(one, X) + other) / 2, atol=1e-12)
     assert (alpha_of(two, X) == alpha_of(again, X)).all()
     assert perceptron().fit(X, y).orders is None

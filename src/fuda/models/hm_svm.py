@@ -105,7 +105,7 @@ class HMSVM(MarkovLabeler):
         rescale: bool = False,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        features: Any = "text",
+        features: Any = "spelling",
         window: int = 1,
         scheme: str | None = None,
         n_jobs: int | None = None,

@@ -51,13 +51,13 @@ Array = np.ndarray
 SLACKS = ("l1", "l2", None)
 _BLOCK_NODES = 1 << 12
 _SHARE = 0.3  # of the gap allowed, that structures left alone may have together
-_MOST_SWEEPS = 100  # a round
+_MOST_SWEEPS = 300  # a round
 _LEAST_GAIN = 0.01  # of tol times the gap, that a sweep of all brings if another is to follow
 _PERIOD = 10  # sweeps between stretches
 _STRAIGHT = 0.8  # of its way, that a structure has gone forward if it takes part in a stretch
 _NO_MOVES = np.empty(0)
 _LITTLE = 0.5  # of the mean gain of a sweep: a structure that gains less pauses,
-_LONGEST_PAUSE = 15  # for one sweep first, then for three, seven, fifteen
+_LONGEST_PAUSE = 31  # for one sweep first, then for three, seven and so on
 _MOST_IDLE = 20  # rounds that a labeling with α = 0 is kept for
 _LEAST_MARGIN = 1e-7  # ‖Σ α d‖ / Σ α ‖d‖ below which data count as inseparable
 
