@@ -55,6 +55,7 @@ _MOST_SWEEPS = 300  # a round
 _LEAST_GAIN = 0.01  # of tol times the gap, that a sweep of all brings if another is to follow
 _PERIOD = 10  # sweeps between stretches
 _STRAIGHT = 0.8  # of its way, that a structure has gone forward if it takes part in a stretch
+_FARTHEST = 1e6  # steps of a stretch
 _NO_MOVES = np.empty(0)
 _LITTLE = 0.5  # of the mean gain of a sweep: a structure that gains less pauses,
 _LONGEST_PAUSE = 31  # for one sweep first, then for three, seven and so on
@@ -263,8 +264,8 @@ class _Sweeps:
         step = min(1.0, room / 2)
         first, second = (self._move(chosen, step * direction) for _ in range(2))
         bend = first - second  # gains fall by as much with each step
-        best = (first + bend / 2) / bend if bend > 0 else np.inf
-        best = min(max(best, 0.0), room / step)
+        best = (first + bend / 2) / bend if bend > 0 else _FARTHEST
+        best = min(max(best, 0.0), room / step, _FARTHEST)
         return first + second + self._move(chosen, (best - 2) * step * direction)
 
     def _rooms(self, direction: Array) -> Array:
