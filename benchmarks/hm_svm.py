@@ -2,8 +2,8 @@
 
 The letters are used in two ways: *one for training*, the tenth of the words in fold 0 to learn from and all
 others to test on, as in Taskar, Guestrin & Koller (2003); and *nine for training*, the reverse. C was chosen
-by cross-validation over the words of fold 0. For Spanish, C, the scale of the kernel and rescaled margins were
-chosen on testa, out of a dozen settings whose figures on testb were printed beside.
+by cross-validation over the words of fold 0. For Spanish, C, the scale of the kernel and rescaled margins
+were chosen on testa, out of a dozen settings whose figures on testb were printed beside.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ CONTENDERS = {
     "python-crfsuite": "python_crfsuite",
     "sklearn-crfsuite": "sklearn_crfsuite",
     "chaine": "chaine",
+    "perceptron": "perceptron",
 }
 
 
@@ -18,7 +19,7 @@ def main() -> None:
         "names",
         nargs="*",
         help="which ones; all by default",
-        default=[*CONTENDERS, "scaling", "limits", "everyday"],
+        default=[*CONTENDERS, "scaling", "limits", "everyday", "hm_svm", "marginalized"],
     )
     for name in parser.parse_args().names:
         print(f"\n## {name}\n")
