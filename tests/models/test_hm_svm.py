@@ -321,3 +321,10 @@ def test_bad_data():
         small().fit(X, Y).objective([["a"]], [[None]])
     with pytest.raises(DataError, match="nothing to sum the objective over"):
         small().fit(X, Y).objective([], [])
+
+
+def test_contradictions_do_not_take_long():
+    """Equal structures with different labels push each other's α up to C, by little at each visit."""
+    model = small(C=1000.0, kernel=Polynomial(2, scale=10.0)).fit([["a", "b"]] * 2, [["A", "B"], ["B", "B"]])
+    assert len(model.history_) < 10
+    assert model.history_[-1].dual == pytest.approx(2000.0, rel=1e-5)

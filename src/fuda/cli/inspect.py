@@ -81,7 +81,16 @@ def _assigned(values: dict[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value; of a template the name of its file, of a function its own."""
+    """A value; of a template the name of its file, of a function its own, of kernels and labelers theirs.
+
+    >>> _shown({"kernel": {"type": "Normalized", "kernel": {"type": "Polynomial", "degree": 2}}})
+    'Normalized(kernel=Polynomial(degree=2))'
+    """
+    if isinstance(value, dict) and ("type" in value or "labeler" in value):
+        inner = value.get("parameters", {k: v for k, v in value.items() if k != "type"})
+        return f"{value.get('type', value.get('labeler'))}({_assigned(inner)})"
+    if isinstance(value, dict) and "kernel" in value:
+        return _shown(value["kernel"])
     if isinstance(value, dict):
         return f"{next(iter(value), '')} {value.get('name') or value.get('function')}"
     return str(value)

@@ -21,7 +21,8 @@ and from these primal, dual and gap, which is a sum over structures,
 
 Those structures that have a share in the gap take the labeling found into their working sets, and are swept a
 number of times: each in turn has its α_i maximized exactly, all others fixed. So the dual never falls. A
-structure that gains little by that is visited more rarely. Labelings whose α stays 0 are dropped.
+structure that gains little by that is visited more rarely; those whose α keep going one way are moved on
+together, as far as is best. Labelings whose α stays 0 are dropped.
 
 Without slack w need not satisfy any constraint before the end. If v < 1 is the largest violation, then
 w / (1 − v) satisfies them all, which gives the primal value. There is no w at all that does where the dual
@@ -32,19 +33,26 @@ so that a ray is followed at once.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from sklearn.utils import check_random_state
 
 from fuda.errors import DataError, place
-from fuda.feature_scores import FeatureScores, score_node, update_node
+from fuda.feature_scores import FeatureScores
 from fuda.inference import Graph
 from fuda.inference.runner_up import runners_up
 from fuda.kernel_scores import KernelScores
 from fuda.optimize import qp
-from fuda.optimize.working_sets import Packed, WorkingSet, ascend, combine, gain_of, margins
+from fuda.optimize.working_sets import (
+    Packed,
+    WorkingSet,
+    combine,
+    margins,
+    own_margins,
+    sweep_features,
+    visit,
+)
 from fuda.parallel import Block, blocks, run
 
 Array = np.ndarray
@@ -119,7 +127,7 @@ class MaxMargin:
             nodes = self.graph.nodes(block)
             scores = self.scores.local(nodes.start, nodes.stop)
             forest, part = self.graph.forest(block), slice(*block)
-            _own_margins(forest, self.right[nodes], scores, self.transitions, packed.arrays, own[part])
+            own_margins(forest, self.right[nodes], scores, self.transitions, packed.arrays, own[part])
             loss = self.loss[nodes] if len(self.loss) else self.loss
             runners_up(
                 forest, self.transitions, scores, self.right[nodes], loss, self._found[nodes], excess[part]
@@ -235,12 +243,12 @@ class _Sweeps:
         self.visits[:], self.travelled[:] = 0, 0.0
         total = 0.0
         for _ in range(count):
-            due = np.flatnonzero(self.waits == 0)
-            self.waits = np.maximum(self.waits - 1, 0)
+            due = np.flatnonzero(self.waits == self.waits.min())
+            self.waits -= self.waits.min() + 1
             self._visit(self.problem.random.permutation(due), _NO_MOVES)
             self.visits[due] += 1
             total += float(self.gains[due].sum())
-            little = self.gains[due] < _LITTLE * self.gains[due].mean() if len(due) else due
+            little = self.gains[due] < _LITTLE * self.gains[due].mean()
             self.pauses[due] = np.where(little, np.minimum(2 * self.pauses[due] + 1, _LONGEST_PAUSE), 0)
             self.waits[due] = self.pauses[due]
         return total, int(self.visits.sum())
@@ -266,7 +274,8 @@ class _Sweeps:
         bend = first - second  # gains fall by as much with each step
         best = (first + bend / 2) / bend if bend > 0 else _FARTHEST
         best = min(max(best, 0.0), room / step, _FARTHEST)
-        return first + second + self._move(chosen, (best - 2) * step * direction)
+        total = first + second + self._move(chosen, (best - 2) * step * direction)
+        return total if total >= 0 else total + self._move(chosen, -best * step * direction)
 
     def _rooms(self, direction: Array) -> Array:
         """How far the α of each structure can go along a direction."""
@@ -285,7 +294,7 @@ class _Sweeps:
         """Visit structures in that order: maximize over their α, or (where given) move these."""
         p, graph = self.problem, self.problem.graph
         if isinstance(p.scores, FeatureScores):
-            stuck = _sweep_features(
+            stuck = sweep_features(
                 order,
                 self.structures,
                 graph.forest((0, 0)),
@@ -307,7 +316,7 @@ class _Sweeps:
             i = int(self.structures[k])
             nodes = graph.nodes((i, i + 1))
             local = p.scores.local(nodes.start, nodes.stop)
-            outcome = _visit(
+            outcome = visit(
                 k,
                 p.right[nodes],
                 graph.parents[nodes],
@@ -324,111 +333,3 @@ class _Sweeps:
             if outcome == qp.UNBOUNDED:
                 raise inseparable(i)
             p.scores.add(nodes.start, nodes.stop, local)
-
-
-@njit(cache=True, nogil=True)
-def _own_margins(
-    forest: Any, right: Array, scores: Array, transitions: Array, packed: Any, own: Array
-) -> None:
-    """Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures of a block; `right` and `scores` are of its nodes."""
-    first, offsets, parents, _ = forest
-    planes, labels_at, _, labelings, _, _, alpha = packed
-    for n in range(len(own)):
-        i = first + n
-        begin, end = offsets[i], offsets[i + 1]
-        size = planes[i + 1] - planes[i]
-        y = labelings[labels_at[i] : labels_at[i + 1]].reshape((size, end - begin))
-        local = slice(begin - offsets[first], end - offsets[first])
-        found = margins(y, right[local], parents[begin:end], begin, scores[local], transitions)
-        own[n] = 0.0
-        for k in range(size):
-            own[n] += alpha[planes[i] + k] * found[k]
-
-
-@njit(cache=True, nogil=True)
-def _visit(
-    k: int,
-    right: Array,
-    parents: Array,
-    base: int,
-    packed: Any,
-    bound: float,
-    penalty: float,
-    local: Array,
-    transitions: Array,
-    moves: Array,
-    gains: Array,
-    travelled: Array,
-) -> int:
-    """Maximize over the α of the k-th working set, or move it: the outcome.
-
-    `local` comes in as the scores of the structure's nodes and leaves as the change of β; the transitions are
-    brought up to date.
-    """
-    planes, labels_at, gram_at, labelings, losses, gram, alpha = packed
-    own = slice(planes[k], planes[k + 1])
-    size = planes[k + 1] - planes[k]
-    y = labelings[labels_at[k] : labels_at[k + 1]].reshape((size, len(right)))
-    found = margins(y, right, parents, base, local, transitions)
-    matrix = gram[gram_at[k] : gram_at[k + 1]].reshape((size, size))
-    if len(moves) > 0:
-        change, outcome = moves[own], qp.SOLVED
-    else:
-        change, outcome = ascend(alpha[own], losses[own], matrix, found, bound, penalty)
-    gains[k] = gain_of(change, alpha[own], losses[own], matrix, found, penalty)
-    local[:] = 0.0
-    for j in range(size):
-        travelled[k] += abs(change[j])
-        alpha[planes[k] + j] = max(0.0, alpha[planes[k] + j] + change[j])
-    combine(y, right, parents, base, change, local, transitions)
-    return outcome
-
-
-@njit(cache=True, nogil=True)
-def _sweep_features(
-    order: Array,
-    structures: Array,
-    forest: Any,
-    right: Array,
-    packed: Any,
-    bounds: Array,
-    penalties: Array,
-    features: Any,
-    weights: Array,
-    transitions: Array,
-    moves: Array,
-    gains: Array,
-    travelled: Array,
-) -> int:
-    """Visit structures in order: the structure whose dual has no bound, or −1."""
-    _, offsets, parents, _ = forest
-    _, labels_at, _, labelings, _, _, _ = packed
-    for k in order:
-        i = structures[k]
-        begin, end = offsets[i], offsets[i + 1]
-        local = np.zeros((end - begin, weights.shape[1]))
-        for t in range(begin, end):
-            for at in range(labels_at[k] + t - begin, labels_at[k + 1], end - begin):
-                if labelings[at] != right[t]:
-                    score_node(features, weights, t, local[t - begin])
-                    break
-        outcome = _visit(
-            k,
-            right[begin:end],
-            parents[begin:end],
-            begin,
-            packed,
-            bounds[i],
-            penalties[i],
-            local,
-            transitions,
-            moves,
-            gains,
-            travelled,
-        )
-        if outcome == qp.UNBOUNDED:
-            return int(i)
-        for t in range(begin, end):
-            if local[t - begin].any():
-                update_node(features, weights, t, local[t - begin])
-    return -1

@@ -13,10 +13,12 @@ exactly (`ascend`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numba import njit
 
+from fuda.feature_scores import score_node, update_node
 from fuda.optimize import qp
 
 Array = np.ndarray
@@ -148,3 +150,111 @@ def gain_of(change: Array, alpha: Array, losses: Array, gram: Array, found: Arra
         for k in range(len(change)):
             gain -= change[j] * (0.5 * (gram[j, k] + penalty) * change[k] + penalty * alpha[k])
     return gain
+
+
+@njit(cache=True, nogil=True)
+def own_margins(
+    forest: Any, right: Array, scores: Array, transitions: Array, packed: Any, own: Array
+) -> None:
+    """Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures of a block; `right` and `scores` are of its nodes."""
+    first, offsets, parents, _ = forest
+    planes, labels_at, _, labelings, _, _, alpha = packed
+    for n in range(len(own)):
+        i = first + n
+        begin, end = offsets[i], offsets[i + 1]
+        size = planes[i + 1] - planes[i]
+        y = labelings[labels_at[i] : labels_at[i + 1]].reshape((size, end - begin))
+        local = slice(begin - offsets[first], end - offsets[first])
+        found = margins(y, right[local], parents[begin:end], begin, scores[local], transitions)
+        own[n] = 0.0
+        for k in range(size):
+            own[n] += alpha[planes[i] + k] * found[k]
+
+
+@njit(cache=True, nogil=True)
+def visit(
+    k: int,
+    right: Array,
+    parents: Array,
+    base: int,
+    packed: Any,
+    bound: float,
+    penalty: float,
+    local: Array,
+    transitions: Array,
+    moves: Array,
+    gains: Array,
+    travelled: Array,
+) -> int:
+    """Maximize over the α of the k-th working set, or move it: the outcome.
+
+    `local` comes in as the scores of the structure's nodes and leaves as the change of β; the transitions are
+    brought up to date.
+    """
+    planes, labels_at, gram_at, labelings, losses, gram, alpha = packed
+    own = slice(planes[k], planes[k + 1])
+    size = planes[k + 1] - planes[k]
+    y = labelings[labels_at[k] : labels_at[k + 1]].reshape((size, len(right)))
+    found = margins(y, right, parents, base, local, transitions)
+    matrix = gram[gram_at[k] : gram_at[k + 1]].reshape((size, size))
+    if len(moves) > 0:
+        change, outcome = moves[own], qp.SOLVED
+    else:
+        change, outcome = ascend(alpha[own], losses[own], matrix, found, bound, penalty)
+    gains[k] = gain_of(change, alpha[own], losses[own], matrix, found, penalty)
+    local[:] = 0.0
+    for j in range(size):
+        travelled[k] += abs(change[j])
+        alpha[planes[k] + j] = max(0.0, alpha[planes[k] + j] + change[j])
+    combine(y, right, parents, base, change, local, transitions)
+    return outcome
+
+
+@njit(cache=True, nogil=True)
+def sweep_features(
+    order: Array,
+    structures: Array,
+    forest: Any,
+    right: Array,
+    packed: Any,
+    bounds: Array,
+    penalties: Array,
+    features: Any,
+    weights: Array,
+    transitions: Array,
+    moves: Array,
+    gains: Array,
+    travelled: Array,
+) -> int:
+    """Visit structures in order: the structure whose dual has no bound, or −1."""
+    _, offsets, parents, _ = forest
+    _, labels_at, _, labelings, _, _, _ = packed
+    for k in order:
+        i = structures[k]
+        begin, end = offsets[i], offsets[i + 1]
+        local = np.zeros((end - begin, weights.shape[1]))
+        for t in range(begin, end):
+            for at in range(labels_at[k] + t - begin, labels_at[k + 1], end - begin):
+                if labelings[at] != right[t]:
+                    score_node(features, weights, t, local[t - begin])
+                    break
+        outcome = visit(
+            k,
+            right[begin:end],
+            parents[begin:end],
+            begin,
+            packed,
+            bounds[i],
+            penalties[i],
+            local,
+            transitions,
+            moves,
+            gains,
+            travelled,
+        )
+        if outcome == qp.UNBOUNDED:
+            return int(i)
+        for t in range(begin, end):
+            if local[t - begin].any():
+                update_node(features, weights, t, local[t - begin])
+    return -1
