@@ -132,8 +132,13 @@ def test_standard_output_that_is_full(places, arguments):
 def test_interrupt_before_there_is_anything_to_save(models, places):
     """Ctrl-C while standard input is awaited."""
     arguments = [*FUDA, "train", "-", "-o", str(places["out"]), "--format", "conll"]
-    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        time.sleep(1.5)
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+
+    def hears_interrupts():  # also where the tests run in the background of a shell
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    with subprocess.Popen(arguments, **pipes, preexec_fn=hears_interrupts) as process:
+        time.sleep(2.5)
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         message = process.stderr.read()

@@ -125,7 +125,7 @@ def _compared(shapes: dict[str, Dataset], say: Say) -> list[Row]:
 
     rows = []
     for method, data in shapes.items():
-        model: Any = MarginalizedPerceptron(kernel=Polynomial(2), mixing=0.8, calibrate=False)
+        model: Any = MarginalizedPerceptron(kernel=Polynomial(2), mixing=0.8, orders=1, calibrate=False)
         if method == HM:
             model = HMPerceptron(kernel=Polynomial(2), features="spelling", window=1)
         rows.append(cross_validated(method, model, data, 3, say))
