@@ -142,7 +142,7 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
 def test_rows_that_are_kept(size, monkeypatch):
     """With room for all rows of kernel values, for five, and for one."""
     encoded = WindowEncoder("spelling", 1).fit([Sequence(["a", "B", "c-1"] * 9), Sequence(["B", "d"])])
-    monkeypatch.setattr("fuda.kernel_scores._ROW_BYTES", size)
+    monkeypatch.setattr("fuda.kernel_scores.ROW_BYTES", size)
     held, rng = KernelScores(encoded, RBF(0.2), LABELS), np.random.default_rng(0)
     for _ in range(30):
         begin = int(rng.integers(0, 20))

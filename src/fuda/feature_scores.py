@@ -17,7 +17,7 @@ from numba import njit
 
 from fuda.encoding import Encoded
 from fuda.errors import DataError, short
-from fuda.kernel_scores import Expansion, KernelScores, only_features, window_of
+from fuda.kernel_scores import ROW_BYTES, Expansion, KernelScores, only_features, window_of
 from fuda.kernels import Kernel, Linear, Normalized, Polynomial, check_kernel
 from fuda.monomials import Monomials, Vectors, coefficients, inner_products
 from fuda.parallel import blocks, run
@@ -26,6 +26,7 @@ from fuda.points import Numbering, points
 Array = np.ndarray
 Features = tuple[Array, Array, Array, Array, Array]
 MOST_BYTES = 2_000_000_000  # for the monomials of all nodes
+_FEW_WEIGHTS = 1 << 13  # of a node, that cost next to nothing
 _BLOCK_BYTES = 200_000_000  # for those of nodes that scores are wanted of
 _BLOCK_NODES = 1024
 _LARGEST = 1e100  # value of a kernel; squares and sums stay finite
@@ -36,12 +37,20 @@ def scores_for(
 ) -> KernelScores | FeatureScores:
     """Scores by written-out features where the kernel has few enough of them, else by pushing.
 
+    A node's monomials are read for all labels, and a push is a pass over all nodes for two labels or so.
+    Where all kernel values can be kept, and there is something to save, the smaller of the two decides.
+
     DataError where the kernel is none on these data.
     """
     _check(kernel, encoded)
     if isinstance(kernel.kernel if isinstance(kernel, Normalized) else kernel, Linear | Polynomial):
         vectors = Vectors(kernel, encoded)
-        if vectors.numerable and vectors.sizes(vectors.binary).sum() <= MOST_BYTES:
+        count = vectors.counts(vectors.binary).mean() if len(vectors) else 0.0
+        push_is_faster = 8 * len(vectors) ** 2 <= ROW_BYTES and label_count * count > max(
+            2 * len(vectors), _FEW_WEIGHTS
+        )
+        fits = vectors.numerable and vectors.sizes(vectors.binary).sum() <= MOST_BYTES
+        if fits and not push_is_faster:
             return FeatureScores(vectors, label_count, n_jobs)
     return KernelScores(encoded, kernel, label_count, n_jobs)
 

@@ -30,7 +30,7 @@ from fuda.points import Numbering, Points, points
 Array = np.ndarray
 _Entries = tuple[Array, Array, Array]  # of a sparse matrix: rows, columns, values
 _ENTRIES = 1 << 19  # kernel values that a thread holds at once
-_ROW_BYTES = 1 << 30  # for rows of kernel values that are kept
+ROW_BYTES = 1 << 30  # for rows of kernel values that are kept
 _TABLE_ENTRIES = 1 << 22  # inner products between types that are held at once
 
 
@@ -246,7 +246,7 @@ class KernelScores:
         size = len(self.window)
         self.beta = np.zeros((size, label_count))
         self.scores = np.zeros((size, label_count), order="F")  # label by label, so that a push is fast
-        self._rows = np.empty((min(size, max(1, _ROW_BYTES // (8 * size))), size))  # of kernel values
+        self._rows = np.empty((min(size, max(1, ROW_BYTES // (8 * size))), size))  # of kernel values
         self._row_of = np.full(size, -1)  # of each node
         self._node_of = np.full(len(self._rows), -1)  # of each row
         self._next = 0

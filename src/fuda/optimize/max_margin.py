@@ -14,15 +14,16 @@ slack       slack_i(ξ)   cost_i(a)
 None        ξ = 0        0
 ==========  ===========  ===================
 
-A round measures: it finds the labeling of each structure that violates its margin most (two-best Viterbi),
-and from these primal, dual and gap, which is a sum over structures,
+A round measures: it finds by how much the margin of each structure is violated at most (two-best Viterbi),
+and from this primal, dual and gap, which is a sum over structures,
 
     gap_i = slack_i(ξ_i) + cost_i(a_i) − Σ_y α_i(y) (Δ_i(y) − ⟨w, d_i(y)⟩) ≥ 0.
 
-Those structures that have a share in the gap take the labeling found into their working sets, and are swept a
-number of times: each in turn has its α_i maximized exactly, all others fixed. So the dual never falls. A
-structure that gains little by that is visited more rarely; those whose α keep going one way are moved on
-together, as far as is best. Labelings whose α stays 0 are dropped.
+Those structures that have a share in the gap are then visited in random order: each takes the labeling that
+violates its margin most at that moment into its working set, and has its α_i maximized exactly, all others
+fixed. So the dual never falls. Sweeps without a search for labelings follow, for as long as they bring no
+less a visit. A structure that gains little in them is visited more rarely; those whose α keep going one way
+are moved on together, as far as is best. Labelings whose α stays 0 are dropped.
 
 Without slack w need not satisfy any constraint before the end. If v < 1 is the largest violation, then
 w / (1 − v) satisfies them all, which gives the primal value. There is no w at all that does where the dual
@@ -61,7 +62,7 @@ _BLOCK_NODES = 1 << 12
 _SHARE = 0.3  # of the gap allowed, that structures left alone may have together
 _MOST_SWEEPS = 300  # a round
 _LEAST_GAIN = 0.01  # of tol times the gap, that a sweep of all brings if another is to follow
-_PERIOD = 10  # sweeps between stretches
+_PERIOD = 4  # sweeps between stretches
 _STRAIGHT = 0.8  # of its way, that a structure has gone forward if it takes part in a stretch
 _FARTHEST = 1e6  # steps of a stretch
 _NO_MOVES = np.empty(0)
@@ -113,12 +114,11 @@ class MaxMargin:
         self.transitions = np.zeros((scores.label_count, scores.label_count))
         self.sets = [WorkingSet(np.empty((0, size), dtype=np.int64)) for size in np.diff(graph.offsets)]
         self.random = check_random_state(seed)
-        self._found = np.empty(graph.node_count, dtype=np.int64)
-        self._violations, self._gaps = np.empty(len(graph)), np.empty(len(graph))
+        self._gaps = np.empty(len(graph))
         self._measured = Measured(0.0, math.inf, 0)
 
     def measure(self) -> Measured:
-        """Objectives at the present α; what violates each margin most is remembered."""
+        """Objectives at the present α."""
         packed = Packed(self.sets)
         own = np.empty(len(self.graph))  # Σ_y α_i(y) ⟨w, d_i(y)⟩
         excess = np.empty(len(self.graph))
@@ -129,15 +129,14 @@ class MaxMargin:
             forest, part = self.graph.forest(block), slice(*block)
             own_margins(forest, self.right[nodes], scores, self.transitions, packed.arrays, own[part])
             loss = self.loss[nodes] if len(self.loss) else self.loss
-            runners_up(
-                forest, self.transitions, scores, self.right[nodes], loss, self._found[nodes], excess[part]
-            )
+            found = np.empty_like(self.right[nodes])
+            runners_up(forest, self.transitions, scores, self.right[nodes], loss, found, excess[part])
 
         run(fill, blocks(self.graph.offsets, _BLOCK_NODES), self.n_jobs)
-        self._violations = excess + (0.0 if len(self.loss) else 1.0)
+        violations = excess + (0.0 if len(self.loss) else 1.0)
         sums = np.array([s.alpha.sum() for s in self.sets])
         rewards = np.array([s.alpha @ s.losses for s in self.sets])
-        slacks = np.where(self.weights > 0, np.maximum(self._violations, 0.0), 0.0)
+        slacks = np.where(self.weights > 0, np.maximum(violations, 0.0), 0.0)
         square = float(own.sum())
         dual, primal = float(rewards.sum()) - square / 2, square / 2
         if self.slack == "l1":
@@ -156,18 +155,19 @@ class MaxMargin:
         return self._measured
 
     def improve(self, tol: float) -> None:
-        """A round, after `measure`: more labelings, and sweeps over the structures that have a share in the
-        gap beyond the relative gap `tol`."""
+        """A round, after `measure`, over the structures that have a share in the gap beyond the relative gap
+        `tol`: more labelings, and sweeps for as long as these bring no less."""
         dual, primal, _ = self._measured
         allowed = _SHARE * tol * primal / len(self.graph) if math.isfinite(primal) else 0.0
         wanted = np.flatnonzero(self._gaps > allowed)
-        for i in wanted:
-            self._take_in(int(i))
+        renewed = sum(self._renew(i) for i in self.random.permutation(wanted).tolist())
+        dual += renewed
         wanted = np.array([i for i in wanted if len(self.sets[i].alpha)], dtype=np.int64)
         if not len(wanted):
             return
         packed = Packed([self.sets[i] for i in wanted])
-        enough = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual) / len(wanted)
+        least = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual)
+        enough = max(least, renewed) / len(wanted)  # a visit
         sweeps = _Sweeps(self, wanted, packed)
         for _ in range(_MOST_SWEEPS // _PERIOD):
             before = packed.alpha.copy()
@@ -181,12 +181,47 @@ class MaxMargin:
         if self.slack is None:
             self._scale(dual)
 
-    def _take_in(self, i: int) -> None:
-        """Add the labeling found to a working set, unless it is there."""
+    def _renew(self, i: int) -> float:
+        """Take the labeling that violates a margin most into its working set, and maximize over its α: what
+        the dual gains."""
         nodes = self.graph.nodes((i, i + 1))
-        labeling, right = self._found[nodes], self.right[nodes]
+        right, parents = self.right[nodes], self.graph.parents[nodes]
+        local = self.scores.local(nodes.start, nodes.stop)
+        labeling, excess = np.empty_like(right), np.empty(1)
+        loss = self.loss[nodes] if len(self.loss) else self.loss
+        runners_up(
+            self.graph.forest((i, i + 1)), self.transitions, local.copy(), right, loss, labeling, excess
+        )
+        if excess[0] + (0.0 if len(loss) else 1.0) > 0:
+            self._take_in(i, labeling)
+        if not len(self.sets[i].alpha):
+            return 0.0
+        gains, travelled = np.zeros((2, 1))
+        outcome = visit(
+            0,
+            right,
+            parents,
+            nodes.start,
+            Packed([self.sets[i]]).arrays,
+            self.bounds[i],
+            self.penalties[i],
+            local,
+            self.transitions,
+            _NO_MOVES,
+            gains,
+            travelled,
+        )
+        if outcome == qp.UNBOUNDED:
+            raise inseparable(i)
+        self.scores.add(nodes.start, nodes.stop, local)
+        return float(gains[0])
+
+    def _take_in(self, i: int, labeling: Array) -> None:
+        """Add a labeling to a working set, unless it is there."""
+        nodes = self.graph.nodes((i, i + 1))
+        right = self.right[nodes]
         wrong = np.flatnonzero(labeling != right)
-        if self._violations[i] <= 0 or not len(wrong) or self.sets[i].holds(labeling):
+        if not len(wrong) or self.sets[i].holds(labeling):
             return
         forest = self.graph.parents[nodes], nodes.start
         beta, pairs = np.zeros((len(right), self.scores.label_count)), np.zeros_like(self.transitions)
