@@ -125,20 +125,21 @@ def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
 
 
 @pytest.mark.parametrize("often", [1, 5, 1000])  # no type, some types, all types have a code for themselves
-@pytest.mark.parametrize("form", ["uniform", "marginals"])
-def test_long_sequences_with_few_nodes_marked(monkeypatch, form, often):
-    """Rows are gone through four at once where nothing is marked, whatever twins they meet."""
+@pytest.mark.parametrize(("form", "labels"), [("uniform", 3), *(("marginals", n) for n in (1, 2, 3, 4, 9))])
+def test_long_sequences_with_few_nodes_marked(monkeypatch, form, labels, often):
+    """Rows are gone through four at once where nothing is marked, whatever twins they meet; masses are made of
+    several nodes, labels and places at once."""
     monkeypatch.setattr(codes, "_SMALL", 0)
     monkeypatch.setattr(machine, "_OFTEN", often)
     rng = np.random.default_rng(often)
-    X = random_structures(rng, "sequence", 12, longest=40)
-    priors = random_prior(rng, X, LABELS, form)
+    X = random_structures(rng, "sequence", 20, longest=40)
+    priors = random_prior(rng, X, labels, form)
     side, _ = two_sides(X, X, priors, priors)
-    tested = Machine(KERNEL, np.eye(LABELS), 1.6, 0.0, side, side)
-    alpha = np.zeros((side.offsets[-1], LABELS))
+    tested = Machine(KERNEL, np.eye(labels), 1.6, 0.0, side, side)
+    alpha = np.zeros((side.offsets[-1], labels))
     for i in range(len(X)):
         for t in rng.integers(0, len(X[i]), rng.integers(0, 3)):
-            alpha[side.offsets[i] + t] = rng.normal(size=LABELS)
+            alpha[side.offsets[i] + t] = rng.normal(size=labels)
     tested.push_all(alpha)
     gamma, expected = tested.gamma(alpha, slice(None)), np.zeros(alpha.shape)
     for i in range(len(X)):

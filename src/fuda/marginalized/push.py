@@ -39,6 +39,7 @@ from fuda.marginalized.scaled import Array, Table, plus, read, times, write
 _SHARED = 256  # rows that stay gathered, most frequent codes first
 _LEAP = 4  # rows that are gone through at once where nothing is marked
 _EDGE = 8  # places at either end of a row at which k is 0, so that a leap may start and end beyond the block
+_NODES, _LABELS, _TILE = 4, 3, 256  # nodes, labels and places that masses are computed of at once
 _VECTOR = 32  # numbers that unrolled loops take at once
 # Twin numbers that equal no other: where codes tell all observations apart, and of empty places.
 APART, NONE = -1, -2
@@ -119,41 +120,44 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
     """
     targets, sources, values, pushes = task
     columns, longest, most = _room(begin, end, task, first, last)
-    size, shared = len(columns), min(len(values.table), _SHARED) if mass else 0
+    size, shared = len(columns), min(len(values.table), _SHARED)
     rows, gathered = np.zeros((shared + longest, size + 2 * _EDGE)), np.zeros(shared, dtype=np.bool_)
-    flat = rows.reshape(-1)
+    products = np.zeros((0 if mass else -(-longest // _NODES) * _NODES, size + 2 * _EDGE))
     slots, twins = np.zeros(longest, dtype=np.int64), np.zeros(longest, dtype=np.int64)
     diagonals, kept, kappa = np.empty(longest + size + 3 * _EDGE), np.empty((most, size)), np.empty(size)
     block, places = scores[:, begin:end], targets.twins[begin:end]
     lists, room = _twin_lists(places), _LEAP * size
     again, before = np.empty(room, dtype=np.int64), np.empty(room)
-    masses, share = np.zeros(size), targets.share[:, begin:end]
     for p in range(first, last):
         start, stop = pushes.begins[p], pushes.ends[p]
         marked, gamma = pushes.marked[pushes.firsts[p] : pushes.firsts[p + 1]] - start, pushes.gamma
         ids, own = sources.twins[start:stop], (mass if mass else 1.0) * sources.own[start:stop]
-        # The rows of k: gathered once for each code where the mass is the same, else made for each node.
-        spare, m = shared, 0
+        # The rows of k, or of the weight alone: gathered once for each frequent code.
+        spare = shared
         for i in range(stop - start):
             twins[i] = _first_twin(ids[i], lists)
             row = values.row_of[sources.codes[start + i]]
             slots[i] = row if row < shared else spare
             spare += slots[i] == spare
+            if slots[i] >= shared or not gathered[row]:
+                _gather(
+                    values.table[row], columns, mass if mass else 1.0, rows[slots[i], _EDGE : _EDGE + size]
+                )
             if slots[i] < shared:
-                if gathered[row]:
-                    continue
                 gathered[row] = True
-            here = rows[slots[i], _EDGE : _EDGE + size]
-            _gather(values.table[row], columns, mass if mass else 1.0, here)
-            if not mass:
-                while twins[i] >= 0:
-                    here[twins[i]] = own[i]
-                    twins[i] = lists[2][twins[i]]
-                if m < len(marked) and marked[m] == i:
-                    kept[m] = here
-                    m += 1
-                _mass(sources.share[start + i], share, masses)
-                here *= masses
+        if not mass:
+            for m in range(len(marked)):
+                i = marked[m]
+                kept[m] = rows[slots[i], _EDGE : _EDGE + size]
+                place = twins[i]
+                while place >= 0:
+                    kept[m, place] = own[i]
+                    place = lists[2][place]
+            _masses(sources.share[start:stop], targets.share, begin, end, products)
+            for i in range(stop - start):
+                _multiply(rows[slots[i]], own[i], twins[i], lists[2], before, products[i])
+                slots[i], twins[i] = i, -1
+        flat = rows.reshape(-1) if mass else products.reshape(-1)
         walk = Walk(flat, slots, ids, own, twins, places, lists[2], diagonals, again, before)
         # Up: K_U, and k u (or weight · u, where the mass differs) is kept.
         diagonals[:] = 0.0
@@ -271,19 +275,57 @@ def _times_one_plus(diagonals: Array, first: int, row: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _mass(of_source: Array, of_targets: Array, mass: Array) -> None:
-    """mass(t) = Σ_σ of_source(σ) of_targets(σ, t), three labels at once."""
-    size, odd = of_targets.shape[1], len(of_source) % 3
-    mass[:] = 0.0
-    for label in range(odd):
-        x, p = of_source[label], of_targets[label]
-        for t in range(size):
-            mass[t] += x * p[t]
-    for label in range(odd, len(of_source), 3):
-        x, y, z = of_source[label], of_source[label + 1], of_source[label + 2]
-        p, q, r = of_targets[label], of_targets[label + 1], of_targets[label + 2]
-        for t in range(size):
-            mass[t] += x * p[t] + y * q[t] + z * r[t]
+def _masses(of_sources: Array, of_targets: Array, begin: int, end: int, rows: Array) -> None:
+    """mass(i, t) = Σ_σ of_sources(i, σ) of_targets(σ, begin + t), into rows with edges.
+
+    By tiles of targets whose shares stay in the fastest cache, and of these for several nodes at once.
+    """
+    count, labels = of_sources.shape
+    shares = np.zeros((-(-count // _NODES) * _NODES, -(-labels // _LABELS) * _LABELS))
+    shares[:count, :labels] = of_sources
+    flat = rows.reshape(-1)
+    for t in range(begin, end, _TILE):
+        size, at = min(_TILE, end - t), _EDGE + t - begin
+        for i in range(0, count, _NODES):
+            for label in range(0, labels, _LABELS):
+                # Beyond the last label the shares are 0, and any row will do.
+                p = of_targets[label]
+                q, r = of_targets[min(label + 1, labels - 1)], of_targets[min(label + 2, labels - 1)]
+                few = shares[i : i + _NODES, label : label + _LABELS]
+                _few_masses(few, p, q, r, t, size, label == 0, flat, i * rows.shape[1] + at, rows.shape[1])
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _few_masses(
+    few: Array, p: Array, q: Array, r: Array, t: int, size: int, anew: bool, flat: Array, at: int, width: int
+) -> None:
+    """What _LABELS labels add to the masses of _NODES nodes."""
+    a0, a1, a2, b0, b1, b2 = few[0, 0], few[0, 1], few[0, 2], few[1, 0], few[1, 1], few[1, 2]
+    c0, c1, c2, d0, d1, d2 = few[2, 0], few[2, 1], few[2, 2], few[3, 0], few[3, 1], few[3, 2]
+    old = 0.0 if anew else 1.0
+    first, a, w = np.uint64(t), np.uint64(at), np.uint64(width)
+    b, c, d = a + w, a + w + w, a + w + w + w
+    for n in range(np.uint64(size)):
+        x, y, z = p[first + n], q[first + n], r[first + n]
+        flat[a + n] = old * flat[a + n] + (a0 * x + a1 * y + a2 * z)
+        flat[b + n] = old * flat[b + n] + (b0 * x + b1 * y + b2 * z)
+        flat[c + n] = old * flat[c + n] + (c0 * x + c1 * y + c2 * z)
+        flat[d + n] = old * flat[d + n] + (d0 * x + d1 * y + d2 * z)
+
+
+@njit(cache=True, nogil=True)
+def _multiply(weights: Array, own: float, twin: int, others: Array, before: Array, masses: Array) -> None:
+    """k = weight · mass, in the place of the masses; the weight of twins is `own`."""
+    place, found = twin, 0
+    while place >= 0:
+        before[found] = own * masses[_EDGE + place]
+        place, found = others[place], found + 1
+    for t in range(len(weights)):
+        masses[t] *= weights[t]
+    place, found = twin, 0
+    while place >= 0:
+        masses[_EDGE + place] = before[found]
+        place, found = others[place], found + 1
 
 
 @njit(cache=True, nogil=True)
