@@ -124,15 +124,16 @@ def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
     assert own.counts == (41, 41)
 
 
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("often", [1, 5, 1000])  # no type, some types, all types have a code for themselves
 @pytest.mark.parametrize(("form", "labels"), [("uniform", 3), *(("marginals", n) for n in (1, 2, 3, 4, 9))])
-def test_long_sequences_with_few_nodes_marked(monkeypatch, form, labels, often):
+def test_large_structures_with_few_nodes_marked(monkeypatch, form, labels, often, shape):
     """Rows are gone through four at once where nothing is marked, whatever twins they meet; masses are made
     of several nodes, labels and places at once."""
     monkeypatch.setattr(codes, "_SMALL", 0)
     monkeypatch.setattr(machine, "_OFTEN", often)
     rng = np.random.default_rng(often)
-    X = random_structures(rng, "sequence", 20, longest=40)
+    X = random_structures(rng, shape, 20, longest=40)
     priors = random_prior(rng, X, labels, form)
     side, _ = two_sides(X, X, priors, priors)
     tested = Machine(KERNEL, np.eye(labels), 1.6, 0.0, side, side)
@@ -149,9 +150,10 @@ def test_long_sequences_with_few_nodes_marked(monkeypatch, form, labels, often):
 
 
 @pytest.mark.parametrize("block", [1, 4, 1000])
-def test_online_order_whatever_the_blocks(monkeypatch, block):
+@pytest.mark.parametrize("shape", SHAPES)
+def test_online_order_whatever_the_blocks(monkeypatch, shape, block):
     """Scores that are asked for between pushes have what was pushed before, and nothing else."""
-    case = Case(7, "sequence", "uniform", same=True)
+    case = Case(7, shape, "uniform", same=True)
     monkeypatch.setattr(machine, "_BLOCK", block)
     monkeypatch.setattr(machine, "_MANY", 3)
     pushed, tested = np.zeros(case.alpha.shape), case.machine(order=np.array([3, 1, 0, 2, 6, 5, 4]))

@@ -27,6 +27,9 @@ from fuda.marginalized.codes import Codes
 from fuda.marginalized.links import Links, links
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.push import Pushes, Sources, Targets, Task, Values
+from fuda.marginalized.push_graphs import Edges, edges, graphs
+from fuda.marginalized.push_runs import runs
+from fuda.marginalized.push_trees import Families, families, trees
 from fuda.marginalized.scaled import ZERO, Array, Table, plain_table, scaled_table
 from fuda.parallel import blocks, run
 from fuda.points import Numbering, Points, points
@@ -297,7 +300,13 @@ class Machine:
         if first == last:
             return
         if self._shape == 0 and self._gap == 0.0 and not self._is_chain and not self.is_scaled:
-            pushing.runs(*self._span(block), task, first, last, self._mass, self._scores)
+            runs(*self._span(block), task, first, last, self._mass, self._scores)
+            return
+        if self._shape == pair.SHAPES["tree"] and not self.is_scaled:
+            trees(self._families[block], self.sources.links, task, first, last, self._mass, self._scores)
+            return
+        if self._shape == pair.SHAPES["dag"] and not self.is_scaled:
+            graphs(self._edges[block], self.sources.links, task, first, last, self._mass, self._scores)
             return
         members, pushes = self._members(block), task.pushes
         offsets = self.targets.offsets
@@ -310,6 +319,18 @@ class Machine:
         links, pair_room = (self.sources.links, self.targets.links), self._pair_room(*room)
         given = np.empty(room), np.empty(room), *pair_room
         pushing.pairs(self._shape, self._gap, structures, links, task, first, last, given, self._scores)
+
+    @cached_property
+    def _families(self) -> list[Families]:
+        return [families(self.targets.links, *self._nodes_in(block)) for block in range(len(self._blocks))]
+
+    @cached_property
+    def _edges(self) -> list[Edges]:
+        return [edges(self.targets.links, *self._nodes_in(block)) for block in range(len(self._blocks))]
+
+    def _nodes_in(self, block: int) -> tuple[Array, Array]:
+        """The nodes of a block, and the places of all nodes."""
+        return self.targets.nodes_of(self._members(block)), self._node_places
 
     def _members(self, block: int) -> Array:
         return self.order[slice(*self._blocks[block])]

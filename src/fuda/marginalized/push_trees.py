@@ -1,0 +1,178 @@
+"""Pushes of trees and forests, whose features are subtrees: the recursions of `tree`, row by row.
+
+The children of a node are a *family*. In a block the w-th children of all families lie side by side, larger
+families first, and roots after them all:
+
+    first children of F families | second children of those that have two | third … | roots
+
+So the k-th second child is a sibling of the k-th first one, and a step from all w-th children to their next
+siblings is a loop over contiguous memory, from one *rank* to the next:
+
+    S_F(v,w) = S_F(v−1,w) + M(v,w),    M(v,w) = M(v,w−1) + K_D(v,w) S_F(v−1,w−1).
+
+Only between a family and its parent is there a jump: d of the parent is S_F of its last child, and K_U of the
+parent is read by all children at once.
+
+All rows K_D are needed, but u and S_B only on the way from the root to a marked node.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from fuda.marginalized.links import Links
+from fuda.marginalized.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
+from fuda.marginalized.scaled import Array
+
+
+class Families(NamedTuple):
+    """Where the nodes of a block lie: their places; the first of each rank, and of the roots; of each family
+    the positions of the parent and of the last child."""
+
+    places: Array
+    ranks: Array
+    parents: Array
+    lasts: Array
+
+
+def families(links: Links, nodes: Array, place_of: Array) -> Families:
+    """The families of some nodes, all of their structures."""
+    children = links.children
+    sizes = np.diff(children.indptr)[nodes]
+    larger_first = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
+    heads, sizes = nodes[larger_first], sizes[larger_first]
+    counts = [int(np.count_nonzero(sizes > w)) for w in range(int(sizes.max(initial=0)))]
+    ranks = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    members = [children.indices[children.indptr[heads[:n]] + w] for w, n in enumerate(counts)]
+    roots = nodes[np.diff(links.parents.indptr)[nodes] == 0]
+    laid_out = np.concatenate([*members, roots])
+    position = dict(zip(laid_out.tolist(), range(len(laid_out)), strict=True))
+    parents = np.array([position[head] for head in heads.tolist()], dtype=np.int64)
+    return Families(place_of[laid_out], ranks, parents, ranks[sizes - 1] + np.arange(len(sizes)))
+
+
+@njit(cache=True, nogil=True)
+def trees(
+    families: Families, links: Links, task: Task, first: int, last: int, mass: float, scores: Array
+) -> None:
+    """Add pushes first..last to the scores of a block; `links` are of the sources, `mass` is as in `runs`."""
+    ranks, parents, lasts = families.ranks, families.parents, families.lasts
+    block, pushes, near = block_of(families.places, task), task.pushes, links.children
+    size = len(block.places)
+    longest, most = most_nodes(pushes, first, last)
+    weight, product = np.empty((longest, size)), np.empty((-(-longest // NODES) * NODES, size))
+    down, up = np.empty((longest, size)), np.empty((longest, size))  # K_D and u
+    left, right = np.empty((longest, size)), np.empty((longest, size))  # S_F and S_B
+    kappa, marks = np.empty((most, size)), np.empty(longest, dtype=np.int64)
+    ones, matched, above = np.ones(size), np.empty(size), np.empty(len(parents))
+    for p in range(first, last):
+        start, stop = pushes.begins[p], pushes.ends[p]
+        fill_rows(start, stop, task, block, mass, weight, product)
+        on_way = _mark(start, stop, pushes.marked[pushes.firsts[p] : pushes.firsts[p + 1]], links, marks)
+        for step in range(stop - 1, start - 1, -1):
+            node = links.order[step]
+            i = node - start
+            children = near.indices[near.indptr[node] : near.indptr[node + 1]] - start
+            before = ones
+            for child in children:
+                _match(down[child], before, ranks, matched, left[child])
+                before = left[child]
+            if on_way[i]:
+                after = ones
+                for child in children[::-1]:
+                    _match_back(down[child], after, ranks, matched, right[child])
+                    after = right[child]
+            down[i] = product[i]
+            m = marks[i]
+            if m >= 0:
+                kappa[m] = weight[i]
+            if len(children) > 0:
+                for f in range(len(parents)):
+                    down[i, parents[f]] *= before[lasts[f]]
+                    if m >= 0:
+                        kappa[m, parents[f]] *= before[lasts[f]]
+        for step in range(start, stop):
+            node = links.order[step]
+            i = node - start
+            if not on_way[i]:
+                continue
+            if links.parents.indptr[node] == links.parents.indptr[node + 1]:
+                up[i] = 1.0
+            if marks[i] >= 0:
+                kappa[marks[i]] *= up[i]
+                add_row(pushes.gamma[pushes.firsts[p] + marks[i]], kappa[marks[i]], block, scores)
+            for f in range(len(parents)):
+                above[f] = product[i, parents[f]] * up[i, parents[f]]
+            children = near.indices[near.indptr[node] : near.indptr[node + 1]] - start
+            for v in range(len(children)):
+                if on_way[children[v]]:
+                    before = left[children[v - 1]] if v > 0 else ones
+                    after = right[children[v + 1]] if v + 1 < len(children) else ones
+                    _descend(above, before, after, ranks, up[children[v]])
+
+
+@njit(cache=True, nogil=True)
+def _mark(start: int, stop: int, marked: Array, links: Links, marks: Array) -> Array:
+    """Which nodes are marked or above a marked one; in `marks` the number of each among the marked, or −1."""
+    marks[: stop - start] = -1
+    on_way = np.zeros(stop - start, dtype=np.bool_)
+    for m in range(len(marked)):
+        marks[marked[m] - start] = m
+        node = marked[m]
+        on_way[node - start] = True
+        while links.parents.indptr[node] < links.parents.indptr[node + 1]:
+            node = links.parents.indices[links.parents.indptr[node]]
+            on_way[node - start] = True
+    return on_way
+
+
+@njit(cache=True, nogil=True)
+def _match(own: Array, before: Array, ranks: Array, matched: Array, total: Array) -> None:
+    """S_F(v,·) from K_D(v,·) and S_F(v−1,·)."""
+    for w in range(len(ranks) - 1):
+        here, size = ranks[w], ranks[w + 1] - ranks[w]
+        if w == 0:
+            for f in range(size):
+                matched[f] = own[f]
+        else:
+            back = ranks[w - 1]
+            for f in range(size):
+                matched[here + f] = matched[back + f] + own[here + f] * before[back + f]
+    for t in range(ranks[-1]):
+        total[t] = before[t] + matched[t]
+
+
+@njit(cache=True, nogil=True)
+def _match_back(own: Array, after: Array, ranks: Array, matched: Array, total: Array) -> None:
+    """S_B(v,·) from K_D(v,·) and S_B(v+1,·)."""
+    following = 0  # how many have a next sibling
+    for w in range(len(ranks) - 2, -1, -1):
+        here, there, size = ranks[w], ranks[w + 1], ranks[w + 1] - ranks[w]
+        for f in range(following):
+            matched[here + f] = matched[there + f] + own[here + f] * after[there + f]
+        for f in range(following, size):
+            matched[here + f] = own[here + f]
+        following = size
+    for t in range(ranks[-1]):
+        total[t] = after[t] + matched[t]
+
+
+@njit(cache=True, nogil=True)
+def _descend(above: Array, before: Array, after: Array, ranks: Array, up: Array) -> None:
+    """u(v,·) from K_U of the parents, S_F(v−1,·) and S_B(v+1,·)."""
+    up[:] = 1.0
+    for w in range(len(ranks) - 1):
+        here, there, back = ranks[w], ranks[w + 1], ranks[max(w - 1, 0)]
+        following = ranks[w + 2] - there if w + 2 < len(ranks) else 0
+        for f in range(there - here):
+            up[here + f] = above[f]
+        if w > 0:
+            for f in range(there - here):
+                up[here + f] *= before[back + f]
+        for f in range(following):
+            up[here + f] *= after[there + f]
+        for f in range(there - here):
+            up[here + f] += 1.0
