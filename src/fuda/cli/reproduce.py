@@ -153,19 +153,21 @@ def _kernels_compared(comparison: Any) -> object:
     names = ("method", "accuracy", "precision", "recall", "label F1", "entity F1", "seconds")
     table = _table(comparison.title, names)
     for row in comparison.rows:
-        figures = [str(f) for f in (row.accuracy, row.precision, row.recall, row.label_f1)]
+        each = (row.accuracy, row.precision, row.recall, row.label_f1, row.entity_f1)
+        figures = [f"{f.mean:.1f}±{f.deviation:.1f}" if f else "" for f in each]
         paper = comparison.paper.get(row.method, ())
         for at, theirs in zip(range(4 - len(paper), 4), paper, strict=True):
-            figures[at] += f" ({theirs})"
-        table.add_row(row.method, *figures, str(row.entity_f1 or ""), f"{row.seconds:.1f}")
+            figures[at] += f"\n({theirs})"
+        table.add_row(row.method, *figures, f"{row.seconds:.1f}")
     return table
 
 
 def _table(title: str, columns: tuple[str, ...]) -> Any:
-    """A table whose first column is text, the others numbers."""
+    """A table whose first column is text, which may be broken, the others numbers, which may not."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title=title)
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="right" if i else "left", no_wrap=not i)
+        table.add_column(column, justify="right" if i else "left", no_wrap=i > 0)
     return table
