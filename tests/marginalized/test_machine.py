@@ -156,10 +156,12 @@ def test_online_order_whatever_the_blocks(monkeypatch, shape, block):
     case = Case(7, shape, "uniform", same=True)
     monkeypatch.setattr(machine, "_BLOCK", block)
     monkeypatch.setattr(machine, "_MANY", 3)
-    pushed, tested = np.zeros(case.alpha.shape), case.machine(order=np.array([3, 1, 0, 2, 6, 5, 4]))
+    pushed, tested = np.zeros(case.alpha.shape), case.machine()
     side = case.sides[0]
-    for _ in range(2):
-        for i in tested.order.tolist():
+    for order in ([3, 1, 0, 2, 6, 5, 4], range(7), [6, 0, 5, 1, 4, 2, 3]):
+        if order != range(7):
+            tested.visit_in(np.array(order))
+        for i in order:
             nodes = side.nodes(i)
             np.testing.assert_allclose(tested.scores(i), case.expected(pushed)[nodes], atol=1e-10)
             tested.push(i, case.alpha[nodes].astype(float))

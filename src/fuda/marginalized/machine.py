@@ -13,6 +13,7 @@ There is no matrix over pairs of nodes, and structures that are never pushed cos
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -27,9 +28,9 @@ from fuda.marginalized.codes import Codes
 from fuda.marginalized.links import Links, links
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.push import Pushes, Sources, Targets, Task, Values
-from fuda.marginalized.push_graphs import Edges, edges, graphs
+from fuda.marginalized.push_graphs import edges, graphs
 from fuda.marginalized.push_runs import runs
-from fuda.marginalized.push_trees import Families, families, trees
+from fuda.marginalized.push_trees import families, trees
 from fuda.marginalized.scaled import ZERO, Array, Table, plain_table, scaled_table
 from fuda.parallel import blocks, run
 from fuda.points import Numbering, Points, points
@@ -100,7 +101,7 @@ class Side:
 class Machine:
     """Pushes from the structures of `sources`, scores of those of `targets` (the same object in training).
 
-    `mixing` is c. `label_gram` (L, L) is k_y. `order` lists target structures as they are to be visited.
+    `mixing` is c. `label_gram` (L, L) is k_y.
     """
 
     def __init__(
@@ -112,7 +113,6 @@ class Machine:
         sources: Side,
         targets: Side,
         n_jobs: int | None = None,
-        order: Array | None = None,
     ) -> None:
         self.sources, self.targets, self.label_gram = sources, targets, label_gram
         self._gap, self._n_jobs, self._mixing = gap, n_jobs, mixing
@@ -120,12 +120,21 @@ class Machine:
         self._is_chain = sources.prior.before is not None
         self._labels = len(label_gram)
         self._is_identity = np.array_equal(label_gram, np.eye(self._labels))
-        self._lay_out(np.arange(len(targets.sizes)) if order is None else order)
         self._code(kernel)
+        self._lay_out(np.arange(len(targets.sizes)))
         self._mass = 0.0 if self._is_chain else _constant_mass(sources.prior, targets.prior, label_gram)
         self.is_scaled = not self._plain_is_safe(kernel)
         self._scores: Table = self._zeros(self._labels, self._places)
         self._log = _Log(self._labels)
+
+    def visit_in(self, order: Array) -> None:
+        """Say in which order scores of target structures will be asked for; they are fast in this order."""
+        self._bring_all_up()
+        before = tables.taken(self._scores, (slice(None), self._node_places))
+        self._lay_out(order)
+        self._done[:] = self._log.count
+        self._scores = self._zeros(self._labels, self._places)
+        tables.put(self._scores, (slice(None), self._node_places), before)
 
     def push(self, structure: int, alpha: Array) -> None:
         """Let the coefficients of a source structure grow by alpha (nodes, L)."""
@@ -156,8 +165,7 @@ class Machine:
 
     def all_scores(self) -> Table:
         """S (N, L) of all target nodes, as `scores`."""
-        for first in range(0, len(self._blocks), _GROUP):
-            self._bring_up(range(first, min(first + _GROUP, len(self._blocks))))
+        self._bring_all_up()
         return self._read(self._node_places, slice(None))
 
     def kappa(self, source: int, target: int, apart: tuple[int, int] | None = None) -> Table:
@@ -201,13 +209,13 @@ class Machine:
         return values if self._is_identity else values @ self.label_gram
 
     def _lay_out(self, order: Array) -> None:
-        """Places of structures in their order, an empty one before each and at the end; blocks of them."""
+        """Places of target structures in an order, an empty one before each and at the end; blocks."""
         sizes = self.targets.sizes[order]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         self._place = np.empty(len(order), dtype=np.int64)
         self._place[order] = offsets[:-1] + np.arange(len(order)) + 1
         self._places = int(offsets[-1]) + len(order) + 1
-        self.order = order
+        self._order = order
         self._blocks = blocks(offsets, _BLOCK)
         self._block_of = np.empty(len(order), dtype=np.int64)
         for block, (first, last) in enumerate(self._blocks):
@@ -216,10 +224,19 @@ class Machine:
         self._node_places = np.arange(self.targets.offsets[-1]) + np.repeat(
             self._place - self.targets.offsets[:-1], self.targets.sizes
         )
+        self._layouts: dict[int, Any] = {}
+        types, codes = self.targets.encoded.corpus.types, self._codes
+        places = np.full(self._places, codes.counts[1], dtype=np.int32)
+        twins = np.full(self._places, pushing.NONE, dtype=np.int32)
+        share = np.zeros((self._labels, self._places))
+        places[self._node_places] = codes.targets[types]
+        twins[self._node_places] = codes.target_twins[types]
+        share[:, self._node_places] = self.targets.prior.nodes.T
+        self._target = Targets(places, twins, share)
 
     def _code(self, kernel: Kernel) -> None:
         """Codes and twins of all nodes, the most frequent source codes first."""
-        of_source, of_target = (side.encoded.corpus.types for side in (self.sources, self.targets))
+        of_source = self.sources.encoded.corpus.types
         frequent = np.flatnonzero(np.bincount(of_source) * _OFTEN > len(of_source))
         given = kernel, self.sources.points, self.targets.points, frequent
         codes = self._codes = Codes(*given, self._n_jobs)
@@ -229,17 +246,9 @@ class Machine:
             self._mixing**2 * codes.own[of_source],
             np.ascontiguousarray(self._with_labels(self.sources.prior.nodes)),
         )
-        empty = codes.counts[1]
-        places = np.full(self._places, empty, dtype=np.int32)
-        twins = np.full(self._places, pushing.NONE, dtype=np.int32)
-        share = np.zeros((self._labels, self._places))
-        places[self._node_places] = codes.targets[of_target]
-        twins[self._node_places] = codes.target_twins[of_target]
-        share[:, self._node_places] = self.targets.prior.nodes.T
-        self._target = Targets(places, twins, share)
         self._whole_values: Values | None = None
         if codes.is_whole:
-            self._whole_values = self._values(self._source.codes, places)
+            self._whole_values = self._values(self._source.codes, codes.targets)
 
     def _values(self, source_codes: Array, target_codes: Array) -> Values:
         """The kernel's values for these codes of sources and targets."""
@@ -271,6 +280,10 @@ class Machine:
             self._done[waiting[:taken]] = self._log.count
             waiting = waiting[taken:]
 
+    def _bring_all_up(self) -> None:
+        for first in range(0, len(self._blocks), _GROUP):
+            self._bring_up(range(first, min(first + _GROUP, len(self._blocks))))
+
     def _values_for(self, group: list[int], pushes: Pushes) -> tuple[Values, int]:
         """The kernel's values for what is pending for the first blocks of a group, and how many blocks."""
         first = int(self._done[group].min())
@@ -287,7 +300,7 @@ class Machine:
 
     def _span(self, block: int) -> tuple[int, int]:
         """The places of a block, from the empty one before it to the empty one after it."""
-        first, last = self.order[self._blocks[block][0]], self.order[self._blocks[block][1] - 1]
+        first, last = self._order[self._blocks[block][0]], self._order[self._blocks[block][1] - 1]
         return int(self._place[first]) - 1, int(self._place[last] + self.targets.sizes[last]) + 1
 
     def _work_off(self, task: Task, block: int) -> None:
@@ -302,11 +315,10 @@ class Machine:
         if self._shape == 0 and self._gap == 0.0 and not self._is_chain and not self.is_scaled:
             runs(*self._span(block), task, first, last, self._mass, self._scores)
             return
-        if self._shape == pair.SHAPES["tree"] and not self.is_scaled:
-            trees(self._families[block], self.sources.links, task, first, last, self._mass, self._scores)
-            return
-        if self._shape == pair.SHAPES["dag"] and not self.is_scaled:
-            graphs(self._edges[block], self.sources.links, task, first, last, self._mass, self._scores)
+        if self._shape and not self.is_scaled:
+            make, add = (families, trees) if self._shape == pair.SHAPES["tree"] else (edges, graphs)
+            layout = self._layout(block, make)
+            add(layout, self.sources.links, task, first, last, self._mass, self._scores)
             return
         members, pushes = self._members(block), task.pushes
         offsets = self.targets.offsets
@@ -320,20 +332,15 @@ class Machine:
         given = np.empty(room), np.empty(room), *pair_room
         pushing.pairs(self._shape, self._gap, structures, links, task, first, last, given, self._scores)
 
-    @cached_property
-    def _families(self) -> list[Families]:
-        return [families(self.targets.links, *self._nodes_in(block)) for block in range(len(self._blocks))]
-
-    @cached_property
-    def _edges(self) -> list[Edges]:
-        return [edges(self.targets.links, *self._nodes_in(block)) for block in range(len(self._blocks))]
-
-    def _nodes_in(self, block: int) -> tuple[Array, Array]:
-        """The nodes of a block, and the places of all nodes."""
-        return self.targets.nodes_of(self._members(block)), self._node_places
+    def _layout(self, block: int, make: Callable[..., Any]) -> Any:
+        """How the nodes of a block lie, made once."""
+        if block not in self._layouts:
+            nodes = self.targets.nodes_of(self._members(block))
+            self._layouts[block] = make(self.targets.links, nodes, self._node_places)
+        return self._layouts[block]
 
     def _members(self, block: int) -> Array:
-        return self.order[slice(*self._blocks[block])]
+        return self._order[slice(*self._blocks[block])]
 
     def _read(self, places: Any, nodes: slice) -> Table:
         part = tables.taken(self._scores, (slice(None), places))

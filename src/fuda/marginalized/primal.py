@@ -38,15 +38,15 @@ class PrimalMachine:
 
     is_scaled = False
 
-    def __init__(
-        self, max_nodes: int, mixing: float, sources: Side, targets: Side, order: Array | None = None
-    ) -> None:
+    def __init__(self, max_nodes: int, mixing: float, sources: Side, targets: Side) -> None:
         self.sources, self.targets = sources, targets
-        self.order = np.arange(len(targets.sizes)) if order is None else order
         self.label_gram = np.eye(sources.prior.nodes.shape[1])
         self.weights: dict[Feature, Array] = {}
         self._source = _Features(sources, max_nodes, mixing)
         self._target = self._source if targets is sources else _Features(targets, max_nodes, mixing)
+
+    def visit_in(self, order: Array) -> None:
+        """As of `Machine`; here all orders are alike."""
 
     def push(self, structure: int, alpha: Array) -> None:
         """Let the coefficients of a source structure grow by alpha (nodes, L)."""

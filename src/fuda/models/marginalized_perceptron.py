@@ -202,7 +202,9 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         try:
             while len(log) < self.epochs and (not log or log[-1]):
                 log.append(0)
-                order = order if random is None else random.permutation(order)
+                if random is not None:
+                    order = random.permutation(order)
+                    machine.visit_in(order)
                 for i in order.tolist():
                     nodes = side.nodes(i)
                     change, mistakes = correct(machine, i, machine.scores(i), labels[nodes], amounts[nodes])

@@ -141,8 +141,10 @@ class MarginalizedSVM(MarginalizedLabeler):
         self.history_: list[Epoch] = []
         with Iterations("MarginalizedSVM", shown=self.verbose) as progress:
             for _ in range(self.epochs):
-                for i in random.permutation(len(side.sizes)):
-                    _improve(machine, int(i), alpha, labels, bounds, least, random)
+                order = random.permutation(len(side.sizes))
+                machine.visit_in(order)
+                for i in order.tolist():
+                    _improve(machine, i, alpha, labels, bounds, least, random)
                 self.history_.append(_epoch(machine, alpha, labels, bounds, began))
                 progress.say(len(self.history_), f"epoch {len(self.history_)}, {self.history_[-1]}")
                 if self.history_[-1].gap <= self.tol:
