@@ -21,8 +21,8 @@ and from this primal, dual and gap, which is a sum over structures,
 
 Those structures that have a share in the gap are then visited in random order: each takes the labeling that
 violates its margin most at that moment into its working set, and has its α_i maximized exactly, all others
-fixed. So the dual never falls. Sweeps without a search for labelings follow, for as long as they bring no
-less a visit. A structure that gains little in them is visited more rarely; those whose α keep going one way
+fixed. So the dual never falls. Sweeps without a search for labelings follow, while these promise to bring
+more a visit. A structure that gains little in them is visited more rarely; those whose α keep going one way
 are moved on together, as far as is best. Labelings whose α stays 0 are dropped.
 
 Without slack w need not satisfy any constraint before the end. If v < 1 is the largest violation, then
@@ -116,6 +116,7 @@ class MaxMargin:
         self.random = check_random_state(seed)
         self._gaps = np.empty(len(graph))
         self._measured = Measured(0.0, math.inf, 0)
+        self._expected = math.inf  # gain of a visit when sweeps begin, from the last that there were
 
     def measure(self) -> Measured:
         """Objectives at the present α."""
@@ -156,7 +157,7 @@ class MaxMargin:
 
     def improve(self, tol: float) -> None:
         """A round, after `measure`, over the structures that have a share in the gap beyond the relative gap
-        `tol`: more labelings, and sweeps for as long as these bring no less."""
+        `tol`: more labelings, and sweeps while these bring more."""
         dual, primal, _ = self._measured
         allowed = _SHARE * tol * primal / len(self.graph) if math.isfinite(primal) else 0.0
         wanted = np.flatnonzero(self._gaps > allowed)
@@ -169,11 +170,13 @@ class MaxMargin:
         least = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual)
         enough = max(least, renewed) / len(wanted)  # a visit
         sweeps = _Sweeps(self, wanted, packed)
-        for _ in range(_MOST_SWEEPS // _PERIOD):
+        for k in range(_MOST_SWEEPS // _PERIOD if self._expected > enough else 0):
             before = packed.alpha.copy()
             gain, count = sweeps.several(_PERIOD)
             gain += sweeps.stretch(before)
             dual += gain
+            if k == 0:
+                self._expected = gain / count
             if gain / count <= enough:
                 break
         for i in wanted:
