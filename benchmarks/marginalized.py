@@ -35,6 +35,7 @@ _BLOCK = 1024
 _PUSHES = 200
 _ROUNDS = 7
 _LABELS = 9
+_LEGAL, _POINTWISE = {"decode": "viterbi", "scheme": "IOB2"}, {"decode": "pointwise", "scheme": None}
 
 
 @njit(nogil=True)
@@ -89,9 +90,9 @@ def _small(X: list[list[str]], y: list[list[str]]) -> list[tuple[str, str]]:
     for fold in range(5):
         inside = [i for i in range(300) if i // 60 != fold]
         outside = slice(60 * fold, 60 * fold + 60)
-        model = MarginalizedPerceptron().fit([X[i] for i in inside], [y[i] for i in inside])
-        pointwise = label_scores(y[outside], model.predict(X[outside])).micro.f1
-        whole = model.set_params(decode="viterbi", scheme="IOB2").predict(X[outside])
+        model = MarginalizedPerceptron(**_LEGAL).fit([X[i] for i in inside], [y[i] for i in inside])
+        whole = model.predict(X[outside])
+        pointwise = label_scores(y[outside], model.set_params(**_POINTWISE).predict(X[outside])).micro.f1
         scores.append(
             (
                 pointwise,
@@ -109,13 +110,13 @@ def _small(X: list[list[str]], y: list[list[str]]) -> list[tuple[str, str]]:
 
 def _whole(X: list[list[str]], y: list[list[str]]) -> list[tuple[str, str]]:
     began = time.perf_counter()
-    model = MarginalizedPerceptron(epochs=8).fit(X, y)
+    model = MarginalizedPerceptron(epochs=8, **_LEGAL).fit(X, y)
     trained = time.perf_counter()
     new, truth = load("esp.testb")
-    found = model.predict(new)
+    whole = model.predict(new)
     tagged = time.perf_counter()
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    whole = model.set_params(decode="viterbi", scheme="IOB2").predict(new)
+    found = model.set_params(**_POINTWISE).predict(new)
     labels, entities = label_scores(truth, whole).micro.f1, entity_scores(truth, whole).micro.f1
     one = time.perf_counter()
     model.partial_fit(new[:1], truth[:1])

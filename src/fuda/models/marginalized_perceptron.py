@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 
+_ORDERS = 4  # that the mean goes over: one more changes little, and costs as much as the first
+
 
 class MarginalizedPerceptron(MarginalizedLabeler):
     """Kernel marginalized labeling perceptron on sequences, trees and DAGs.
@@ -57,7 +59,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         there to check the dual by, and to see the features.
     average : whether to predict with the mean of all coefficients on the way, and not with the last.
     orders : over how many perceptrons the mean goes besides: the first goes through structures as they stand,
-        each further one in a new random order every epoch. None is 3 where `average` is true, else 1.
+        each further one in a new random order every epoch. None is 4 where `average` is true, else 1.
     epochs : how often the training structures are gone through, at most.
     decode, scheme : "pointwise", or "viterbi" for the best labelling as a whole, well-formed under a scheme.
     calibrate : whether to fit probabilities, which decode="viterbi" and `predict_marginals` need: by up to
@@ -175,7 +177,10 @@ class MarginalizedPerceptron(MarginalizedLabeler):
 
     def _learn(self, side: Side, labels: Array, amounts: Array, alpha: Array) -> None:
         labels = np.where(amounts > 0, labels, -1)
-        random, orders = check_random_state(self.random_state), self.orders or (3 if self.average else 1)
+        random, orders = (
+            check_random_state(self.random_state),
+            self.orders or (_ORDERS if self.average else 1),
+        )
         with Iterations("MarginalizedPerceptron", shown=self.verbose) as progress:
             for k in range(orders):
                 own = np.zeros_like(alpha)
