@@ -45,11 +45,19 @@ def _step_often(row: np.ndarray, along: np.ndarray, times: int) -> None:
             along[t] = row[t] * (1.0 + along[t])
 
 
+def _aligned() -> np.ndarray:
+    """Room for a block that begins with a cache line, which decides a quarter of the bare loop's time."""
+    room = np.empty(_BLOCK + 8)
+    return room[-room.ctypes.data % 64 // 8 :][:_BLOCK]
+
+
 def _limit() -> float:
     """Cells a core's second of the bare loop."""
 
     def work(_: int) -> None:
-        _step_often(np.full(_BLOCK, 0.1), np.ones(_BLOCK), _STEPS)
+        row, along = _aligned(), _aligned()
+        row[:], along[:] = 0.1, 1.0
+        _step_often(row, along, _STEPS)
 
     began = time.process_time()
     run(work, range(usable_cores()))

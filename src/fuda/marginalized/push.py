@@ -130,11 +130,12 @@ def _few_masses(
 
 
 @njit(cache=True, nogil=True)
-def add(gamma: Array, factor: float, kappa: Array, scores: Array) -> None:
+def add(gamma: Array, factor: float, kappa: Array, begin: int, end: int, scores: Array) -> None:
+    """Q(t,σ) += factor · κ(t) γ(σ) of places begin..end."""
     for label in range(len(gamma)):
         g = factor * gamma[label]
         if g != 0.0:
-            row = scores[label]
+            row = scores[label][begin:end]
             for t in range(len(row)):
                 row[t] += g * kappa[t]
 

@@ -74,8 +74,8 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
     products = np.zeros((0 if mass else -(-longest // NODES) * NODES, size + 2 * _EDGE))
     slots, twins = np.zeros(longest, dtype=np.int64), np.zeros(longest, dtype=np.int64)
     diagonals, kept, kappa = np.empty(longest + size + 3 * _EDGE), np.empty((most, size)), np.empty(size)
-    block, places = scores[:, begin:end], targets.twins[begin:end]
-    lists, room = twin_lists(places), _LEAP * size
+    places, room = targets.twins[begin:end], _LEAP * size
+    lists = twin_lists(places)
     again, before = np.empty(room, dtype=np.int64), np.empty(room)
     for p in range(first, last):
         start, stop = pushes.begins[p], pushes.ends[p]
@@ -117,7 +117,7 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
                 i += _LEAP
                 continue
             if marked[m] == i and not mass:
-                _times_one_plus(diagonals, len(ids) - i + _EDGE, kept[m])
+                _times_one_plus(kept[m], diagonals, len(ids) - i + _EDGE, kept[m])
             _advance(i, 1, 1, walk)
             if marked[m] == i:
                 if mass:
@@ -134,10 +134,11 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
                 i -= _LEAP
                 continue
             if marked[m] == i:
-                kappa[:] = kept[m]
-                _times_one_plus(diagonals, len(ids) - i + _EDGE, kappa)
-                add(gamma[pushes.firsts[p] + m], 1.0 / mass if mass else 1.0, kappa, block)
+                _times_one_plus(kept[m], diagonals, len(ids) - i + _EDGE, kappa)
+                add(gamma[pushes.firsts[p] + m], 1.0 / mass if mass else 1.0, kappa, begin, end, scores)
                 m -= 1
+                if m < 0:
+                    break
             _advance(i, 1, -1, walk)
             i -= 1
 
@@ -207,10 +208,10 @@ def _leap(
 
 
 @njit(cache=True, nogil=True)
-def _times_one_plus(diagonals: Array, first: int, row: Array) -> None:
-    along = diagonals[first : first + len(row)]
-    for t in range(len(row)):
-        row[t] *= 1.0 + along[t]
+def _times_one_plus(row: Array, diagonals: Array, first: int, out: Array) -> None:
+    at = np.uint64(first)
+    for t in range(np.uint64(len(row))):
+        out[t] = row[t] * (1.0 + diagonals[at + t])
 
 
 @njit(cache=True, nogil=True)
