@@ -31,8 +31,8 @@ MODELS = {
     "hmsvm-1.fuda": (fuda.HMSVM(tol=1e-6), X),
     "hmsvm-push-1.fuda": (fuda.HMSVM(kernel=RBF(0.1), C=100.0, tol=1e-6), TREES),
     "reranker-1.fuda": (fuda.Reranker(base=fuda.CRF(l2=0.1), n=3, folds=3), X),
-    "marginalizedperceptron-1.fuda": (fuda.MarginalizedPerceptron(), X),
-    "marginalizedperceptron-prior-1.fuda": (fuda.MarginalizedPerceptron(prior=fuda.HMM()), TREES),
+    "marginalizedperceptron-1.fuda": (fuda.MarginalizedPerceptron(orders=3), X),  # by default, then
+    "marginalizedperceptron-prior-1.fuda": (fuda.MarginalizedPerceptron(prior=fuda.HMM(), orders=3), TREES),
     "marginalizedsvm-1.fuda": (fuda.MarginalizedSVM(C=100.0), DAGS),
 }
 

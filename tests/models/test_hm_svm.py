@@ -262,6 +262,38 @@ def test_results_depend_on_the_seed_alone():
     assert first.support_ == second.support_
 
 
+CONTRADICTIONS = [
+    ([["a", "b"], ["c"], ["c"]], [["A", "B"], ["A"], ["B"]]),
+    ([["a"]] * 6, [[label] for label in "BCCBCC"]),
+]
+
+
+@pytest.mark.parametrize(("words", "labels"), CONTRADICTIONS)
+@pytest.mark.parametrize("C", [10.0, 1000.0])
+def test_structures_that_contradict_each_other_move_together(words, labels, C):
+    """One at a time they would take hundreds of rounds."""
+    model = small(kernel=Delta(), C=C, tol=1e-3).fit(words, labels)
+    assert model.history_[-1].gap <= 1e-3
+    assert len(model.history_) < 20
+    with pytest.raises(DataError, match="without slack no weights satisfy its margin"):
+        small(kernel=Delta(), slack=None).fit(words, labels)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("slack", SLACKS)
+def test_random_labels_of_few_words_converge(slack, seed):
+    rng = np.random.default_rng(seed)
+    words = [rng.choice(["a", "b", "c"], rng.integers(1, 4)).tolist() for _ in range(rng.integers(2, 12))]
+    labels = [rng.choice(["A", "B", "C"], len(x)).tolist() for x in words]
+    model = small(kernel=KERNELS[seed % 5], C=10.0 ** (seed % 4), slack=slack, tol=1e-3)
+    try:
+        model.fit(words, labels)
+    except DataError:
+        assert slack is None  # as no weights satisfy all margins
+    else:
+        assert model.history_[-1].gap <= 1e-3
+
+
 def test_it_says_when_it_has_not_converged():
     with pytest.warns(ConvergenceWarning, match="max_iter=2 was reached; its relative gap is"):
         small(max_iter=2).fit(X, Y)

@@ -379,6 +379,21 @@ def test_observations_of_every_kind(observations):
 
 
 X, Y = [["a", "b"], ["c"]], [["A", "B"], ["A"]]
+
+
+def test_a_kernel_that_knows_nothing_of_a_new_observation():
+    model = perceptron(kernel=lambda a, b: float("nan") if "z" in (a, b) else float(a == b)).fit(X, Y)
+    with pytest.raises(DataError, match=r"structure 1: the kernel .* says nan of an observation in it"):
+        model.predict([["a"], ["b", "z"]])
+    with pytest.raises(DataError, match="a kernel by a function of one's own cannot be stored"):
+        model.save("never.fuda")
+
+
+def test_a_prior_for_a_model_that_is_not_fitted():
+    with pytest.raises(DataError, match=r"not fitted yet, and `fit` takes its prior from the parameter"):
+        perceptron().partial_fit(X, Y, prior=random_prior(np.random.default_rng(0), X, 2))
+
+
 HALF = [np.full((len(x), 2), 0.5) for x in X]
 
 

@@ -182,3 +182,13 @@ def test_too_few_epochs_are_said() -> None:
 def test_bad_parameters_are_refused(parameters, message) -> None:
     with pytest.raises(DataError, match=message):
         fitted(SHAPES["sequence"], **parameters)
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_to_learn() -> None:
+    for weight in (None, [0.0]):
+        model = MarginalizedSVM(features="word").fit([["a"]], [["A"]], sample_weight=weight)
+        assert model.history_[-1].gap == 0
+        assert list(model.predict([["a"]])) == [["A"]]
+    model = MarginalizedSVM(features="word").fit(WORDS, Y, sample_weight=np.zeros(4))
+    assert not model.support_

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from fuda import inference, stored_structures
 from fuda.corpus import Corpus
 from fuda.encoding import Encoded, WindowEncoder
-from fuda.errors import DataError, short
+from fuda.errors import DataError, place, short
 from fuda.kernels import Kernel, as_kernel, check_kernel
 from fuda.marginalized import calibration, priors
 from fuda.marginalized.calibration import Calibration
@@ -350,7 +350,15 @@ class MarginalizedLabeler(Labeler):
             machine = self._machine(side, Side(encoded, side.numbering, prior))
             machine.push_all(alpha)
             scores = added(scores, machine.all_scores())
-        if not np.isfinite(doubles(scores)).all():
+        rows = doubles(scores)
+        if np.isnan(rows).any():
+            node = int(np.isnan(rows).any(axis=1).argmax())
+            structure = int(np.searchsorted(encoded.corpus.offsets, node, side="right")) - 1
+            raise DataError(
+                f"{place(structure)}: the kernel {short(self._kernel)} says nan of an observation in it and "
+                "one of the training data; correct the kernel, or the observation"
+            )
+        if not np.isfinite(rows).all():
             raise DataError(
                 f"scores pass all doubles with mixing={self.mixing_:g} and {short(self._kernel)}, which is "
                 "larger for two observations than for each with itself; correct the kernel, or choose a "

@@ -130,6 +130,11 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         its prediction. Labels are those of `fit`; on a model that is not fitted this is `fit`.
         """
         if not hasattr(self, "classes_"):
+            if prior is not None:
+                raise DataError(
+                    "the model is not fitted yet, and `fit` takes its prior from the parameter; "
+                    "set_params(prior=…)"
+                )
             return self.fit(X, y)
         encoded = self._encode(X)
         if encoded is None:

@@ -193,14 +193,15 @@ def _labelled_kappa(machine: Machine, structure: int) -> Array:
 
 
 def _mean_self_kernel(machine: Machine, labels: Array) -> float:
-    """The mean of K(t,t,y_t,y_t) over positions with a label; 1 where all are 0."""
+    """The mean of K(t,t,y_t,y_t) over positions with a label; 1 where all are 0, or there is none."""
     own = np.zeros(len(labels))
     for structure in range(len(machine.targets.sizes)):
         nodes = machine.targets.nodes(structure)
         diagonal = np.diagonal(_labelled_kappa(machine, structure)).T  # (T, labels)
         squares = machine.targets.prior.nodes[nodes] ** 2 * np.diagonal(machine.label_gram) * diagonal
         own[nodes] = np.take_along_axis(squares, np.maximum(labels[nodes], 0)[:, None], axis=1)[:, 0]
-    return float(own[labels >= 0].mean()) or 1.0
+    known = own[labels >= 0]
+    return float(known.mean()) or 1.0 if len(known) else 1.0
 
 
 def _epoch(machine: Machine, alpha: Array, labels: Array, bounds: Array, began: float) -> Epoch:
@@ -209,4 +210,5 @@ def _epoch(machine: Machine, alpha: Array, labels: Array, bounds: Array, began: 
     dual = alpha[known, labels[known]].sum() - 0.5 * (alpha * scores).sum()
     primal = dual + position_gaps(scores, alpha, labels, bounds).sum()
     support = int(alpha.any(axis=1).sum())
-    return Epoch(float(dual), float(primal), float(1 - dual / primal), support, time.perf_counter() - began)
+    gap = float(1 - dual / primal) if primal > 0 else 0.0
+    return Epoch(float(dual), float(primal), gap, support, time.perf_counter() - began)

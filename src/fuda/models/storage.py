@@ -15,7 +15,7 @@ import numpy as np
 from fuda import model_file
 from fuda.corpus import KINDS, Kind
 from fuda.errors import DataError, ModelFileError, short
-from fuda.kernels import Kernel, from_json
+from fuda.kernels import Kernel, as_kernel, from_json
 from fuda.models.base import Labeler, make_encoder
 from fuda.templates import Template
 
@@ -148,6 +148,8 @@ def _made(name: Any, parameters: Any, features: Any) -> Labeler:
 def _to_json(name: str, value: Any) -> Any:
     if isinstance(value, Template):
         return {"template": value.text, "name": value.name}
+    if name == "kernel" and callable(value):
+        value = as_kernel(value)
     if isinstance(value, Kernel):
         return {"kernel": value.to_json()}
     if isinstance(value, Labeler):

@@ -23,7 +23,8 @@ Those structures that have a share in the gap are then visited in random order: 
 violates its margin most at that moment into its working set, and has its α_i maximized exactly, all others
 fixed. So the dual never falls. Sweeps without a search for labelings follow, while these promise to bring
 more a visit. A structure that gains little in them is visited more rarely; those whose α keep going one way
-are moved on together, as far as is best. Labelings whose α stays 0 are dropped.
+are moved on together, as far as is best: structures that contradict each other have little to gain one by
+one, so where the gap hardly falls sweeps are thorough and go over all. Labelings whose α stays 0 are dropped.
 
 Without slack w need not satisfy any constraint before the end. If v < 1 is the largest violation, then
 w / (1 − v) satisfies them all, which gives the primal value. There is no w at all that does where the dual
@@ -65,6 +66,8 @@ _LEAST_GAIN = 0.01  # of tol times the gap, that a sweep of all brings if anothe
 _PERIOD = 4  # sweeps between stretches
 _STRAIGHT = 0.8  # of its way, that a structure has gone forward if it takes part in a stretch
 _FARTHEST = 1e6  # steps of a stretch
+_PATIENCE = 5  # rounds
+_PROGRESS = 0.9  # of the gap, that may be left after these
 _NO_MOVES = np.empty(0)
 _LITTLE = 0.5  # of the mean gain of a sweep: a structure that gains less pauses,
 _LONGEST_PAUSE = 31  # for one sweep first, then for three, seven and so on
@@ -116,6 +119,7 @@ class MaxMargin:
         self.random = check_random_state(seed)
         self._gaps = np.empty(len(graph))
         self._measured = Measured(0.0, math.inf, 0)
+        self._past: list[float] = []  # gaps
         self._expected = math.inf  # gain of a visit when sweeps begin, from the last that there were
 
     def measure(self) -> Measured:
@@ -152,25 +156,34 @@ class MaxMargin:
             self._gaps = np.where((sums > 0) | (slacks > 0), np.inf, 0.0)
             largest = slacks.max()
             primal = primal / (1 - largest) ** 2 if largest < 1 else math.inf
-        self._measured = Measured(dual, primal, int((packed.alpha > 0).sum()))
+        self._measured = Measured(dual, float(primal), int((packed.alpha > 0).sum()))
+        self._past.append(self._measured.gap)
         return self._measured
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether the gap has hardly fallen for some rounds."""
+        return len(self._past) > _PATIENCE and not self._past[-1] < _PROGRESS * self._past[-1 - _PATIENCE]
 
     def improve(self, tol: float) -> None:
         """A round, after `measure`, over the structures that have a share in the gap beyond the relative gap
-        `tol`: more labelings, and sweeps while these bring more."""
+        `tol`: more labelings, and sweeps while these bring more; where the gap hardly falls, thorough sweeps
+        over all structures."""
         dual, primal, _ = self._measured
         allowed = _SHARE * tol * primal / len(self.graph) if math.isfinite(primal) else 0.0
         wanted = np.flatnonzero(self._gaps > allowed)
         renewed = sum(self._renew(i) for i in self.random.permutation(wanted).tolist())
         dual += renewed
+        if self._is_slow:
+            wanted = np.arange(len(self.sets))
         wanted = np.array([i for i in wanted if len(self.sets[i].alpha)], dtype=np.int64)
         if not len(wanted):
             return
         packed = Packed([self.sets[i] for i in wanted])
         least = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual)
-        enough = max(least, renewed) / len(wanted)  # a visit
+        enough = (least if self._is_slow else max(least, renewed)) / len(wanted)  # a visit
         sweeps = _Sweeps(self, wanted, packed)
-        for k in range(_MOST_SWEEPS // _PERIOD if self._expected > enough else 0):
+        for k in range(_MOST_SWEEPS // _PERIOD if self._expected > enough or self._is_slow else 0):
             before = packed.alpha.copy()
             gain, count = sweeps.several(_PERIOD)
             gain += sweeps.stretch(before)
