@@ -10,7 +10,7 @@ by the rows of each node, added, and only then is the kernel evaluated.
 
 When β changes at a few nodes, the change is *pushed* to the scores of all nodes: N kernel values for each
 changed node, and nothing where nothing changes. Those of nodes that changed last are kept, as many as fit
-into a fixed space; no N × N matrix is ever held.
+into a space of 1 GiB: enough for all of a small corpus, and no more for a large one.
 """
 
 from __future__ import annotations
