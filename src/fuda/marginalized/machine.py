@@ -54,7 +54,7 @@ class Side:
     def offsets(self) -> Array:
         return self.encoded.corpus.offsets
 
-    @property
+    @cached_property
     def sizes(self) -> Array:
         return np.diff(self.offsets)
 

@@ -249,14 +249,15 @@ def correct(
     `scores` (nodes, L) are used up. `labels` are −1 where nothing is to be corrected; `amounts` is what a
     mistake changes.
     """
-    change = np.zeros((len(labels), len(machine.label_gram)))
-    first, mistakes = machine.sources.nodes(structure).start, 0
-    best = doubles(scores).argmax(axis=1)
+    best, mistakes = doubles(scores).argmax(axis=1), 0
     wrong = np.flatnonzero((best != labels) & (labels >= 0))
+    change = np.zeros((len(labels), len(machine.label_gram)))
+    if not len(wrong):
+        return change, mistakes
+    first = machine.sources.nodes(structure).start
+    kappa = each(_with_labels, machine.kappa(structure, structure))
+    prior = machine.targets.prior.nodes[machine.targets.nodes(structure)]
     while len(wrong):
-        if not mistakes:
-            kappa = each(_with_labels, machine.kappa(structure, structure))
-            prior = machine.targets.prior.nodes[machine.targets.nodes(structure)]
         t = int(wrong[0])
         change[t, labels[t]] += amounts[t]
         change[t, best[t]] -= amounts[t]
