@@ -66,7 +66,7 @@ _LEAST_GAIN = 0.01  # of tol times the gap, that a sweep of all brings if anothe
 _PERIOD = 4  # sweeps between stretches
 _STRAIGHT = 0.8  # of its way, that a structure has gone forward if it takes part in a stretch
 _FARTHEST = 1e6  # steps of a stretch
-_PATIENCE = 5  # rounds
+_PATIENCE = 5  # rounds at first; twice as many after thorough sweeps that were of no use
 _PROGRESS = 0.9  # of the gap, that may be left after these
 _NO_MOVES = np.empty(0)
 _LITTLE = 0.5  # of the mean gain of a sweep: a structure that gains less pauses,
@@ -120,6 +120,7 @@ class MaxMargin:
         self._gaps = np.empty(len(graph))
         self._measured = Measured(0.0, math.inf, 0)
         self._past: list[float] = []  # gaps
+        self._patience = _PATIENCE
         self._expected = math.inf  # gain of a visit when sweeps begin, from the last that there were
 
     def measure(self) -> Measured:
@@ -162,8 +163,9 @@ class MaxMargin:
 
     @property
     def _is_slow(self) -> bool:
-        """Whether the gap has hardly fallen for some rounds."""
-        return len(self._past) > _PATIENCE and not self._past[-1] < _PROGRESS * self._past[-1 - _PATIENCE]
+        """Whether the gap has hardly fallen for as many rounds as one should wait."""
+        wait = self._patience
+        return len(self._past) > wait and not self._past[-1] < _PROGRESS * self._past[-1 - wait]
 
     def improve(self, tol: float) -> None:
         """A round, after `measure`, over the structures that have a share in the gap beyond the relative gap
@@ -182,14 +184,16 @@ class MaxMargin:
         packed = Packed([self.sets[i] for i in wanted])
         least = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual)
         enough = (least if self._is_slow else max(least, renewed)) / len(wanted)  # a visit
-        sweeps = _Sweeps(self, wanted, packed)
-        for k in range(_MOST_SWEEPS // _PERIOD if self._expected > enough or self._is_slow else 0):
+        sweeps, thorough = _Sweeps(self, wanted, packed), self._is_slow
+        for k in range(_MOST_SWEEPS // _PERIOD if self._expected > enough or thorough else 0):
             before = packed.alpha.copy()
             gain, count = sweeps.several(_PERIOD)
             gain += sweeps.stretch(before)
             dual += gain
             if k == 0:
                 self._expected = gain / count
+                if thorough:
+                    self._patience = _PATIENCE if gain > renewed else 2 * self._patience
             if gain / count <= enough:
                 break
         for i in wanted:
