@@ -118,10 +118,12 @@ def rows() -> list[tuple[str, str]]:
         )
     for nine, name in ((0, "one fold for training"), (1, "nine folds for training")):
         for degree in LETTER_KERNELS:
-            found = measure(__file__, "letters", degree, nine, 0, 1e-2)
+            # A cube of 30 pixels has 4,500 monomials: a visit of one of 6,251 words takes 2 ms.
+            tol = 1e-1 if nine and degree == 3 else 1e-2
+            found = measure(__file__, "letters", degree, nine, 0, tol)
             table.append(
                 (
-                    f"letters, {name}, degree {degree}",
+                    f"letters, {name}, degree {degree}, to a relative gap of {tol:g}",
                     f"letter error {found['error']:.2f} %, {found['seconds']:.0f} s, "
                     f"{found['megabytes']:.0f} MB",
                 )
