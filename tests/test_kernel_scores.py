@@ -259,3 +259,14 @@ def test_what_is_no_kernel(kernel, words):
     with pytest.raises(DataError) as caught:
         scores_for(kernel, WindowEncoder("word", 0).fit(observations), 2)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [1, 2, 9, 40])
+def test_no_matrix_over_all_pairs_of_nodes_is_held(size):
+    encoded = WindowEncoder("word", 0).fit([Sequence([f"w{t}" for t in range(size)])])
+    held = KernelScores(encoded, RBF(0.5), 2)
+    held.add(0, size, np.ones((size, 2)))
+    arrays = [x for x in vars(held).values() if isinstance(x, np.ndarray)]
+    assert max(x.size for x in arrays) <= max(2 * size, size * (size // 2))
+    gram = held.gram(np.arange(size), np.arange(size))
+    np.testing.assert_allclose(held.scores, gram.sum(axis=1)[:, None] * [1.0, 1.0])

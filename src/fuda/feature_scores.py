@@ -37,8 +37,9 @@ def scores_for(
 ) -> KernelScores | FeatureScores:
     """Scores by written-out features where the kernel has few enough of them, else by pushing.
 
-    A node's monomials are read for all labels, and a push is a pass over all nodes for two labels or so.
-    Where all kernel values can be kept, and there is something to save, the smaller of the two decides.
+    A node's monomials are read for all labels, and a push is a pass over all nodes for two labels or so, with
+    some kernel values to be computed again. Where half of them can be kept, and there is something to save,
+    the smaller of the two decides.
 
     DataError where the kernel is none on these data.
     """
@@ -46,8 +47,8 @@ def scores_for(
     if isinstance(kernel.kernel if isinstance(kernel, Normalized) else kernel, Linear | Polynomial):
         vectors = Vectors(kernel, encoded)
         count = vectors.counts(vectors.binary).mean() if len(vectors) else 0.0
-        push_is_faster = 8 * len(vectors) ** 2 <= ROW_BYTES and label_count * count > max(
-            2 * len(vectors), _FEW_WEIGHTS
+        push_is_faster = 4 * len(vectors) ** 2 <= ROW_BYTES and label_count * count > max(
+            8 * len(vectors), _FEW_WEIGHTS
         )
         fits = vectors.numerable and vectors.sizes(vectors.binary).sum() <= MOST_BYTES
         if fits and not push_is_faster:

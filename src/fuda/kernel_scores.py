@@ -9,8 +9,8 @@ over channels. A kernel is a function of inner products; these are computed betw
 by the rows of each node, added, and only then is the kernel evaluated.
 
 When β changes at a few nodes, the change is *pushed* to the scores of all nodes: N kernel values for each
-changed node, and nothing where nothing changes. Those of nodes that changed last are kept, as many as fit
-into a space of 1 GiB: enough for all of a small corpus, and no more for a large one.
+changed node, and nothing where nothing changes. Those of nodes that changed last are kept, for half of all
+nodes at most and in no more than 1 GiB: no N × N matrix is ever held.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ class KernelScores:
         size = len(self.window)
         self.beta = np.zeros((size, label_count))
         self.scores = np.zeros((size, label_count), order="F")  # label by label, so that a push is fast
-        self._rows = np.empty((min(size, max(1, ROW_BYTES // (8 * size))), size))  # of kernel values
+        self._rows = np.empty((max(1, min(size // 2, ROW_BYTES // (8 * size))), size))  # of kernel values
         self._row_of = np.full(size, -1)  # of each node
         self._node_of = np.full(len(self._rows), -1)  # of each row
         self._next = 0
