@@ -21,14 +21,14 @@ from numba import njit
 
 from common import load
 from fuda import MarginalizedPerceptron
-from fuda.encoding import WindowEncoder
+from fuda.data.encoding import WindowEncoder
+from fuda.data.structures import as_structures
 from fuda.kernels import Polynomial
+from fuda.kernels.points import Numbering
 from fuda.marginalized.machine import Machine, Side
 from fuda.marginalized.priors import Prior
 from fuda.metrics import entity_scores, label_scores
 from fuda.parallel import run, usable_cores
-from fuda.points import Numbering
-from fuda.structures import as_structures
 
 _STEPS = 200_000
 _BLOCK = 1024

@@ -8,11 +8,11 @@ import numpy as np
 
 from common import load
 from fuda import MarginalizedPerceptron
-from fuda.encoding import WindowEncoder
+from fuda.data.encoding import WindowEncoder
+from fuda.data.structures import Sequence
 from fuda.kernels import Polynomial
+from fuda.kernels.points import points
 from fuda.metrics import label_scores
-from fuda.points import points
-from fuda.structures import Sequence
 
 SENTENCES, FOLDS, SAMPLE = 300, 5, 60
 MIXING = np.array([0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 2.4, 2.7, 3.0, 3.5, 4.2, 5.0, 6.0, 8.0])

@@ -9,8 +9,8 @@ import numpy as np
 
 from common import load, word_features
 from fuda import Sequence
-from fuda.encoding import Encoded, WindowEncoder
-from fuda.losses import Loss, TrainingLoss
+from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.training.crf_loss import Loss, TrainingLoss
 
 
 def _gradient_seconds(encoded: Encoded, labels: np.ndarray, L: int, loss: Loss, rounds: int = 5) -> float:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from fuda import Dag, Sequence, Tree
-from fuda.encoding import WindowEncoder
+from fuda.data.encoding import WindowEncoder
+from fuda.kernels.points import Numbering
 from fuda.marginalized import marginalized_kernel
-from fuda.marginalized.chain_prior import chain
 from fuda.marginalized.machine import Side
 from fuda.marginalized.priors import Prior
-from fuda.points import Numbering
+from fuda.marginalized.recursions.chain_prior import chain
 
 WORDS = [
     "Ana",

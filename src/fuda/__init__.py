@@ -8,72 +8,49 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fuda.registry import MODELS
+
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from fuda.errors import DataError, ModelFileError
-    from fuda.formats import read, write
-    from fuda.marginalized.kernel import marginalized_kernel
-    from fuda.models.crf import CRF
-    from fuda.models.hm_perceptron import HMPerceptron
-    from fuda.models.hm_svm import HMSVM
-    from fuda.models.hmm import HMM
-    from fuda.models.marginalized_perceptron import MarginalizedPerceptron
-    from fuda.models.marginalized_svm import MarginalizedSVM
-    from fuda.models.memm import MEMM
-    from fuda.models.reranker import Reranker
-    from fuda.models.storage import load
-    from fuda.structures import Dag, Sequence, Structure, Tree
-    from fuda.templates import Template
+    from fuda.data.structures import Dag as Dag
+    from fuda.data.structures import Sequence as Sequence
+    from fuda.data.structures import Structure as Structure
+    from fuda.data.structures import Tree as Tree
+    from fuda.errors import DataError as DataError
+    from fuda.errors import ModelFileError as ModelFileError
+    from fuda.features.templates import Template as Template
+    from fuda.formats import read as read
+    from fuda.formats import write as write
+    from fuda.marginalized.kernel import marginalized_kernel as marginalized_kernel
+    from fuda.models.crf import CRF as CRF
+    from fuda.models.hm_perceptron import HMPerceptron as HMPerceptron
+    from fuda.models.hm_svm import HMSVM as HMSVM
+    from fuda.models.hmm import HMM as HMM
+    from fuda.models.marginalized_perceptron import MarginalizedPerceptron as MarginalizedPerceptron
+    from fuda.models.marginalized_svm import MarginalizedSVM as MarginalizedSVM
+    from fuda.models.memm import MEMM as MEMM
+    from fuda.models.reranker import Reranker as Reranker
+    from fuda.storage.models import load as load
 
-_HOME = {
-    "CRF": "fuda.models.crf",
-    "Dag": "fuda.structures",
+# Where each public name is defined.
+_HOME = {name: model.module for name, model in MODELS.items()} | {
+    "Dag": "fuda.data.structures",
     "DataError": "fuda.errors",
-    "HMM": "fuda.models.hmm",
-    "HMPerceptron": "fuda.models.hm_perceptron",
-    "HMSVM": "fuda.models.hm_svm",
-    "MEMM": "fuda.models.memm",
-    "MarginalizedPerceptron": "fuda.models.marginalized_perceptron",
-    "MarginalizedSVM": "fuda.models.marginalized_svm",
     "ModelFileError": "fuda.errors",
-    "Reranker": "fuda.models.reranker",
-    "Sequence": "fuda.structures",
-    "Structure": "fuda.structures",
-    "Template": "fuda.templates",
-    "Tree": "fuda.structures",
-    "load": "fuda.models.storage",
+    "Sequence": "fuda.data.structures",
+    "Structure": "fuda.data.structures",
+    "Template": "fuda.features.templates",
+    "Tree": "fuda.data.structures",
+    "load": "fuda.storage.models",
     "marginalized_kernel": "fuda.marginalized.kernel",
     "read": "fuda.formats",
     "write": "fuda.formats",
 }
-
-__all__ = [
-    "CRF",
-    "HMM",
-    "HMSVM",
-    "MEMM",
-    "Dag",
-    "DataError",
-    "HMPerceptron",
-    "MarginalizedPerceptron",
-    "MarginalizedSVM",
-    "ModelFileError",
-    "Reranker",
-    "Sequence",
-    "Structure",
-    "Template",
-    "Tree",
-    "__version__",
-    "load",
-    "marginalized_kernel",
-    "read",
-    "write",
-]
-
-
 # Modules that may be reached as attributes: fuda.datasets.load_product_usage()
-_MODULES = ("datasets", "features", "formats", "inference", "kernels", "metrics", "schemes", "templates")
+_MODULES = ("datasets", "features", "formats", "inference", "kernels", "metrics", "schemes")
+
+__all__ = [*sorted(_HOME), "__version__"]
 
 
 def __getattr__(name: str) -> Any:

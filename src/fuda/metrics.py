@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from fuda.data.labels import Label, plain_label
 from fuda.errors import DataError, place
-from fuda.labels import Label, plain_label
 from fuda.schemes import OUTSIDE, Segment, check_labels, entities, scheme_name
 
 _Lists = list[list[Label]]

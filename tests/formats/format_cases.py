@@ -7,9 +7,9 @@ from collections.abc import Callable
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from fuda.data.structures import Dag, Sequence, Tree
 from fuda.errors import DataError
 from fuda.formats import Dataset, Record
-from fuda.structures import Dag, Sequence, Tree
 
 PROPERTY = settings(max_examples=150, deadline=None, derandomize=True)
 

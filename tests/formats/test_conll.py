@@ -5,9 +5,9 @@ from format_cases import PROPERTY, assert_same, attempt, datasets, labels, plain
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuda.data.structures import Dag, Sequence, Tree
 from fuda.errors import DataError
 from fuda.formats import Dataset, Record, conll
-from fuda.structures import Dag, Sequence, Tree
 
 
 def read(text, **options):

@@ -5,9 +5,9 @@ from format_cases import PROPERTY, assert_same, datasets
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuda.data.structures import Sequence, Tree
 from fuda.errors import DataError
 from fuda.formats import Record, conll, fasta
-from fuda.structures import Sequence, Tree
 
 residues = st.sampled_from(list("ACDEFGHIKLMNPQRSTVWYacgtX*-."))
 MARKED = ">p1 a protein\nMRRS#VA\nS#T\n>p2\nKK\n"

@@ -6,9 +6,9 @@ import pytest
 from format_cases import PROPERTY, assert_same, datasets, tokens
 from hypothesis import given
 
+from fuda.data.structures import Dag, Sequence, Tree
 from fuda.errors import DataError
 from fuda.formats import Dataset, from_networkx, to_networkx
-from fuda.structures import Dag, Sequence, Tree
 
 nx = pytest.importorskip("networkx", reason="the extra fuda[graph] is not installed")
 

@@ -8,9 +8,9 @@ from format_cases import PROPERTY, assert_same, datasets, tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuda.data.structures import Dag, Sequence, Tree
 from fuda.errors import DataError
 from fuda.formats import Record, conllu, jsonl
-from fuda.structures import Dag, Sequence, Tree
 
 numbers = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False)
 observations = (

@@ -11,9 +11,9 @@ import pytest
 from format_cases import PROPERTY, assert_same, datasets, plain_tokens
 from hypothesis import given
 
+from fuda.data.structures import Sequence, Tree
 from fuda.errors import DataError
 from fuda.formats import FORMATS, Dataset, Record, conllu, format_of, read, write
-from fuda.structures import Sequence, Tree
 
 TEXTS = {
     "conll": "Ana B-PER\nvive O\n\n",

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuda.marginalized.chain_prior import chain
+from fuda.marginalized.recursions.chain_prior import chain
 from marginalized_oracle import labeling_probability
 
 

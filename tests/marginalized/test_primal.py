@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuda import Sequence
-from fuda.encoding import WindowEncoder
+from fuda.data.encoding import WindowEncoder
 from fuda.kernels import Linear
+from fuda.kernels.points import Numbering
 from fuda.marginalized.machine import Machine, Side
 from fuda.marginalized.primal import PrimalMachine
 from fuda.marginalized.priors import Prior
 from fuda.models.marginalized_perceptron import MarginalizedPerceptron
-from fuda.points import Numbering
 from marginalized_oracle import occurrences
 from structure_cases import structure_lists
 

@@ -14,13 +14,14 @@ from numba import njit
 
 import marginalized_oracle as oracle
 from fuda import Dag, DataError, Sequence, Tree
-from fuda.corpus import Corpus
-from fuda.encoding import WindowEncoder
+from fuda.data.corpus import Corpus
+from fuda.data.encoding import WindowEncoder
 from fuda.kernels import Constant, Polynomial, Precomputed
-from fuda.marginalized import marginalized_kernel, pair
+from fuda.kernels.points import points
+from fuda.marginalized import marginalized_kernel
 from fuda.marginalized.links import links
+from fuda.marginalized.recursions import pair
 from fuda.marginalized.scaled import ZERO, logarithms, normal, plain_table, plus, scaled_table, times
-from fuda.points import points
 from structure_cases import structure_lists
 
 

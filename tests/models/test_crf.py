@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import fuda
 from fuda import CRF, DataError, Tree
+from fuda.features.templates import Template
 from fuda.schemes import legal
-from fuda.templates import Template
 
 X = [
     ["Ana", "lives", "in", "Lima"],

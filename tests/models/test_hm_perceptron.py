@@ -17,7 +17,7 @@ from fuda import DataError, Sequence, Template, Tree, read
 from fuda.kernels import RBF, Delta, Linear, Polynomial
 from fuda.metrics import entity_scores
 from fuda.models.hm_perceptron import HMPerceptron, Mistakes
-from fuda.optimize.perceptron import Dual, Primal
+from fuda.training.perceptron import Dual, Primal
 from structure_cases import forest_heads
 
 LABELS = ["A", "B", "C"]

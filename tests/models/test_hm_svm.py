@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import fuda
 from fuda import DataError, Sequence, Tree
-from fuda.kernel_scores import KernelScores
+from fuda.functions.pushed import KernelScores
 from fuda.kernels import RBF, Delta, Linear, Polynomial
 from fuda.models import hm_svm
 from fuda.models.hm_svm import HMSVM
@@ -182,7 +182,7 @@ def test_weights_of_structures_and_nodes(slack, rescale):
 @pytest.mark.parametrize("kernel", [Linear(), Polynomial(3), Polynomial(2).normalized()], ids=str)
 def test_both_ways_to_hold_scores_agree(kernel, slack, monkeypatch):
     by_features = small(kernel=kernel, slack=slack, features="spelling").fit(X, SEPARABLE)
-    monkeypatch.setattr("fuda.feature_scores.MOST_BYTES", 0)
+    monkeypatch.setattr("fuda.functions.explicit.MOST_BYTES", 0)
     by_pushing = small(kernel=kernel, slack=slack, features="spelling").fit(X, SEPARABLE)
     np.testing.assert_allclose(by_pushing.history_[-1][:2], by_features.history_[-1][:2], rtol=1e-5)
     new = [["a", "x", "b"], ["c"]]

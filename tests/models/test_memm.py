@@ -16,11 +16,11 @@ from sklearn.model_selection import cross_val_score
 
 import fuda
 from fuda import Dag, DataError, Sequence, Tree, inference, read
+from fuda.features.templates import Template
 from fuda.metrics import evaluate
 from fuda.models.base import make_encoder, number_labels
 from fuda.models.markov import graph_of
 from fuda.models.memm import MEMM, LocalLoss
-from fuda.templates import Template
 from structure_cases import forest_heads
 
 LABELS, WORDS = ["A", "B", "C"], ["x", "y", "z"]
@@ -132,7 +132,7 @@ def test_the_objective_is_the_sum_over_nodes_whose_labels_are_known(case, data):
 def test_gradient_and_curvature(structures):
     rng = np.random.default_rng(0)
     y = [[None if t == 2 else "ABC"[t % 3] for t in range(len(s))] for s in structures]
-    encoded = make_encoder("text", 1).fit(fuda.structures.as_structures(structures))
+    encoded = make_encoder("text", 1).fit(fuda.data.structures.as_structures(structures))
     classes, labels = number_labels(y, encoded.corpus)
     weights = rng.uniform(0.5, 2.0, len(encoded.corpus)), rng.uniform(0.5, 2.0, encoded.corpus.size)
     loss = LocalLoss(encoded, labels, len(classes), *weights)

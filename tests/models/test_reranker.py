@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 import fuda
 from fuda import CRF, HMM, Dag, DataError, Tree
 from fuda.kernels import Delta, Polynomial
-from fuda.labelled_kernels import labelled_kernel
+from fuda.marginalized.labelled import labelled_kernel
 from fuda.metrics import evaluate
 from fuda.models.memm import MEMM
 from fuda.models.reranker import Reranker

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from fuda import HMM
+from fuda.data.structures import Sequence
 from fuda.errors import DataError
 from fuda.formats.dataset import Dataset, Record
 from fuda.models.marginalized_perceptron import MarginalizedPerceptron
 from fuda.reproduce import kernel_labeling
 from fuda.reproduce.cross_validation import Figure, cross_validated, folds
-from fuda.structures import Sequence
 
 SPANISH = "Ana X B-PER\nPaz X I-PER\nvive X O\n\nEn X O\nLima X B-LOC\nhoy X O\n\n" * 3
 SENTENCE = [

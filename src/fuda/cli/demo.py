@@ -31,8 +31,11 @@ def demo() -> None:
     """
     from rich.table import Table
 
-    from fuda import CRF, HMM, Sequence, metrics
+    from fuda import metrics
+    from fuda.data.structures import Sequence
     from fuda.datasets import load_product_usage
+    from fuda.models.crf import CRF
+    from fuda.models.hmm import HMM
 
     say = printer()
     data = load_product_usage()

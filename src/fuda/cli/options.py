@@ -109,7 +109,7 @@ def check_output(path: str, *others: str) -> None:
 def read(path: str, keywords: dict[str, Any]) -> Dataset:
     """Read a file, with progress; what the reader has to say goes to standard error."""
     from fuda import formats
-    from fuda.formats.files import display_name
+    from fuda.files import display_name
 
     if formats.format_of(path, keywords.get("format")).name == "fasta" and keywords.get("label", "") is None:
         keywords = {name: value for name, value in keywords.items() if name != "label"} | {"labels": None}
@@ -157,7 +157,7 @@ def how_read(path: str, keywords: dict[str, Any], data: Dataset) -> dict[str, An
 @contextmanager
 def naming(paths: Sequence[str], parts: Sequence[Dataset]) -> Iterator[None]:
     """Errors inside name the file. Structures, which count through all files there, count within theirs."""
-    from fuda.formats.files import display_name
+    from fuda.files import display_name
 
     names = [display_name(path) for path in paths]
 

@@ -20,16 +20,9 @@ from fuda.cli.options import (
     reading_options,
 )
 from fuda.errors import DataError
+from fuda.registry import MODELS, model_class
 
-LEARNERS = {
-    "crf": "CRF",
-    "hmm": "HMM",
-    "memm": "MEMM",
-    "hm-perceptron": "HMPerceptron",
-    "hm-svm": "HMSVM",
-    "marginalized": "MarginalizedPerceptron",
-    "marginalized-svm": "MarginalizedSVM",
-}
+LEARNERS = {model.command: name for name, model in MODELS.items()}
 _EXAMPLES = """\b
 Examples:
   fuda train esp.train -o spanish.fuda
@@ -94,16 +87,15 @@ def fit(model: Any, X: list[Any], y: list[list[Any]]) -> None:
 
 def make_learner(name: str, parameters: dict[str, Any], template: str | None = None) -> Any:
     """The unfitted labeler of that name, with its parameters checked."""
-    import fuda
-    from fuda.models.base import make_encoder
+    from fuda.data.encoders import make_encoder
 
-    cls = getattr(fuda, LEARNERS[name])
+    cls = model_class(LEARNERS[name])
     known = cls._get_param_names()
     for parameter in parameters:
         if parameter not in known:
             raise DataError(f"--set {parameter}=…: {name} has no such parameter; it has {', '.join(known)}")
     if template is not None:
-        from fuda.templates import Template
+        from fuda.features.templates import Template
 
         if "features" in parameters:
             raise DataError("--template and --set features=… both say what the features are; give one")

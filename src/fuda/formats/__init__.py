@@ -18,8 +18,9 @@ from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any
 
+from fuda import files
 from fuda.errors import DataError
-from fuda.formats import conll, conllu, fasta, files, jsonl
+from fuda.formats import conll, conllu, fasta, jsonl
 from fuda.formats.dataset import Dataset, Record
 from fuda.formats.graph import from_networkx, to_networkx
 

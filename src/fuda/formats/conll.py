@@ -27,8 +27,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from fuda import structures
+from fuda.data import structures
 from fuda.errors import DataError, place, short
+from fuda.files import fault, split_lines
 from fuda.formats.dataset import (
     Dataset,
     Label,
@@ -40,7 +41,6 @@ from fuda.formats.dataset import (
     label_text,
     labels_to_write,
 )
-from fuda.formats.files import fault, split_lines
 
 DOCUMENT_MARK = "-DOCSTART-"
 UNKNOWN = "_"

@@ -25,8 +25,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fuda import structures
+from fuda.data import structures
+from fuda.data.structures import Dag, Structure, Tree
 from fuda.errors import DataError, place, short
+from fuda.files import fault, split_lines
 from fuda.formats.conllu_fields import COLUMNS, EMPTY, Field, LabelField, check_value, named
 from fuda.formats.dataset import (
     Dataset,
@@ -38,8 +40,6 @@ from fuda.formats.dataset import (
     column_values,
     labels_to_write,
 )
-from fuda.formats.files import fault, split_lines
-from fuda.structures import Dag, Structure, Tree
 
 ID, HEAD, DEPREL, DEPS = (COLUMNS.index(name) for name in ("ID", "HEAD", "DEPREL", "DEPS"))
 

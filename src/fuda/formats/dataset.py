@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fuda.data.labels import Label
+from fuda.data.structures import Observation, Structure
 from fuda.errors import DataError, place, short
-from fuda.labels import Label
-from fuda.structures import Observation, Structure
 
 
 @dataclass

@@ -27,8 +27,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from fuda import structures
+from fuda.data import structures
 from fuda.errors import DataError, place, short
+from fuda.files import fault, split_lines
 from fuda.formats.dataset import (
     Dataset,
     Label,
@@ -39,7 +40,6 @@ from fuda.formats.dataset import (
     label_text,
     labels_to_write,
 )
-from fuda.formats.files import fault, split_lines
 
 SITE, OTHER, UNKNOWN = "site", "O", "?"
 MODES = ("auto", "lines", "marks", "none")

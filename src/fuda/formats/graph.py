@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from fuda import structures
+from fuda.data import structures
+from fuda.data.structures import Dag, Structure, Tree
 from fuda.errors import DataError, place, short
 from fuda.formats.dataset import Dataset, Label, Record, check_choice, labels_to_write
-from fuda.structures import Dag, Structure, Tree
 
 if TYPE_CHECKING:
     import networkx

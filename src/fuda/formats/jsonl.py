@@ -39,11 +39,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fuda import structures
+from fuda.data import structures
+from fuda.data.structures import Dag, Observation, Structure, Tree
 from fuda.errors import DataError, place, short
+from fuda.files import fault, split_lines
 from fuda.formats.dataset import Dataset, Label, Record, labels_to_write
-from fuda.formats.files import fault, split_lines
-from fuda.structures import Dag, Observation, Structure, Tree
 
 KEYS = ("observations", "labels", "heads", "edges", "comments")
 _LINE_BREAKERS = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")

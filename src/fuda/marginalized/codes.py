@@ -19,10 +19,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from fuda import kernels
-from fuda.kernels import Kernel
+from fuda.kernels.algebra import Kernel
+from fuda.kernels.points import Points
 from fuda.marginalized.push import APART, NONE
 from fuda.parallel import run
-from fuda.points import Points
 
 Array = np.ndarray
 

@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from fuda.corpus import Corpus
-from fuda.encoding import Encoded, WindowEncoder
+from fuda.data.corpus import Corpus
+from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.structures import as_structures
 from fuda.errors import DataError, described, place, short
-from fuda.kernels import Kernel, Precomputed, as_kernel, check_kernel
-from fuda.marginalized import chain_prior, pair
-from fuda.marginalized.chain_prior import Chain, chain
+from fuda.kernels.algebra import Kernel, Precomputed, as_kernel, check_kernel
+from fuda.kernels.points import Points, points
 from fuda.marginalized.links import links
+from fuda.marginalized.recursions import chain_prior, pair
+from fuda.marginalized.recursions.chain_prior import Chain, chain
 from fuda.marginalized.scaled import Table, logarithms, plain_table, scaled_table
-from fuda.points import Points, points
-from fuda.structures import as_structures
 
 Array = np.ndarray
 _TOLERANCE = 1e-6  # of a sum of probabilities
@@ -53,7 +53,7 @@ def marginalized_kernel(
     probabilities, one row a node, or for sequences a chain, the tuple (start, [transitions]) of P(y_0) and
     T−1 matrices P(y_{t+1}|y_t). With ``log`` the result is log K, −inf where K = 0.
 
-    >>> from fuda.kernels import Delta
+    >>> from fuda.kernels.algebra import Delta
     >>> uniform = np.full((2, 1), 1.0)
     >>> K = marginalized_kernel(["a", "b"], ["a", "b"], kernel=Delta(), prior=(uniform, uniform))
     >>> K[:, :, 0, 0].tolist()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.corpus import Corpus, Neighbours
+from fuda.data.corpus import Corpus, Neighbours
 
 
 class Links(NamedTuple):

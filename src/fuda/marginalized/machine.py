@@ -20,10 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from fuda.encoding import Encoded, WindowEncoder
-from fuda.kernels import Kernel
-from fuda.marginalized import chain_prior, pair, tables
+from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.kernels.algebra import Kernel
+from fuda.kernels.points import Numbering, Points, points
 from fuda.marginalized import push as pushing
+from fuda.marginalized import tables
 from fuda.marginalized.codes import Codes
 from fuda.marginalized.links import Links, links
 from fuda.marginalized.priors import Prior
@@ -31,9 +32,9 @@ from fuda.marginalized.push import Pushes, Sources, Targets, Task, Values
 from fuda.marginalized.push_graphs import edges, graphs
 from fuda.marginalized.push_runs import runs
 from fuda.marginalized.push_trees import families, trees
+from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.scaled import ZERO, Array, Table, plain_table, scaled_table
 from fuda.parallel import blocks, run
-from fuda.points import Numbering, Points, points
 
 _BLOCK = 1024  # nodes of a block: its rows should stay in a core's own cache
 _GROUP = 16  # neighbouring blocks that are brought up to date together

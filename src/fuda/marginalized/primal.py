@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.corpus import Neighbours
+from fuda.data.corpus import Neighbours
 from fuda.marginalized.machine import Side
 
 Array = np.ndarray

@@ -5,22 +5,7 @@ transitions both ways, which hold all of a Markov chain:
 
     before[t, ρ, ρ'] = P(y_{t−1} = ρ' | y_t = ρ),     after[t, ρ, ρ'] = P(y_{t+1} = ρ' | y_t = ρ).
 
-Priors come from
-
-- nothing: the uniform one,
-- the user: arrays of one row a node, taken as they are,
-- a labeler (HMM, MEMM, CRF) that is fitted: its posterior P(y|x),
-- a labeler that is not fitted: structures are dealt into five parts by a fixed shuffle, and the prior of
-  each part is the posterior of a clone fitted on the four others, so that training sees priors as honest as
-  those of new structures will be. Those come from one more clone, fitted on all of them.
-
-A labeler's posterior is conditioned on the labels that the model knows. It may be wrong, and it may never
-have seen a label; an impossible label could never be learned. So it is mixed with a share ε of the uniform
-prior, node by node and edge by edge:
-
-    P'(y_t = ρ) = (1 − ε) P(y_t = ρ) + ε/L,     P'(y_{t−1}, y_t) = (1 − ε) P(y_{t−1}, y_t) + ε/L².
-
-The pairs have the nodes as their marginals, so they are a chain again.
+Where the priors of a model come from is in `fuda.models.priors`.
 """
 
 from __future__ import annotations
@@ -29,19 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from fuda import inference
-from fuda.corpus import Corpus
-from fuda.errors import DataError, described, place, short
-from fuda.models.base import _listed as listed
-from fuda.models.base import _one_each as one_each
-from fuda.models.markov import MarkovLabeler, graph_of
+from fuda.data.corpus import Corpus
+from fuda.data.labels import one_each
+from fuda.errors import DataError, described, place
 
-FORMS = ("marginals", "chain")
-UNIFORM, GIVEN = "uniform", "given"
-FOLDS = 5
-SHARE = 0.01  # ε
 _TOLERANCE = 1e-6  # of a sum of probabilities
 
 
@@ -71,79 +48,11 @@ class Prior:
         return Prior(*joined)  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True)
-class PriorSource:
-    """Where the priors of a fitted model come from: "uniform", "given" (arrays with every call) or a fitted
-    labeler."""
-
-    source: Any
-    form: str
-    classes: list[Any]
-
-    def prior_of(self, corpus: Corpus, given: Any = None) -> Prior:
-        """The prior of structures; `given` is one (nodes, labels) array a structure, and goes first."""
-        if given is not None:
-            return _given(given, corpus, len(self.classes))
-        if self.source == GIVEN:
-            raise DataError(
-                "the model was fitted with priors given as arrays, so it needs those of these structures: "
-                f"give one (nodes, {len(self.classes)}) array a structure"
-            )
-        if self.source == UNIFORM:
-            return _uniform(corpus, len(self.classes))
-        return _posterior(self.source, self.form, self.classes, corpus)
-
-
-def check_prior(prior: Any, form: str) -> None:
-    """Raise where the parameters are no prior, whatever the data."""
-    if form not in FORMS:
-        raise DataError(f"prior_form={short(form)}: choose {' or '.join(FORMS)}")
-    if isinstance(prior, type):
-        raise DataError(f"prior={short(prior)}: give a labeler, not its class: prior={prior.__name__}()")
-    if isinstance(prior, MarkovLabeler) or (isinstance(prior, str) and prior in (UNIFORM, GIVEN)):
-        return
-    if listed(prior) is None:
-        raise DataError(
-            f"prior={short(prior)}: give 'uniform', an HMM, MEMM or CRF (fitted or not), or a list of "
-            "arrays, one (nodes, labels) a structure"
-        )
-    if form == "chain":
-        raise DataError(
-            "prior_form='chain' with arrays of node marginals, which say nothing of pairs of labels; "
-            "choose prior_form='marginals', or an HMM, MEMM or CRF as prior"
-        )
-
-
-def for_training(
-    prior: Any,
-    form: str,
-    corpus: Corpus,
-    labels: np.ndarray,
-    classes: list[Any],
-    sample_weight: np.ndarray | None = None,
-) -> tuple[Prior, PriorSource]:
-    """The prior of training structures, and where those of other structures come from.
-
-    `labels` (N,) are label numbers, −1 where not known. A labeler to be fitted takes `sample_weight` (n,).
-    """
-    check_prior(prior, form)
-    if isinstance(prior, MarkovLabeler):
-        _check_shape(prior, form, corpus)
-        if not hasattr(prior, "classes_"):
-            return _out_of_fold(prior, form, corpus, labels, classes, sample_weight)
-        source = PriorSource(prior, form, classes)
-        return source.prior_of(corpus), source
-    if isinstance(prior, str):
-        source = PriorSource(prior, form, classes)
-        return source.prior_of(corpus), source
-    return _given(prior, corpus, len(classes)), PriorSource(GIVEN, form, classes)
-
-
-def _uniform(corpus: Corpus, label_count: int) -> Prior:
+def uniform_prior(corpus: Corpus, label_count: int) -> Prior:
     return Prior(np.full((corpus.size, label_count), 1.0 / label_count))
 
 
-def _given(given: Any, corpus: Corpus, label_count: int) -> Prior:
+def given_prior(given: Any, corpus: Corpus, label_count: int) -> Prior:
     """Arrays of the user's, checked and packed."""
     arrays = one_each(given, "prior", corpus)
     packed = np.empty((corpus.size, label_count))
@@ -177,89 +86,4 @@ def _check_rows(nodes: np.ndarray, corpus: Corpus) -> None:
         node = int(off.argmax())
         raise DataError(
             f"{corpus.place(node)}: its prior sums to {sums[node]:.6g}; divide it by its sum, so that it is 1"
-        )
-
-
-def _out_of_fold(
-    prior: MarkovLabeler,
-    form: str,
-    corpus: Corpus,
-    labels: np.ndarray,
-    classes: list[Any],
-    sample_weight: np.ndarray | None,
-) -> tuple[Prior, PriorSource]:
-    count = len(corpus)
-    if count < 2:
-        raise DataError(
-            "prior: a labeler that is not fitted is trained on other structures than it is asked about, but "
-            "there is one structure only; give it fitted, or more structures"
-        )
-    names = np.array([*classes, None], dtype=object)
-    y = [names[part].tolist() for part in corpus.split(labels)]
-
-    def fitted(members: np.ndarray) -> MarkovLabeler:
-        weights = None if sample_weight is None else sample_weight[members]
-        X = [corpus.structures[i] for i in members]
-        return clone(prior).fit(X, [y[i] for i in members], sample_weight=weights)
-
-    folds = np.random.RandomState(0).permutation(count) % min(FOLDS, count)
-    L = len(classes)
-    nodes = np.empty((corpus.size, L))
-    before, after = (np.empty((corpus.size, L, L)) if form == "chain" else None for _ in range(2))
-    for fold in range(folds.max() + 1):
-        members = np.flatnonzero(folds == fold)
-        part = Corpus([corpus.structures[i] for i in members])
-        found = _posterior(fitted(np.flatnonzero(folds != fold)), form, classes, part)
-        at = np.flatnonzero(np.repeat(folds == fold, np.diff(corpus.offsets)))
-        for packed, own in ((nodes, found.nodes), (before, found.before), (after, found.after)):
-            if packed is not None:
-                packed[at] = own
-    return Prior(nodes, before, after), PriorSource(fitted(np.arange(count)), form, classes)
-
-
-def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], corpus: Corpus) -> Prior:
-    """P(y|x) of a fitted labeler over the labels `classes`, mixed with a share of the uniform prior."""
-    _check_shape(labeler, form, corpus)
-    encoded = labeler._encode(corpus.structures)
-    assert encoded is not None  # a corpus is never empty
-    scores, transitions = labeler._allowed(encoded.corpus, *labeler._scores(encoded), None)
-    number = {label: i for i, label in enumerate(labeler.classes_)}
-    own = [number.get(label, -1) for label in classes]  # −1: the last column below, of what it never saw
-    if max(own) < 0:
-        raise DataError(
-            f"prior: the {type(labeler).__name__} knows none of the labels {short(classes)}, only "
-            f"{short(labeler.classes_)}; fit it on the same labels"
-        )
-    L = len(classes)
-    scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=-np.inf)[:, own]
-    around = [(0, 0)] * (transitions.ndim - 2) + [(0, 1), (0, 1)]
-    transitions = np.pad(transitions, around)[..., own, :][..., own]
-    graph = graph_of(corpus)
-    if form == "marginals":
-        nodes = inference.marginals(graph, scores, transitions, n_jobs=labeler.n_jobs)[1]
-        return Prior(_mixed(nodes, L))
-    _, nodes, edges = inference.marginals(graph, scores, transitions, edges=True, n_jobs=labeler.n_jobs)
-    nodes, edges = _mixed(nodes, L), _mixed(edges, L * L)
-    edges[corpus.roots] = 0.0
-    before = edges.transpose(0, 2, 1) / nodes[:, :, None]
-    after = np.zeros_like(edges)
-    after[:-1] = edges[1:] / nodes[:-1, :, None]
-    return Prior(nodes, before, after)
-
-
-def _mixed(probabilities: np.ndarray, outcomes: int) -> np.ndarray:
-    return (1.0 - SHARE) * probabilities + SHARE / outcomes
-
-
-def _check_shape(labeler: MarkovLabeler, form: str, corpus: Corpus) -> None:
-    if form == "chain" and not corpus.is_chain:
-        raise DataError(
-            f"prior_form='chain': a chain prior is over sequences, but structure 0 is a {corpus.shape}; "
-            "choose prior_form='marginals'"
-        )
-    if corpus.shape not in labeler._shapes:
-        raise DataError(
-            f"prior: a {type(labeler).__name__} labels {' and '.join(f'{s}s' for s in labeler._shapes)}, but "
-            f"structure 0 is a {corpus.shape}; give arrays instead, such as its predict_marginals of the "
-            "same nodes as sequences"
         )

@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from fuda.marginalized import chain_prior, pair
-from fuda.marginalized.chain_prior import Steps
 from fuda.marginalized.links import Links
+from fuda.marginalized.recursions import chain_prior, pair
+from fuda.marginalized.recursions.chain_prior import Steps
 from fuda.marginalized.scaled import Array, Table, plus, read, times, write
 
 NODES = 4  # nodes that masses are computed of at once,

@@ -8,7 +8,6 @@ labels and files are here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,20 +17,22 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import check_is_fitted
 
-from fuda import model_file
-from fuda.corpus import Corpus
-from fuda.encoding import Encoded, WindowEncoder
-from fuda.errors import DataError, described, place
-from fuda.labels import plain_label
+from fuda.data.corpus import Corpus
+from fuda.data.encoders import make_encoder
+from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.labels import as_object_array, flat_labels, node_weights, number_labels, structure_weights
+from fuda.data.structures import Structure, as_structures
+from fuda.data.template_encoding import TemplateEncoder
+from fuda.errors import DataError
 from fuda.metrics import token_accuracy
-from fuda.structures import Structure, as_structures
-from fuda.templates import Template, TemplateEncoder
+from fuda.registry import MODELS, model_class
+from fuda.storage import models as stored_models
 
 
 class Labeler(BaseEstimator):
     """Base of all labelers. A subclass has parameters `features` and `window` among others, and defines
 
-    - `_shapes`, the shapes it takes, and `_version`, the version of its state in model files,
+    - `_shapes`, the shapes it takes,
     - `_check_parameters()`, which raises DataError,
     - `_fit(encoded, labels, sample_weight, position_weight)`,
     - `predict(X)`, by `_encode(X)` and `_named(encoded, label numbers)`,
@@ -40,7 +41,6 @@ class Labeler(BaseEstimator):
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree")
-    _version: ClassVar[int] = 1
 
     features: Any
     window: int
@@ -83,9 +83,7 @@ class Labeler(BaseEstimator):
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file that `fuda.load` reads."""
         check_is_fitted(self, "classes_")
-        from fuda.models import storage
-
-        storage.save(self, path)
+        stored_models.save(self, path)
 
     def _check_parameters(self) -> None:
         raise NotImplementedError
@@ -169,114 +167,5 @@ class Labeler(BaseEstimator):
         return tags
 
 
-def make_encoder(features: Any, window: int) -> WindowEncoder | TemplateEncoder:
-    """The encoder that the parameters `features` and `window` ask for."""
-    return TemplateEncoder(features) if isinstance(features, Template) else WindowEncoder(features, window)
-
-
-def number_labels(y: Any, corpus: Corpus) -> tuple[list[Any], np.ndarray]:
-    """The distinct labels in order, and the label numbers of all nodes, −1 where the label is not known."""
-    labels = flat_labels(y, corpus)
-    distinct = set(labels) - {None}
-    if not distinct:
-        raise DataError("no node has a label: every label in y is None; give labels to learn from")
-    classes = sorted(distinct)
-    number = {label: i for i, label in enumerate(classes)} | {None: -1}
-    return classes, np.fromiter((number[label] for label in labels), dtype=np.int32, count=len(labels))
-
-
-def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
-    """The labels of all nodes in one list, after a check that y fits the corpus.
-
-    Labels are strings that are not empty, or integers, all of one kind; None is a label not known. Numpy's
-    scalars become Python's.
-    """
-    flat: list[Any] = []
-    for i, (given, size) in enumerate(zip(_one_each(y, "y", corpus), np.diff(corpus.offsets), strict=True)):
-        labels = _listed(given)
-        if labels is None:
-            raise DataError(
-                f"{place(i)}: its labels are {described(given)}; give a list of {size} labels, one a node"
-            )
-        if len(labels) != size:
-            raise DataError(f"{place(i)} has {size} nodes but {len(labels)} labels; give one label a node")
-        flat += labels
-    kinds = set(map(type, flat)) - {type(None)}
-    if not (kinds <= {str} or kinds <= {int}) or "" in flat:
-        for node, label in enumerate(flat):
-            try:
-                flat[node] = plain_label(label)
-            except DataError as error:
-                raise DataError(f"{corpus.place(node)}: {error}") from None
-        first = next((label for label in flat if label is not None), None)
-        for node, label in enumerate(flat):
-            if label is not None and type(label) is not type(first):
-                raise DataError(
-                    f"{corpus.place(node)}: its label is {described(label)}, where others are like "
-                    f"{described(first)}; labels are all strings or all integers"
-                )
-    return flat
-
-
-def _one_each(values: Any, name: str, corpus: Corpus) -> list[Any]:
-    """Values as a list of one entry a structure."""
-    listed = _listed(values)
-    if listed is None:
-        raise DataError(f"{name} is {described(values)}; give one list a structure")
-    if len(listed) != len(corpus):
-        raise DataError(
-            f"X has {len(corpus)} structures but {name} has {len(listed)}; give one list a structure"
-        )
-    return listed
-
-
-def _listed(values: Any) -> list[Any] | None:
-    """Values as a list; None where they are no collection or have no order."""
-    if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
-        return None
-    return None if isinstance(values, np.ndarray) and values.ndim == 0 else list(values)
-
-
-def as_object_array(values: list[Any]) -> np.ndarray:
-    """A 1-D object array, which numpy would not make of equally long lists by itself."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def structure_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
-    if weights is None:
-        return None
-    return _weights(weights, len(corpus), "sample_weight", "structure")
-
-
-def node_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
-    if weights is None:
-        return None
-    parts = enumerate(_one_each(weights, "position_weight", corpus))
-    sizes = np.diff(corpus.offsets)
-    return np.concatenate(
-        [_weights(part, sizes[i], f"{place(i)}: position_weight", "node") for i, part in parts]
-    )
-
-
-def _weights(weights: Any, size: int, name: str, of: str) -> np.ndarray:
-    """(size,) weights, checked; messages call them `name`, and say `of` what each is."""
-    try:
-        array = np.asarray(_listed(weights), dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.shape != (size,):
-        raise DataError(f"{name} is {described(weights)}; give a list of {size} numbers, one a {of}")
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
-        at = int(bad.argmax())
-        raise DataError(f"{name} of {of} {at} is {array[at]}; weights are finite and not negative")
-    return array
-
-
 def _models_that_take(shape: str) -> list[str]:
-    from importlib import import_module
-
-    classes = [getattr(import_module(module), name) for name, (module, _) in model_file.REGISTRY.items()]
-    return [cls.__name__ for cls in classes if shape in cls._shapes]
+    return [name for name in MODELS if shape in model_class(name)._shapes]

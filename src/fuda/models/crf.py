@@ -3,10 +3,10 @@
     f(y|x) = exp F(x, y) / Z(x)
     F(x, y) = Σ_t Σ_c w_c[features of t in channel c, y_t] + Σ_{edges p→t} A(y_p, y_t)
 
-fitted by minimizing  loss(w) + l2 ‖w‖² + l1 ‖w‖₁  with one of the losses of `fuda.losses`; the loss is a sum
-over structures. Optimization runs in the coordinates z = w · h^{1/5}, h a rough diagonal of the Hessian:
-rare and frequent features then move at comparable pace, and a third of the iterations are enough.
-"""
+fitted by minimizing loss(w) + l2 ‖w‖² + l1 ‖w‖₁ with one of the losses of
+`fuda.training.crf_loss`; the loss is a sum over structures. Optimization runs in the coordinates
+z = w · h^{1/5}, h a rough diagonal of the Hessian: rare and frequent features then move at
+comparable pace, and a third of the iterations are enough."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.encoding import Encoded, WindowEncoder
-from fuda.errors import DataError, short
-from fuda.losses import Loss, TrainingLoss, Weights, score_structures
-from fuda.models.base import Labeler, node_weights, structure_weights
-from fuda.models.checkpoint import Checkpoint
-from fuda.models.markov import MarkovLabeler
-from fuda.models.named_weights import largest
-from fuda.models.parameters import (
+from fuda.checks import (
     check_counts,
-    check_feature_values,
     check_flags,
     check_numbers,
     check_randomness,
     check_threads,
 )
+from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.labels import node_weights, structure_weights
+from fuda.data.template_encoding import TemplateEncoder
+from fuda.errors import DataError, short
+from fuda.models.base import Labeler
+from fuda.models.markov import MarkovLabeler
+from fuda.models.named_weights import largest
 from fuda.optimize import Lbfgs, Progress, Result, adagrad, conjugate_gradient
 from fuda.optimize.rescaled import rescaled
 from fuda.optimize.result import INTERRUPTED, Function
 from fuda.optimize.vectors import dot
 from fuda.progress import Iterations
-from fuda.templates import TemplateEncoder
+from fuda.storage.checkpoint import Checkpoint
+from fuda.training.crf_loss import Loss, TrainingLoss, Weights, score_structures
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 4_000
@@ -226,7 +226,7 @@ class CRF(MarkovLabeler):
                 "position_weight weighs nodes in the pointwise loss, which loss='sequential' has no part of; "
                 "choose loss='pointwise' or 'markov', or sample_weight"
             )
-        check_feature_values(encoded)
+        encoded.check_values()
         self.has_pairs_ = bool(self.pair_features)
         start = self._start()
         with Iterations(f"CRF, {self.loss}", shown=self.verbose) as progress:

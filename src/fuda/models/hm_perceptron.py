@@ -26,29 +26,29 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fuda import stored_structures
-from fuda.corpus import Corpus
-from fuda.encoding import Encoded
-from fuda.errors import DataError, short
-from fuda.feature_scores import scores_for
-from fuda.inference import higher_order
-from fuda.inference.higher_order import Grams
-from fuda.kernel_scores import KernelScores
-from fuda.kernels import as_kernel
-from fuda.models.base import Labeler, structure_weights
-from fuda.models.markov import MarkovLabeler, graph_of
-from fuda.models.named_weights import feature_names, largest
-from fuda.models.parameters import (
+from fuda.checks import (
     check_counts,
-    check_feature_values,
     check_flags,
     check_randomness,
     check_threads,
 )
-from fuda.optimize.perceptron import Dual, Examples, Pass, Primal, State
-from fuda.optimize.voting import Change, Packed, pack_changes, unpack_changes, votes
+from fuda.data.corpus import Corpus
+from fuda.data.encoding import Encoded
+from fuda.data.labels import structure_weights
+from fuda.data.structures import Structure
+from fuda.errors import DataError, short
+from fuda.functions.explicit import scores_for
+from fuda.functions.pushed import KernelScores
+from fuda.inference import higher_order
+from fuda.inference.higher_order import Grams
+from fuda.kernels.algebra import as_kernel
+from fuda.models.base import Labeler
+from fuda.models.markov import MarkovLabeler, graph_of
+from fuda.models.named_weights import feature_names, largest
 from fuda.progress import Iterations
-from fuda.structures import Structure
+from fuda.storage import structures as stored_structures
+from fuda.training.perceptron import Dual, Examples, Pass, Primal, State
+from fuda.training.voted_perceptron import Change, Packed, pack_changes, unpack_changes, votes
 
 Array = np.ndarray
 
@@ -98,7 +98,7 @@ class HMPerceptron(MarkovLabeler):
     >>> model.mistakes_[-1]
     Mistakes(structures=0, nodes=0)
 
-    >>> from fuda.kernels import Polynomial
+    >>> from fuda.kernels.algebra import Polynomial
     >>> HMPerceptron(kernel=Polynomial(2)).fit(X, y).predict([["Ana", "sings"]])[0]
     ['PER', 'O']
     """
@@ -147,7 +147,7 @@ class HMPerceptron(MarkovLabeler):
         if new is None:
             return self
         labels, eta = self._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
-        check_feature_values(new)
+        new.check_values()
         before = self._feature_counts()
         encoded = self.encoder_.encode([*self._support, *new.corpus.structures], grow=True)
         if self.kernel_ is None:
@@ -234,7 +234,7 @@ class HMPerceptron(MarkovLabeler):
                 f"template line {encoded.edge_channels[0].name!r}: an HMPerceptron has no features of label "
                 "pairs; leave B lines bare, and begin others with U"
             )
-        check_feature_values(encoded)
+        encoded.check_values()
         self._take_parameters()
         self.mistakes_: list[Mistakes] = []
         self._support: list[Structure] = []

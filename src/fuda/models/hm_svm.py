@@ -10,7 +10,7 @@ shall score more than any other by the loss Δ_i(y), which is 1, or with `rescal
 
 The solution is w = Σ_i Σ_y α_i(y) [Φ(x_i, y_i) − Φ(x_i, y)] over few *support sequences* y, those with
 α_i(y) > 0, so that β and A count, weighted by α, where labels and label pairs stand in y_i but not in y, less
-those where it is the other way round. `fuda.optimize.max_margin` finds α.
+those where it is the other way round. `fuda.training.max_margin` finds α.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from fuda import stored_structures
-from fuda.corpus import Corpus
-from fuda.encoding import Encoded
-from fuda.errors import DataError, short
-from fuda.feature_scores import function_for, scores_for
-from fuda.kernels import Polynomial, as_kernel
-from fuda.model_file import check_arrays
-from fuda.models.base import Labeler, node_weights, structure_weights
-from fuda.models.markov import MarkovLabeler, graph_of
-from fuda.models.parameters import (
+from fuda.checks import (
     check_counts,
-    check_feature_values,
     check_flags,
     check_numbers,
     check_randomness,
     check_threads,
 )
-from fuda.optimize.max_margin import SLACKS, MaxMargin, Measured, violations
+from fuda.data.corpus import Corpus
+from fuda.data.encoding import Encoded
+from fuda.data.labels import node_weights, structure_weights
+from fuda.data.structures import Structure
+from fuda.errors import DataError, short
+from fuda.functions.explicit import function_for, scores_for
+from fuda.kernels.algebra import Polynomial, as_kernel
+from fuda.models.base import Labeler
+from fuda.models.markov import MarkovLabeler, graph_of
 from fuda.optimize.result import INTERRUPTED
-from fuda.optimize.working_sets import combine
 from fuda.progress import Iterations
-from fuda.structures import Structure
+from fuda.storage import structures as stored_structures
+from fuda.storage.container import check_arrays
+from fuda.training.max_margin import SLACKS, MaxMargin, Measured, violations
+from fuda.training.working_sets import combine
 
 Array = np.ndarray
 
@@ -214,7 +214,7 @@ class HMSVM(MarkovLabeler):
                 f"template line {encoded.edge_channels[0].name!r}: an HMSVM has no features of label pairs; "
                 "leave B lines bare, and begin others with U"
             )
-        check_feature_values(encoded)
+        encoded.check_values()
         self.kernel_ = clone(as_kernel(self.kernel))
         problem = MaxMargin(
             graph_of(corpus),

@@ -18,28 +18,32 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from fuda import inference, stored_structures
-from fuda.corpus import Corpus
-from fuda.encoding import Encoded, WindowEncoder
+from fuda import inference
+from fuda.checks import check_flags, check_threads
+from fuda.data.corpus import Corpus
+from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.labels import as_object_array
+from fuda.data.structures import Structure
 from fuda.errors import DataError, place, short
-from fuda.kernels import Kernel, as_kernel, check_kernel
-from fuda.marginalized import calibration, priors
+from fuda.kernels.algebra import Kernel, as_kernel, check_kernel
+from fuda.kernels.points import Numbering
+from fuda.marginalized import calibration
 from fuda.marginalized.calibration import Calibration
 from fuda.marginalized.kernel import label_gram
 from fuda.marginalized.machine import Machine, Side
-from fuda.marginalized.priors import Prior, PriorSource
+from fuda.marginalized.priors import Prior
 from fuda.marginalized.scaled import Table
 from fuda.marginalized.tables import added, doubles
-from fuda.model_file import check_arrays
-from fuda.models.base import Labeler, as_object_array
+from fuda.models import priors
+from fuda.models.base import Labeler
 from fuda.models.markov import graph_of
-from fuda.models.parameters import check_feature_values, check_flags, check_threads
-from fuda.points import Numbering
+from fuda.models.priors import PriorSource
 from fuda.schemes import OUTSIDE, legal, scheme_name
-from fuda.structures import Structure
+from fuda.storage import structures as stored_structures
+from fuda.storage.container import check_arrays
 
 if TYPE_CHECKING:
-    from fuda.explain import Explanation
+    from fuda.marginalized.explain import Explanation
 
 Array = np.ndarray
 
@@ -137,9 +141,9 @@ class MarginalizedLabeler(Labeler):
         """Which support positions spoke for and against the best label of a node, by score, and its rival.
 
         The `top` loudest on each are given one by one, with what they matched; the shares of all add up to
-        the score. ``print`` it, or see `fuda.explain`.
+        the score. ``print`` it, or see `fuda.marginalized.explain`.
         """
-        from fuda.explain import explain
+        from fuda.marginalized.explain import explain
 
         return explain(self, x, node, prior, top)
 
@@ -277,7 +281,7 @@ class MarginalizedLabeler(Labeler):
                 "leave gap at 0"
             )
         self._check_decoder(encoded.corpus)
-        check_feature_values(encoded)
+        encoded.check_values()
 
     def _check_decoder(self, corpus: Corpus) -> None:
         if self.decode == "viterbi" and corpus.shape == "dag":

@@ -23,19 +23,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
+from fuda.checks import check_counts, check_flags, check_randomness
 from fuda.errors import DataError
-from fuda.kernels import Linear, Polynomial
+from fuda.kernels.algebra import Linear, Polynomial
 from fuda.marginalized.machine import Machine, Side
 from fuda.marginalized.primal import PrimalMachine
 from fuda.marginalized.scaled import Table
 from fuda.marginalized.tables import added, doubles, each, product, put, taken
 from fuda.models.base import Labeler
 from fuda.models.marginalized import MarginalizedLabeler
-from fuda.models.parameters import check_counts, check_flags, check_randomness
 from fuda.progress import Iterations
 
 if TYPE_CHECKING:
-    from fuda.explain import Explanation
+    from fuda.marginalized.explain import Explanation
 
 Array = np.ndarray
 

@@ -1,10 +1,11 @@
 """The kernel marginalized labeling machine with a large margin: every position is one example.
 
-A multi-class support vector machine (Crammer and Singer) with the marginalized kernel between positions,
-trained by the coordinate ascent of `fuda.marginalized.ascent`: structure by structure, position by position,
-each time to the best coefficients of that position. The dual objective never falls; training ends when the
-primal objective is within the share `tol` above it. Structures and positions come in a new random order every
-epoch: in the order of the data, where neighbours are alike, the gap closes a hundred times more slowly.
+A multi-class support vector machine (Crammer and Singer) with the marginalized kernel between
+positions, trained by the coordinate ascent of `fuda.training.crammer_singer`: structure by
+structure, position by position, each time to the best coefficients of that position. The dual
+objective never falls; training ends when the primal objective is within the share `tol` above it.
+Structures and positions come in a new random order every epoch: in the order of the data, where
+neighbours are alike, the gap closes a hundred times more slowly.
 
 C is in units of the kernel: C_t = C · weight of t / m, with m the mean of K(t,t,y_t,y_t) over training
 positions, so that one C suits any kernel, prior and c.
@@ -24,13 +25,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from fuda.checks import LARGEST, check_counts, check_numbers, check_randomness
 from fuda.errors import DataError, short
-from fuda.kernels import Polynomial
-from fuda.marginalized.ascent import ascend, position_gaps
+from fuda.kernels.algebra import Polynomial
 from fuda.marginalized.machine import Machine, Side
 from fuda.models.marginalized import MarginalizedLabeler
-from fuda.models.parameters import LARGEST, check_counts, check_numbers, check_randomness
 from fuda.progress import Iterations
+from fuda.training.crammer_singer import ascend, position_gaps
 
 Array = np.ndarray
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from fuda import inference
-from fuda.corpus import Corpus
-from fuda.encoding import Encoded
+from fuda.data.corpus import Corpus
+from fuda.data.encoding import Encoded
+from fuda.data.labels import as_object_array
 from fuda.errors import DataError, short
-from fuda.models.base import Labeler, as_object_array
+from fuda.models.base import Labeler
 from fuda.schemes import legal, scheme_name
 
 

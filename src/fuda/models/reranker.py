@@ -4,10 +4,10 @@ The base labeler lists candidates y with log P(y|x). A kernel perceptron ranks t
 
     g(x, y) = v log P(y|x) + Σ_s α_s K((x_s, y_s), (x, y)),
 
-K the kernel between whole labelled structures of `fuda.labelled_kernels`: no Viterbi search, so that features
-may span any number of nodes. With no α the base labeler's own order stands. Training goes through the
-structures in order: where the best-ranked candidate ŷ has more wrong labels than the best candidate y*, the
-one with the fewest (of several the base labeler's first),
+K the kernel between whole labelled structures of `fuda.marginalized.labelled`: no Viterbi search,
+so that features may span any number of nodes. With no α the base labeler's own order stands.
+Training goes through the structures in order: where the best-ranked candidate ŷ has more wrong
+labels than the best candidate y*, the one with the fewest (of several the base labeler's first),
 
     α(y*) += 1,   α(ŷ) −= 1.
 
@@ -30,18 +30,19 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from fuda import stored_structures
-from fuda.encoding import Encoded
+from fuda.checks import check_counts, check_flags, check_numbers, check_randomness, check_threads
+from fuda.data.encoding import Encoded
+from fuda.data.labels import as_object_array, flat_labels
+from fuda.data.structures import Structure
 from fuda.errors import DataError, short
-from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
-from fuda.labelled_kernels import Similarity, check_mixing
+from fuda.kernels.algebra import Kernel, Polynomial, as_kernel, check_kernel
+from fuda.kernels.points import Numbering, points
+from fuda.marginalized.labelled import Similarity, check_mixing
 from fuda.metrics import Report, evaluate
-from fuda.model_file import check_arrays
-from fuda.models.base import Labeler, as_object_array, flat_labels
+from fuda.models.base import Labeler
 from fuda.models.crf import CRF
-from fuda.models.parameters import check_counts, check_flags, check_numbers, check_randomness, check_threads
-from fuda.points import Numbering, points
-from fuda.structures import Structure
+from fuda.storage import structures as stored_structures
+from fuda.storage.container import check_arrays
 
 Array = np.ndarray
 _CACHE_BYTES = 1 << 28  # for rows of the kernel between candidates

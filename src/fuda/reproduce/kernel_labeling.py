@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from fuda.errors import DataError
-from fuda.features import extract
+from fuda.features.sets import extract
 from fuda.formats import read
 from fuda.formats.dataset import Dataset, Record
 from fuda.reproduce.cross_validation import Row, cross_validated
@@ -134,7 +134,7 @@ def _compared(shapes: dict[str, Dataset], say: Say) -> list[Row]:
 
 def as_sequences(data: Dataset) -> Dataset:
     """The same nodes in their order, without edges."""
-    from fuda.structures import Sequence
+    from fuda.data.structures import Sequence
 
     return Dataset([replace(r, structure=Sequence(r.structure.observations)) for r in data.records])
 

@@ -1,0 +1,1 @@
+"""Structures and what models compute with: labels, observations, packed corpora and their encodings."""

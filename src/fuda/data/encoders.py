@@ -1,0 +1,14 @@
+"""The encoder that the parameters `features` and `window` of a model ask for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuda.data.encoding import WindowEncoder
+from fuda.data.template_encoding import TemplateEncoder
+from fuda.features.templates import Template
+
+
+def make_encoder(features: Any, window: int) -> WindowEncoder | TemplateEncoder:
+    """An encoder by a template, or by a feature set or function and a window."""
+    return TemplateEncoder(features) if isinstance(features, Template) else WindowEncoder(features, window)

@@ -1,0 +1,15 @@
+"""What is said of one observation: named feature sets, and templates as CRF++ and Wapiti write them."""
+
+from fuda.features.sets import (
+    FEATURE_SETS,
+    PAPER_SETS,
+    dna,
+    extract,
+    protein,
+    spelling,
+    text,
+    word,
+)
+from fuda.features.templates import Template
+
+__all__ = ["FEATURE_SETS", "PAPER_SETS", "Template", "dna", "extract", "protein", "spelling", "text", "word"]

@@ -1,0 +1,272 @@
+"""Feature sets: what is said of one observation, by name.
+
+A feature set is a function from one observation to a list of feature names (or a dict name → value). It
+never looks at neighbours: context is a window of offsets with weights of its own, made in
+`fuda.data.encoding`. The papers' sets are
+
+====  =========================  ==========================
+S1    word                       features="word", window=0
+S2    word + spelling            features="spelling", window=0
+S3    S2 of three words          features="spelling", window=1
+====  =========================  ==========================
+
+and the names S1, S2, S3 stand for exactly these, whatever `window` says. ``text`` is richer (affixes, shape,
+character classes, length), and with a window it also joins what neighbouring tokens are (`JOINTS`);
+``protein`` and ``dna`` take residues and bases.
+
+An observation that is already a dict, a list or set of feature names, an integer id or a numeric vector *is*
+its features; a named set leaves it alone. Of a tuple of columns the set takes the first, and each further
+column is a feature as it stands.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from fuda.errors import DataError, short
+
+Features = list[str] | dict[str, Any]
+FeatureFunction = Callable[[Any], Any]
+
+_YEAR = re.compile(r"(1[5-9]|20)\d\d")
+_NUMBER = re.compile(r"[+-]?\d+([.,:/]\d+)*%?")
+_ROMAN = re.compile(r"[IVXLCDM]+")
+
+
+def word(token: str) -> list[str]:
+    """The token itself (S1).
+
+    >>> word("Lima")
+    ['w=Lima']
+    """
+    return [f"w={token}"]
+
+
+def spelling(token: str) -> list[str]:
+    """The token and how it is spelled (S2).
+
+    >>> spelling("EFE")
+    ['w=EFE', 'capitalized', 'all-capitals']
+    >>> spelling("J.")
+    ['w=J.', 'capitalized', 'all-capitals', 'initial', 'period', 'ends-period']
+    """
+    return [f"w={token}", *_spelling_flags(token)]
+
+
+def text(token: str) -> list[str]:
+    """Token, lower-cased token, affixes of up to four characters, spelling, shape, classes and length.
+
+    >>> text("May-25")
+    ... # doctest: +NORMALIZE_WHITESPACE
+    ['w=May-25', 'l=may-25', 'p1=M', 's1=5', 'p2=Ma', 's2=25', 'p3=May', 's3=-25', 'p4=May-', 's4=y-25',
+     'capitalized', 'digits', 'hyphen', 'shape=Xxx-00', 'classes=Xx-0', 'length=6-8']
+    """
+    features = [f"w={token}", f"l={token.lower()}"]
+    for size in range(1, min(4, len(token) - 1) + 1):
+        features += [f"p{size}={token[:size]}", f"s{size}={token[-size:]}"]
+    return [
+        *features,
+        *_spelling_flags(token),
+        f"shape={_shape(token)}",
+        f"classes={_classes(token)}",
+        f"length={_length_class(len(token))}",
+    ]
+
+
+def _spelling_flags(token: str) -> list[str]:
+    flags = []
+    first, last = token[:1], token[-1:]
+    digits = any(map(str.isdigit, token))
+    if first.isupper():
+        flags.append("capitalized")
+        if token.isupper():
+            flags.append("all-capitals")
+            if len(token) == 2 and last == ".":
+                flags.append("initial")
+            elif len(token) == 1:
+                flags.append("single-capital")
+            elif _ROMAN.fullmatch(token):
+                flags.append("roman")
+    if token[1:].lower() != token[1:] and not token.isupper():
+        flags.append("mixed-case")
+    if digits:
+        flags.append("digits")
+        if _YEAR.fullmatch(token):
+            flags.append("year")
+        elif token.isdigit():
+            flags.append("all-digits")
+        elif _NUMBER.fullmatch(token):
+            flags.append("number")
+    if "-" in token:
+        flags.append("hyphen")
+    if "." in token:
+        flags.append("period")
+        if last == ".":
+            flags.append("ends-period")
+    if "'" in token or "’" in token:
+        flags.append("apostrophe")
+    if token and not any(map(str.isalnum, token)):
+        flags.append("punctuation")
+    return flags
+
+
+def _shape(token: str) -> str:
+    """Each character by its class: X upper, x lower, 0 digit, a script, else itself; runs cut to four."""
+    kinds = []
+    for character in token:
+        if character.isupper():
+            kinds.append("X")
+        elif character.islower():
+            kinds.append("x")
+        elif character.isdigit():
+            kinds.append("0")
+        elif character.isalpha():
+            kinds.append(_script(character))
+        else:
+            kinds.append(character)
+    return "".join("".join(list(run)[:4]) for _, run in groupby(kinds))
+
+
+def _script(letter: str) -> str:
+    """Letters without case: the scripts of Japanese are told apart, since they tell words apart there."""
+    point = ord(letter)
+    if 0x3041 <= point <= 0x309F:
+        return "h"
+    if 0x30A0 <= point <= 0x30FF or 0xFF66 <= point <= 0xFF9F:
+        return "k"
+    if 0x3400 <= point <= 0x9FFF or 0xF900 <= point <= 0xFAFF or 0x20000 <= point <= 0x3FFFF:
+        return "c"
+    return "a"
+
+
+def _length_class(length: int) -> str:
+    for low, high in ((1, 1), (2, 2), (3, 3), (4, 5), (6, 8), (9, 12)):
+        if low <= length <= high:
+            return str(low) if low == high else f"{low}-{high}"
+    return "13+" if length else "0"
+
+
+# Classes after Taylor (1986), "The classification of amino acid conservation", J. Theor. Biol. 119.
+_RESIDUE_CLASSES = {
+    "hydrophobic": "AVILMFWYCHKTG",
+    "polar": "HKRDENQSTWYC",
+    "small": "AVGCSTPDN",
+    "tiny": "AGSC",
+    "aliphatic": "VIL",
+    "aromatic": "FWYH",
+    "positive": "HKR",
+    "negative": "DE",
+    "charged": "HKRDE",
+    "proline": "P",
+    "hydroxyl": "STY",
+    "amide": "NQ",
+    "sulphur": "CM",
+}
+_BASE_CLASSES = {
+    "purine": "AG",
+    "pyrimidine": "CTU",
+    "strong": "CG",
+    "weak": "ATU",
+    "amino": "AC",
+    "keto": "GTU",
+}
+
+
+def protein(residue: str) -> list[str]:
+    """The residue and its physico-chemical classes.
+
+    >>> protein("S")
+    ['residue=S', 'polar', 'small', 'tiny', 'hydroxyl']
+    """
+    return _member_features("residue", residue, _RESIDUE_CLASSES)
+
+
+def dna(base: str) -> list[str]:
+    """The base and its chemical classes; lower case (soft-masked) counts as the base.
+
+    >>> dna("g")
+    ['base=G', 'purine', 'strong', 'keto']
+    """
+    return _member_features("base", base, _BASE_CLASSES)
+
+
+def _member_features(kind: str, symbol: str, classes: Mapping[str, str]) -> list[str]:
+    symbol = symbol.upper()
+    return [f"{kind}={symbol}", *(name for name, members in classes.items() if symbol in [*members])]
+
+
+def _lower(token: str) -> str:
+    return token.lower()
+
+
+def _classes(token: str) -> str:
+    """The classes of the characters, each run of one class once."""
+    return "".join(kind for kind, _ in groupby(_shape(token)))
+
+
+# Joints: what neighbouring nodes say together, as (offset, key) pairs. A joint is one feature,
+# the texts of its keys side by side.
+JOINT_KEYS: dict[str, Callable[[str], str]] = {"lower": _lower, "classes": _classes}
+Joint = tuple[tuple[int, str], ...]
+JOINTS: dict[str, tuple[Joint, ...]] = {
+    "text": (
+        ((-1, "classes"), (0, "classes")),
+        ((-1, "lower"), (0, "lower")),
+        ((-1, "lower"), (0, "classes")),
+        ((0, "classes"), (1, "classes")),
+        ((0, "lower"), (1, "lower")),
+        ((0, "classes"), (1, "lower")),
+        ((-1, "classes"), (0, "classes"), (1, "classes")),
+    )
+}
+
+
+FEATURE_SETS: dict[str, Callable[[str], list[str]]] = {
+    "word": word,
+    "spelling": spelling,
+    "text": text,
+    "protein": protein,
+    "dna": dna,
+}
+PAPER_SETS = {"S1": ("word", 0), "S2": ("spelling", 0), "S3": ("spelling", 1)}
+
+
+def resolve(features: Any, window: Any) -> tuple[Any, int]:
+    """The parameters `features` and `window`, checked: a set's name or a function, and a whole number."""
+    if isinstance(window, bool) or not isinstance(window, int | np.integer) or not 0 <= window <= 100:
+        raise DataError(f"window={short(window)}: give how many neighbours to each side count, from 0 to 100")
+    if isinstance(features, str):
+        if features in PAPER_SETS:
+            return PAPER_SETS[features]
+        if features not in FEATURE_SETS:
+            known = ", ".join([*FEATURE_SETS, *PAPER_SETS])
+            raise DataError(
+                f"features={short(features)}: no such feature set; choose from {known}, or pass a function "
+                "from one observation to a list of feature names"
+            )
+    elif not callable(features):
+        raise DataError(
+            f"features={short(features)}: give the name of a feature set ({', '.join(FEATURE_SETS)}), "
+            "a function from one observation to a list of feature names or a dict, or a Template"
+        )
+    return features, int(window)
+
+
+def extract(features: str | FeatureFunction, observation: Any) -> Any:
+    """The features of one observation: what a named set or the user's function says of it."""
+    if not isinstance(features, str):
+        return features(observation)
+    if isinstance(observation, str):
+        return FEATURE_SETS[features](observation)
+    if isinstance(observation, tuple):
+        return FEATURE_SETS[features](str(observation[0])) + [
+            f"column{i}={value}" for i, value in enumerate(observation[1:], start=1)
+        ]
+    if isinstance(observation, int):
+        return [f"id={observation}"]
+    return observation

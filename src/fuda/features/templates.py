@@ -1,0 +1,201 @@
+r"""Feature templates as CRF++ and Wapiti write them, read into channels.
+
+A line ``U05:%x[-1,0]/%x[0,0]`` says: the text ``U05:`` + column 0 of the previous token + ``/`` + column 0 of
+this one is a feature of the label (U), or of a pair of labels (B), or of both (\*, Wapiti). Each line
+becomes one channel whose rows are the distinct texts it gives, so a line costs one look-up a node, however
+many tokens it joins. A lone ``B`` stands for label transitions, which every model here has.
+
+=================  ==============================================================
+%x[row,col]        the cell; ``_B-1``, ``_B+1`` … past the ends, as in CRF++
+%t[row,col,"re"]   Wapiti: true or false, whether the expression matches
+%m[row,col,"re"]   Wapiti: the part of the cell that matches
+%X %T %M           the same in lower case
+=================  ==============================================================
+
+Wapiti's expressions are a small language of their own: ``^`` at the start, ``$`` at the end, ``.``, ``?``
+(once if possible), ``*`` (as seldom as possible), and the classes ``\a`` ``\d`` ``\l`` ``\p`` ``\s`` ``\u``
+``\w``, negated in upper case. Past the ends they are matched against ``_x-1``, ``_x+1`` …
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fuda.errors import DataError, short
+from fuda.files import read_text
+
+_MACRO = re.compile(r'%([xXtTmM])\[\s*([+-]?\d+)\s*,\s*(\d+)\s*(?:,\s*"((?:[^"\\]|\\.)*)"\s*)?\]')
+_COMMENT = re.compile(
+    r"^\s*#.*|\s#[^%]*$"
+)  # a # inside a line may be text, unless it follows a blank and ends it
+_MAX_OFFSET = 100
+_WAPITI_CLASSES = {
+    "a": r"[^\W\d_]",
+    "d": r"\d",
+    "l": r"[a-z]",
+    "p": r"[^\w\s]|_",
+    "s": r"\s",
+    "u": r"[A-Z]",
+    "w": r"[^\W_]",
+}
+
+
+@dataclass(frozen=True)
+class Macro:
+    """One cell of a line: which token (offset), which column, and what is done with it."""
+
+    offset: int
+    column: int
+    mark: str  # what stands past the ends, before the number of steps
+    apply: Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One template line: texts and macros in turn, for labels, for pairs of labels, or for both."""
+
+    number: int
+    name: str
+    texts: list[str]
+    macros: list[Macro]
+    for_labels: bool
+    for_pairs: bool
+
+
+class Template:
+    """A CRF++ or Wapiti template; pass it as ``features=``.
+
+    >>> template = Template("U00:%x[-1,0]\\nU01:%x[0,0]/%x[1,0]\\nB")
+    >>> [line.name for line in template.lines]
+    ['U00', 'U01']
+    """
+
+    def __init__(self, text: str, name: str = "template") -> None:
+        self.text = text
+        self.name = name
+        self.lines: list[Line] = []
+        has_transitions = False
+        seen: dict[tuple[str, ...], int] = {}
+        for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+            line = _COMMENT.sub("", raw).strip()
+            if not line:
+                continue
+            parsed = _parse(line, f"{name}:{number}", number)
+            has_transitions |= line[0] in "Bb*"
+            if not parsed.for_labels and not parsed.for_pairs:
+                continue
+            if (first := seen.setdefault(tuple(parsed.texts), number)) != number:
+                raise DataError(
+                    f"{name}:{number}: {short(line)} has the text of line {first}, so that the two would "
+                    "share weights; every line has weights of its own: give the lines different names"
+                )
+            if parsed.name in (other.name for other in self.lines):
+                parsed = replace(parsed, name=line)
+            self.lines.append(parsed)
+        if not self.lines:
+            raise DataError(f"{name}: no feature line; write lines such as U00:%x[0,0]")
+        if not has_transitions:
+            raise DataError(
+                f"{name}:{number}: ends without a line B, as if neighbouring labels did not depend on each "
+                "other; every model here learns label transitions: add a line B"
+            )
+
+    @classmethod
+    def read(cls, path: str | Path) -> Template:
+        """The template in a file."""
+        return cls(read_text(path), str(path))
+
+    def __reduce__(self) -> tuple:
+        return Template, (self.text, self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Template) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Template({self.name!r}, {len(self.lines)} lines)"
+
+
+def _parse(line: str, where: str, number: int) -> Line:
+    """One line, or an error that names it and what in it cannot be expressed."""
+
+    def refuse(why: str) -> DataError:
+        return DataError(f"{where}: {short(line)}: {why}")
+
+    kind = line[0].upper()
+    if kind not in "UB*":
+        raise refuse("a line begins with U (label), B (pair of labels) or * (both)")
+    texts, macros, position = [], [], 0
+    for found in _MACRO.finditer(line):
+        texts.append(line[position : found.start()])
+        position = found.end()
+        try:
+            macros.append(_macro(*found.groups()))
+        except ValueError as error:
+            raise refuse(str(error)) from None
+    texts.append(line[position:])
+    for text in texts:
+        if "%" in text:
+            raise refuse(
+                f"{text[text.index('%') :][:12]!r} cannot be expressed; known are %x[row,col], "
+                '%t[row,col,"re"] and %m[row,col,"re"] with rows relative to the token'
+            )
+    name = texts[0].rstrip(":=") if macros else line
+    return Line(number, name, texts, macros, kind in "U*", kind in "B*" and bool(macros))
+
+
+def _macro(letter: str, row: str, column: str, expression: str | None) -> Macro:
+    """What a macro reads and does to its cell; ValueError where it cannot be done."""
+    lower, kind = letter.isupper(), letter.lower()
+    if len(row) > 4 or abs(int(row)) > _MAX_OFFSET or len(column) > 4:
+        raise ValueError(
+            f"row {row[:12]}, column {column[:12]}: rows go from −{_MAX_OFFSET} to {_MAX_OFFSET}"
+        )
+    if kind == "x":
+        if expression is not None:
+            raise ValueError("%x takes a row and a column, no expression")
+        return Macro(int(row), int(column), "_B", str.lower if lower else str)
+    if expression is None:
+        raise ValueError(f'%{letter} needs an expression: %{letter}[row,col,"re"]')
+    pattern = _wapiti_pattern(expression)
+
+    def apply(cell: str) -> str:
+        found = pattern.search(cell)
+        if kind == "t":
+            return "true" if found else "false"
+        part = found.group() if found else ""
+        return part.lower() if lower else part
+
+    return Macro(int(row), int(column), "_x", apply)
+
+
+def _wapiti_pattern(expression: str) -> re.Pattern[str]:
+    """An expression in Wapiti's language as a pattern of Python's."""
+    items = re.findall(r"\\.|[^\\]", expression)
+    start, end = items[:1] == ["^"], items[-1:] == ["$"]
+    parts = [r"\A"] if start else []
+    may_repeat = False
+    for item in items[int(start) : len(items) - int(end)]:
+        if item in ("?", "*"):
+            if not may_repeat:
+                raise ValueError(
+                    f"the expression {expression!r} repeats nothing at {item}; write \\{item} for itself"
+                )
+            parts.append("?" if item == "?" else "*?")
+            may_repeat = False
+            continue
+        character = item[-1]
+        if item == ".":
+            parts.append(".")
+        elif len(item) == 2 and character.lower() in _WAPITI_CLASSES:
+            members = _WAPITI_CLASSES[character.lower()]
+            parts.append(f"(?:{members})" if character.islower() else f"(?:(?!{members}).)")
+        else:
+            parts.append(re.escape(character))
+        may_repeat = True
+    return re.compile("".join(parts) + (r"\Z" if end else ""), re.DOTALL)

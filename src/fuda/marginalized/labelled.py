@@ -1,0 +1,389 @@
+"""Kernels between labelled structures, for re-ranking.
+
+A feature is a run of nodes of a sequence, or a connected subtree of an ordered tree that keeps the order of
+siblings and may skip some; at each node it has the label, with or without the observation. A feature of d
+nodes weighs c^d. So two nodes match to the degree
+
+    k(τ,t) = c² k_y(y_τ, y'_t) (k_x(x_τ, x'_t) + 1),
+
+and K = Σ_{τ,t} K(τ,t), where K(τ,t) sums over all pairs of features that end (in trees: have their roots) at
+τ and t:
+
+    sequence   K(τ,t) = (K(τ−1,t−1) + 1) k(τ,t)
+    tree       K(τ,t) = S(τ,t) k(τ,t), where S(τ,t) sums the products of K over all ways to match some
+               children of τ to some of t in order
+
+On a chain the two are the same. K grows as a power of the number of nodes that agree in a row: numbers are
+plain doubles where a bound says that these cannot overflow, else scaled. K(a,b) / √(K(a,a) K(b,b)), the
+normalized kernel, is a double at any length.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from fuda.data.corpus import Neighbours
+from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.labels import number_labels
+from fuda.data.structures import as_structures
+from fuda.errors import DataError, short
+from fuda.kernels.algebra import Kernel, as_kernel, check_kernel
+from fuda.kernels.points import Numbering, points
+from fuda.marginalized.links import Links, links
+from fuda.marginalized.recursions import pair
+from fuda.marginalized.scaled import (
+    Table,
+    normal,
+    number,
+    plain_table,
+    plus,
+    read,
+    scaled_table,
+    times,
+    write,
+)
+from fuda.parallel import Block, blocks, run
+
+Array = np.ndarray
+_BLOCK_NODES = 2048
+_LOG_BASE = 512 * math.log(2)  # of the exponents of scaled numbers
+_SEQUENCE = pair.SHAPES["sequence"]
+
+
+def labelled_kernel(
+    a: Any,
+    b: Any,
+    labels_a: Any,
+    labels_b: Any,
+    *,
+    kernel: Any,
+    label_kernel: Any = None,
+    mixing: float = 1.0,
+    normalized: bool = False,
+    features: Any = "word",
+) -> float:
+    """The kernel of two labelled sequences, or of two labelled trees.
+
+    ``kernel`` is k_x, on observations; ``features`` is the set or function that gives strings their features.
+    ``label_kernel`` is k_y, a kernel on labels, None for [y = y']. ``mixing`` is c, above 0.
+
+    >>> from fuda.kernels.algebra import Delta
+    >>> labelled_kernel(["a", "b"], ["a", "c"], ["N", "V"], ["N", "V"], kernel=Delta())
+    5.0
+    """
+    encoded = WindowEncoder(features, 0).fit(as_structures([a, b]))
+    corpus = encoded.corpus
+    if corpus.shape == "dag":
+        raise DataError("labelled structures are sequences or trees, but these are DAGs; give them as trees")
+    names, labels = number_labels([labels_a, labels_b], corpus)
+    if (labels < 0).any():
+        where = corpus.place(int((labels < 0).argmax()))
+        raise DataError(f"{where}: its label is None; give a label for every node")
+    k_x = as_kernel(kernel)
+    check_kernel(k_x, points(encoded), corpus.place_of_type, most=len(corpus.observations))
+    similarity = Similarity(k_x, _label_gram(label_kernel, names), mixing, normalized, Numbering(corpus))
+    both = similarity.prepare(encoded, labels.astype(np.int64), np.arange(3))
+    return float(similarity.rows(both, np.array([0]), both)[0, 1])
+
+
+def _label_gram(label_kernel: Any, labels: list[Any]) -> Array:
+    """(L, L) the values of a kernel on labels."""
+    if label_kernel is None:
+        return np.eye(len(labels))
+    k_y = as_kernel(label_kernel, "label_kernel")
+    own = points(WindowEncoder("word", 0).fit(as_structures([labels])))
+    check_kernel(k_y, own, lambda i: f"the label {labels[i]!r}", most=len(labels))
+    return k_y.gram(own, own)
+
+
+def check_mixing(mixing: Any) -> None:
+    plain = isinstance(mixing, int | float | np.number) and not isinstance(mixing, bool)
+    if not plain or not 1e-75 <= mixing <= 1e75:
+        raise DataError(f"mixing={short(mixing)}: give c, a number above 0 (from 1e-75 to 1e75)")
+
+
+class Packed(NamedTuple):
+    """Labelings as compiled code takes them. Structure i has those numbered first[i] .. first[i+1] − 1;
+    labeling c is labels[starts[c]:], a label a node."""
+
+    links: Links
+    offsets: Array
+    types: Array
+    first: Array
+    starts: Array
+    labels: Array
+
+
+class Labelings:
+    """Some labelings of each structure of a corpus.
+
+    `owner` (m,) is the structure of each; `log_norms` (m,) is ½ log K of each with itself, 0 where the kernel
+    is not normalized.
+    """
+
+    def __init__(self, encoded: Encoded, labels: Array, first: Array, numbering: Numbering) -> None:
+        corpus = encoded.corpus
+        self.shape = pair.SHAPES[corpus.shape]
+        self.points = points(encoded, numbering)
+        self.owner = np.repeat(np.arange(len(corpus)), np.diff(first))
+        sizes = np.diff(corpus.offsets)[self.owner]
+        self.packed = Packed(
+            links(corpus),
+            corpus.offsets,
+            corpus.types.astype(np.int64),
+            first,
+            np.cumsum(sizes) - sizes,
+            labels,
+        )
+        self.log_norms = np.zeros(len(self.owner))
+
+    def types_of(self, structure: int) -> Array:
+        return self.packed.types[slice(*self.packed.offsets[structure : structure + 2])]
+
+
+class Similarity:
+    """The kernel between labelings; `alike` (L, L) is k_y between label numbers."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        alike: Array,
+        mixing: float,
+        normalized: bool,
+        numbering: Numbering,
+        n_jobs: int | None = None,
+    ) -> None:
+        check_mixing(mixing)
+        self.kernel, self.alike, self.mixing = kernel, np.require(alike, np.float64, ["C", "A", "W"]), mixing
+        self.normalized, self.numbering, self.n_jobs = normalized, numbering, n_jobs
+
+    def prepare(self, encoded: Encoded, labels: Array, first: Array) -> Labelings:
+        """Labelings of the structures of a corpus, laid out as `Packed` says."""
+        made = Labelings(encoded, labels, first, self.numbering)
+
+        def solve(structure: int) -> None:
+            own = made.types_of(structure)
+            weight = self._weight(made, own, made, own)
+            _fill_norms(
+                made.shape, made.packed, structure, weight, self._room(made, weight, len(own)), made.log_norms
+            )
+
+        if self.normalized:
+            run(solve, range(len(encoded.corpus)), self.n_jobs)
+        return made
+
+    def rows(self, a: Labelings, chosen: Array, b: Labelings) -> Array:
+        """(n, m) K of labelings `chosen` of a, all of one structure, with all m labelings of b."""
+        structure = int(a.owner[chosen[0]])
+        weight = self._weight(a, a.types_of(structure), b, slice(None))
+        out = np.empty((len(chosen), len(b.owner)))
+
+        def solve(block: Block) -> None:
+            longest = int(np.diff(b.packed.offsets[block[0] : block[1] + 1]).max())
+            room = self._room(a, weight, longest)
+            of_a = a.shape, a.packed, structure, chosen, a.log_norms
+            _fill_rows(*of_a, b.packed, *block, b.log_norms, weight, room, out)
+
+        run(solve, blocks(b.packed.offsets, _BLOCK_NODES), self.n_jobs)
+        if not np.isfinite(out).all():
+            raise DataError(
+                f"mixing={self.mixing:g} with the kernel {short(self.kernel)}: the kernel between labelings, "
+                f"one of {len(weight)} nodes, passes 1e308; take normalized=True, a smaller mixing, or "
+                "kernel.normalized()"
+            )
+        return out
+
+    def _weight(self, a: Labelings, types_a: Any, b: Labelings, types_b: Any) -> Array:
+        """c² (k_x + 1) between types."""
+        return self.mixing**2 * (self.kernel.gram(a.points[types_a], b.points[types_b]) + 1.0)
+
+    def _room(self, a: Labelings, weight: Array, longest: int) -> Room:
+        size, largest = len(weight), float(np.abs(weight).max()) * float(np.abs(self.alike).max())
+        safe = pair.plain_is_safe(a.shape, size, longest, 0.0, largest, largest)
+        table = plain_table if safe else scaled_table
+        new = np.empty((2, size, longest))
+        to_label = np.empty((len(self.alike), longest))
+        return Room(self.alike, new[0], new[1], to_label, table(size, longest), table(1, longest))
+
+
+class Room(NamedTuple):
+    """What two labelings are compared in: k_y; c² (k_x + 1) between nodes, and k; k_y of each label with the
+    second labeling's; and K and the sums over matchings, in the kind of numbers that they need."""
+
+    alike: Array
+    weight: Array
+    k: Array
+    to_label: Array
+    down: Table
+    sums: Table
+
+
+@njit(cache=True, nogil=True)
+def _fill_rows(
+    shape: int,
+    a: Packed,
+    structure: int,
+    chosen: Array,
+    log_norms_a: Array,
+    b: Packed,
+    begin: int,
+    end: int,
+    log_norms_b: Array,
+    by_type: Array,
+    room: Room,
+    out: Array,
+) -> None:
+    """K of the chosen labelings of a structure of a with those of the structures begin..end of b."""
+    for other in range(begin, end):
+        for i in range(len(by_type)):
+            for j in range(b.offsets[other + 1] - b.offsets[other]):
+                room.weight[i, j] = by_type[i, b.types[b.offsets[other] + j]]
+        for row in range(len(chosen)):
+            for c in range(b.first[other], b.first[other + 1]):
+                mantissa, exponent = _compare(
+                    shape, a, structure, chosen[row], b, other, c, room.weight, room
+                )
+                log_norm = log_norms_a[chosen[row]] + log_norms_b[c]
+                out[row, c] = mantissa * math.exp(_LOG_BASE * exponent - log_norm)
+
+
+@njit(cache=True, nogil=True)
+def _fill_norms(shape: int, a: Packed, structure: int, weight: Array, room: Room, log_norms: Array) -> None:
+    """½ log K of the labelings of a structure with themselves."""
+    for c in range(a.first[structure], a.first[structure + 1]):
+        mantissa, exponent = _compare(shape, a, structure, c, a, structure, c, weight, room)
+        log_norms[c] = 0.5 * (math.log(mantissa) + _LOG_BASE * exponent)
+
+
+@njit(cache=True, nogil=True)
+def _compare(
+    shape: int,
+    a: Packed,
+    structure_a: int,
+    labeling_a: int,
+    b: Packed,
+    structure_b: int,
+    labeling_b: int,
+    weight: Array,
+    room: Room,
+) -> tuple[float, int]:
+    """K of two labelings as a scaled number, from c² (k_x + 1) between their nodes."""
+    begin_a, end_a = a.offsets[structure_a], a.offsets[structure_a + 1]
+    begin_b, end_b = b.offsets[structure_b], b.offsets[structure_b + 1]
+    size_a, size_b = end_a - begin_a, end_b - begin_b
+    labels_a, labels_b = a.labels[a.starts[labeling_a] :], b.labels[b.starts[labeling_b] :]
+    for y in range(len(room.alike)):
+        for j in range(size_b):
+            room.to_label[y, j] = room.alike[y, labels_b[j]]
+    for i in range(size_a):
+        shared, alike, k = weight[i], room.to_label[labels_a[i]], room.k[i]
+        for j in range(size_b):
+            k[j] = shared[j] * alike[j]
+    if shape == _SEQUENCE:
+        found = _runs(size_a, size_b, room.k, room.down)
+    else:
+        found = _subtrees(a.links, begin_a, end_a, b.links, begin_b, end_b, room.k, room.down, room.sums)
+    return times(found, normal(1.0, 0))
+
+
+def _runs(size_a: int, size_b: int, k: Array, down: Table) -> Any:
+    """Σ K(τ,t) of two sequences from k(τ,t), a number of the kind of `down`. Inside compiled code only."""
+    raise NotImplementedError
+
+
+@overload(_runs, strict=False)
+def _either_runs(size_a: Any, size_b: Any, k: Any, down: Any) -> Any:
+    if isinstance(down, types.BaseTuple):
+        return lambda size_a, size_b, k, down: _scaled_runs(size_a, size_b, k, down)
+    return lambda size_a, size_b, k, down: _plain_runs(size_a, size_b, k, down)
+
+
+@njit(cache=True, nogil=True)
+def _scaled_runs(size_a: int, size_b: int, k: Array, down: Table) -> Any:
+    one, total = number(1.0, down), number(0.0, down)
+    for i in range(size_a):
+        for j in range(size_b):
+            before = plus(one, read(down, (i - 1, j - 1))) if i > 0 and j > 0 else one
+            found = times(k[i, j], before)
+            write(down, (i, j), found)
+            total = plus(total, found)
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+def _plain_runs(size_a: int, size_b: int, k: Array, down: Array) -> float:
+    """The same, laid out so that rows are computed by vector instructions."""
+    total = 0.0
+    for i in range(size_a):
+        k_row, row, before = k[i], down[i], down[i - 1]
+        row[0] = k_row[0]
+        for j in range(1, size_b):
+            row[j] = k_row[j] * (1.0 + before[j - 1]) if i > 0 else k_row[j]
+        for j in range(size_b):
+            total += row[j]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _subtrees(
+    links_a: Links,
+    begin_a: int,
+    end_a: int,
+    links_b: Links,
+    begin_b: int,
+    end_b: int,
+    k: Array,
+    down: Table,
+    sums: Table,
+) -> Any:
+    """Σ K(τ,t) of two trees from k(τ,t), a number of the kind of `down`."""
+    total = number(0.0, down)
+    for step in range(end_a - 1, begin_a - 1, -1):
+        node = links_a.order[step]
+        i = node - begin_a
+        for j in range(end_b - begin_b):
+            below = _matchings(
+                links_a.children, node, begin_a, links_b.children, begin_b + j, begin_b, down, sums
+            )
+            found = times(k[i, j], below)
+            write(down, (i, j), found)
+            total = plus(total, found)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _matchings(
+    a: Neighbours,
+    node_a: int,
+    begin_a: int,
+    b: Neighbours,
+    node_b: int,
+    begin_b: int,
+    down: Table,
+    sums: Table,
+) -> Any:
+    """S, the sum over all ways to match some children of two nodes in order; row 0 of `sums` is worked in.
+
+    Child after child of the first node, either it is matched or not:
+    S(v,w) = S(v−1,w) + M(v,w) with M(v,w) = M(v,w−1) + K(v,w) S(v−1,w−1) and S(0,·) = S(·,0) = 1.
+    """
+    one = number(1.0, down)
+    first, count = b.indptr[node_b], b.indptr[node_b + 1] - b.indptr[node_b]
+    for w in range(count):
+        write(sums, (0, w), one)
+    last = one
+    for child in a.indices[a.indptr[node_a] : a.indptr[node_a + 1]]:
+        matched, diagonal = number(0.0, down), one
+        for w in range(count):
+            above = read(sums, (0, w))
+            at = (child - begin_a, b.indices[first + w] - begin_b)
+            matched = plus(matched, times(read(down, at), diagonal))
+            diagonal = above
+            last = plus(above, matched)
+            write(sums, (0, w), last)
+    return last

@@ -1,0 +1,1 @@
+"""The recursions of the marginalized kernel, one file per shape or prior."""

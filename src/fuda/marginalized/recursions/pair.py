@@ -1,0 +1,88 @@
+"""κ(τ,t) of two structures of any shape, in doubles or in scaled numbers.
+
+    κ(τ,t) = weight(τ,t) · u(τ,t) · d(τ,t),    weight = c² k_x,    mass(τ,t) = Σ_{ρσ} P(ρ|τ) P(σ|t) k_y(ρ,σ)
+
+with u and d of the modules `sequence`, `tree` and `dag`, in which k = weight · mass. A product prior then has
+K(τ,t,ρ,σ) = P(ρ|τ) P(σ|t) k_y(ρ,σ) κ(τ,t).
+
+**How large can κ be?** Say |k| ≤ b and |weight| ≤ w, and let the structures have m+1 ≤ n+1 nodes. Of any
+shape, a feature with its point at a given node is a set of other nodes, and only features of one size match.
+So
+
+    |κ| ≤ w Σ_i C(m,i) C(n,i) b^i ≤ w min( (1+√b)^(m+n), (1+nb)^m ).
+
+Of runs there are at most (m+1)² that match, of up to m more nodes: |κ| ≤ w (m+1)² max(1,b)^m.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import njit
+
+from fuda.marginalized.links import Links
+from fuda.marginalized.recursions import dag, sequence, tree
+from fuda.marginalized.scaled import Array, Table, plain_table, scaled_table
+
+SHAPES = {"sequence": 0, "tree": 1, "dag": 2}
+_SEQUENCE, _TREE, _ = SHAPES.values()
+_LARGEST_LOG = 600.0  # doubles end at e^709; the rest is left to sums of κ and to the recursions' inner sums
+
+
+@njit(cache=True, nogil=True)
+def fill(
+    shape: int,
+    links_a: Links,
+    begin_a: int,
+    end_a: int,
+    links_b: Links,
+    begin_b: int,
+    end_b: int,
+    weight: Array,
+    mass: Array,
+    gap: float,
+    kappa: Table,
+    work: Table,
+) -> None:
+    """κ of nodes begin_a..end_a of one corpus and begin_b..end_b of another into the corner of `kappa`.
+
+    `weight`, `mass` and `kappa` are indexed from the structures' first nodes and may be larger; `shape` is a
+    value of SHAPES, and `gap` is read for sequences only. A scaled `kappa` and `work` give scaled numbers.
+    """
+    if shape == _SEQUENCE:
+        sequence.fill(end_a - begin_a, end_b - begin_b, weight, mass, gap, kappa, work)
+    elif shape == _TREE:
+        tree.fill(links_a, begin_a, end_a, links_b, begin_b, end_b, weight, mass, kappa, work)
+    else:
+        dag.fill(links_a, begin_a, end_a, links_b, begin_b, end_b, weight, mass, kappa, work)
+
+
+def plain_work(size_a: int, size_b: int) -> tuple[Array, Array, Array, Array]:
+    """What `fill` works in, for structures of up to so many nodes."""
+    new = [plain_table(size_a + 1, size_b + 1) for _ in range(4)]
+    return new[0], new[1], new[2], new[3]
+
+
+def scaled_work(size_a: int, size_b: int) -> tuple[Table, Table, Table, Table]:
+    new = [scaled_table(size_a + 1, size_b + 1) for _ in range(4)]
+    return new[0], new[1], new[2], new[3]
+
+
+@njit(cache=True, nogil=True)
+def log_bound(shape: int, size_a: int, size_b: int, gap: float, weight: float, product: float) -> float:
+    """A bound on log |κ| from the largest |weight| and the largest |weight · mass|."""
+    if weight == 0.0:
+        return -math.inf
+    few, many = min(size_a, size_b) - 1, max(size_a, size_b) - 1
+    if shape == _SEQUENCE and gap == 0.0:
+        growth = 2 * math.log(few + 1) + few * math.log(max(1.0, product))
+    else:
+        growth = min((few + many) * math.log1p(math.sqrt(product)), few * math.log1p(many * product))
+    return math.log(weight) + growth
+
+
+@njit(cache=True, nogil=True)
+def plain_is_safe(shape: int, size_a: int, size_b: int, gap: float, weight: float, product: float) -> bool:
+    """Whether κ, and K_U and K_D on the way to it, stay far from the end of doubles."""
+    largest = log_bound(shape, size_a, size_b, gap, max(1.0, weight), product)
+    return largest + math.log(max(1.0, product)) < _LARGEST_LOG

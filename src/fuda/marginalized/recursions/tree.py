@@ -1,0 +1,131 @@
+"""Ordered trees and forests: connected subtrees that keep the order of siblings and may skip some.
+
+With k = weight · mass, and v, w the places of τ, t among their siblings,
+
+    d(τ,t) = S_F(τ,t; #ch τ, #ch t),    K_D = k d
+    u(τ,t) = 1 + K_U(p,q) · S_F(p,q; v−1, w−1) · S_B(p,q; v+1, w+1),    K_U = k u
+    with p and q the parents of τ and t; u = 1 where one of them is a root
+
+and κ = weight · u · d. S_F(τ,t; v,w) sums, over all ways to match some of the first v children of τ to some
+of the first w of t in order, the products of K_D; S_B does so from the right. Split by whether the v-th child
+is matched, there is nothing to subtract:
+
+    S(v,w) = S(v−1,w) + M(v,w),    M(v,w) = M(v,w−1) + K_D(v,w) S(v−1,w−1),    S(0,·) = S(·,0) = 1
+
+S(v,w) is kept at the v-th child of τ and the w-th of t, so that each pair of nodes has one entry, and all
+pairs together cost O(T_a T_b).
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from fuda.data.corpus import Neighbours
+from fuda.marginalized.links import Links
+from fuda.marginalized.scaled import Array, Table, number, plus, read, times, write
+
+
+@njit(cache=True, nogil=True)
+def fill(
+    links_a: Links,
+    begin_a: int,
+    end_a: int,
+    links_b: Links,
+    begin_b: int,
+    end_b: int,
+    weight: Array,
+    mass: Array,
+    kappa: Table,
+    work: Table,
+) -> None:
+    """κ of nodes begin_a..end_a of one corpus and begin_b..end_b of another into the corner of `kappa`."""
+    down, up, left, right = work  # K_D; u, then K_U; S_F; S_B
+    a, b = links_a.children, links_b.children
+    one = number(1.0, kappa)
+    for step in range(end_a - 1, begin_a - 1, -1):
+        node = links_a.order[step]
+        i = node - begin_a
+        first, end = a.indptr[node], a.indptr[node + 1]
+        for v in range(first, end):
+            _match(a, node, v, begin_a, b, begin_b, end_b, -1, down, left)
+        for v in range(end - 1, first - 1, -1):
+            _match(a, node, v, begin_a, b, begin_b, end_b, 1, down, right)
+        for j in range(end_b - begin_b):
+            below = one
+            last = b.indptr[begin_b + j + 1] - 1
+            if first < end and b.indptr[begin_b + j] <= last:
+                below = read(left, (a.indices[end - 1] - begin_a, b.indices[last] - begin_b))
+            write(kappa, (i, j), times(weight[i, j], below))
+            write(down, (i, j), times(weight[i, j], times(mass[i, j], below)))
+            write(up, (i, j), one)
+    for step in range(begin_a, end_a):
+        node = links_a.order[step]
+        i = node - begin_a
+        for j in range(end_b - begin_b):
+            above = read(up, (i, j))
+            write(kappa, (i, j), times(read(kappa, (i, j)), above))
+            write(up, (i, j), times(weight[i, j], times(mass[i, j], above)))
+        for v in range(a.indptr[node], a.indptr[node + 1]):
+            _descend(a, node, v, begin_a, b, begin_b, end_b, up, left, right)
+
+
+@njit(cache=True, nogil=True)
+def _sibling(near: Neighbours, node: int, edge: int, step: int, begin: int) -> int:
+    """The sibling so many places from the child at a node's edge, numbered from `begin`; −1 if none."""
+    other = edge + step
+    return near.indices[other] - begin if near.indptr[node] <= other < near.indptr[node + 1] else -1
+
+
+@njit(cache=True, nogil=True)
+def _match(
+    a: Neighbours,
+    node_a: int,
+    edge_a: int,
+    begin_a: int,
+    b: Neighbours,
+    begin_b: int,
+    end_b: int,
+    side: int,
+    down: Table,
+    table: Table,
+) -> None:
+    """S(v,·) of one child in a, with the children of all nodes of b; `side` −1 is S_F and +1 is S_B."""
+    child, before = a.indices[edge_a] - begin_a, _sibling(a, node_a, edge_a, side, begin_a)
+    for node_b in range(begin_b, end_b):
+        first, count = b.indptr[node_b], b.indptr[node_b + 1] - b.indptr[node_b]
+        matched, diagonal = number(0.0, down), number(1.0, down)  # M(v,w−1) and S(v−1,w−1)
+        for w in range(count):
+            j = b.indices[first + w if side < 0 else first + count - 1 - w] - begin_b
+            above = read(table, (before, j)) if before >= 0 else number(1.0, down)
+            matched = plus(matched, times(read(down, (child, j)), diagonal))
+            write(table, (child, j), plus(above, matched))
+            diagonal = above
+
+
+@njit(cache=True, nogil=True)
+def _descend(
+    a: Neighbours,
+    node_a: int,
+    edge_a: int,
+    begin_a: int,
+    b: Neighbours,
+    begin_b: int,
+    end_b: int,
+    up: Table,
+    left: Table,
+    right: Table,
+) -> None:
+    """u of one child in a, with the children of all nodes of b, from K_U of their parents."""
+    child = a.indices[edge_a] - begin_a
+    before = _sibling(a, node_a, edge_a, -1, begin_a)
+    after = _sibling(a, node_a, edge_a, 1, begin_a)
+    one = number(1.0, up)
+    for node_b in range(begin_b, end_b):
+        first, end = b.indptr[node_b], b.indptr[node_b + 1]
+        for edge in range(first, end):
+            value = read(up, (node_a - begin_a, node_b - begin_b))
+            if before >= 0 and edge > first:
+                value = times(value, read(left, (before, b.indices[edge - 1] - begin_b)))
+            if after >= 0 and edge + 1 < end:
+                value = times(value, read(right, (after, b.indices[edge + 1] - begin_b)))
+            write(up, (child, b.indices[edge] - begin_b), plus(one, value))

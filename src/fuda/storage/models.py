@@ -1,0 +1,213 @@
+"""Models to files and back: what of a labeler goes into a model file, and how it is put together again.
+
+A labeler is stored as its parameters, its labels, the encoder's vocabularies, and what it says of itself:
+arrays by name (`_arrays`), lists of distinct texts (`_texts`), and the fitted labelers that it holds
+(`_parts`), each stored in the same way. Parameters may be kernels, templates, and labelers not fitted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from fuda.data.corpus import KINDS, Kind
+from fuda.data.encoders import make_encoder
+from fuda.errors import DataError, ModelFileError, short
+from fuda.features.templates import Template
+from fuda.kernels.algebra import Kernel, as_kernel, from_json
+from fuda.registry import MODELS
+from fuda.storage import container as model_file
+
+
+class Storable(Protocol):
+    """What a model says of itself, for a file, and takes back from one."""
+
+    _shapes: ClassVar[tuple[str, ...]]
+    features: Any
+    window: int
+    classes_: Any
+    shape_: str
+    encoder_: Any
+    reading_: dict[str, Any]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+    def _check_parameters(self) -> None: ...
+    def _arrays(self) -> dict[str, np.ndarray]: ...
+    def _texts(self) -> list[list[str]]: ...
+    def _parts(self) -> Any: ...
+    def _restore(self, arrays: Any, texts: Any, parts: Any) -> None: ...
+
+
+_DEEPEST = 4  # labelers within labelers
+
+
+def save(model: Storable, path: str | Path) -> None:
+    """Write a fitted labeler to a file that `load` reads."""
+    meta, vocabularies, arrays = _taken_apart(model)
+    model_file.save(path, meta | {"reading": model.reading_}, vocabularies, arrays)
+
+
+def load(path: str | Path, features: Any = None) -> Any:
+    """The model in a file written by ``save``.
+
+    A feature function of one's own is never stored in a file, only its name; pass the function as `features`
+    again.
+    """
+    meta, vocabularies, arrays = model_file.read(path)
+    stored = meta["parameters"].get("features")
+    if features is not None and not (
+        callable(features) and isinstance(stored, dict) and "function" in stored
+    ):
+        raise DataError(
+            f"features={short(features)}: give the function that the model in {path} was fitted with, or "
+            f"leave features out where it was fitted with none; its features are {short(stored)}"
+        )
+    model_file.load_class(meta, path)
+    try:
+        model = _put_together(meta, vocabularies, arrays, features, _DEEPEST)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from None
+    except DataError as error:
+        raise ModelFileError(f"{path}: not a usable model file: {error}; save the model again") from None
+    model.reading_ = meta["reading"]
+    return model
+
+
+def _taken_apart(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[str, np.ndarray]]:
+    """Metadata, vocabularies and arrays of a labeler and of those that it holds."""
+    if type(model).__name__ not in MODELS:
+        raise DataError(
+            f"{type(model).__name__} is no model of fuda's own, so that no file of it could be loaded; "
+            "pickle it instead"
+        )
+    if make_encoder(model.features, model.window).settings != model.encoder_.settings:
+        raise DataError(
+            f"features={short(model.features)} and window={short(model.window)} were set after fit, so "
+            "that the file would not hold the model that was fitted; fit again before saving"
+        )
+    vocabularies, texts = model.encoder_.vocabularies(), model._texts()
+    arrays = dict(model._arrays())
+    meta: dict[str, Any] = {
+        "class": type(model).__name__,
+        "class_version": MODELS[type(model).__name__].version,
+        "parameters": _parameters(model),
+        "labels": model.classes_,
+        "shape": model.shape_,
+        "observations": {"kind": model.encoder_.observations.name, "size": model.encoder_.observations.size},
+    }
+    if texts:
+        meta["texts"] = len(texts)
+        vocabularies = [*vocabularies, *texts]
+    parts = {}
+    for name, part in model._parts().items():
+        parts[name], own, held = _taken_apart(part)
+        parts[name]["vocabularies"] = len(own)
+        vocabularies = [*vocabularies, *own]
+        arrays |= {f"{name}__{key}": array for key, array in held.items()}
+    return meta | ({"parts": parts} if parts else {}), vocabularies, arrays
+
+
+def _put_together(
+    meta: dict[str, Any],
+    vocabularies: list[list[str]],
+    arrays: dict[str, np.ndarray],
+    features: Any,
+    depth: int,
+) -> Storable:
+    if not depth:
+        raise DataError(f"it holds models within models, more than {_DEEPEST} deep")
+    model = _made(meta["class"], meta["parameters"], features)
+    model.classes_, model.shape_, model.reading_ = meta["labels"], meta["shape"], {}
+    if model.shape_ not in model._shapes:
+        raise DataError(f"{type(model).__name__} does not label {model.shape_}s")
+    observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
+    if observations.name not in list(KINDS) or ("{}" in KINDS[observations.name]) != (observations.size > 0):
+        raise DataError(f"its observations are of no known kind, {short(tuple(observations))}")
+    parts, held = {}, meta.get("parts", {})
+    if not isinstance(held, dict):
+        raise DataError("its list of parts is no list of parts")
+    for name, part in reversed(held.items()):  # the vocabularies of the last part stand last
+        count: Any = part.get("vocabularies") if isinstance(part, dict) else None
+        if not model_file.is_count(count) or count > len(vocabularies):
+            raise DataError(f"its part {short(name)} does not say which vocabularies are its own")
+        model_file.check_part(part, name)
+        own = {k.removeprefix(f"{name}__"): v for k, v in arrays.items() if k.startswith(f"{name}__")}
+        arrays = {k: v for k, v in arrays.items() if not k.startswith(f"{name}__")}
+        cut = len(vocabularies) - count
+        parts[name] = _put_together(part, vocabularies[cut:], own, features, depth - 1)
+        vocabularies = vocabularies[:cut]
+    texts = meta.get("texts", 0)
+    if not model_file.is_count(texts) or texts > len(vocabularies):
+        raise DataError("it does not have the texts that it says")
+    cut = len(vocabularies) - texts
+    model.encoder_ = make_encoder(model.features, model.window)
+    model.encoder_.restore(vocabularies[:cut], observations)
+    model._restore(arrays, vocabularies[cut:], parts)
+    return model
+
+
+def _parameters(model: Storable) -> dict[str, Any]:
+    return {name: _to_json(name, value) for name, value in sorted(model.get_params(deep=False).items())}
+
+
+def _made(name: Any, parameters: Any, features: Any) -> Storable:
+    """The labeler of that class, not fitted, its parameters checked."""
+    cls = model_file.registered(name)
+    if not isinstance(parameters, dict):
+        raise DataError(f"the parameters of {short(name)} are not named")
+    made = {key: _from_json(key, value, features) for key, value in parameters.items()}
+    unknown = sorted(set(made) - set(cls._get_param_names()))
+    if unknown:
+        raise DataError(f"{cls.__name__} has no parameter {short(unknown[0])}")
+    model: Storable = cls(**made)
+    model._check_parameters()
+    return model
+
+
+def _to_json(name: str, value: Any) -> Any:
+    if isinstance(value, Template):
+        return {"template": value.text, "name": value.name}
+    if name == "kernel" and callable(value):
+        value = as_kernel(value)
+    if isinstance(value, Kernel):
+        return {"kernel": value.to_json()}
+    if type(value).__name__ in MODELS:
+        return {"labeler": type(value).__name__, "parameters": _parameters(value)}
+    if name == "features" and callable(value):
+        return {"function": f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', '?')}"}
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Path):
+        value = str(value)
+    if (
+        value is None
+        or isinstance(value, str | bool | int)
+        or (isinstance(value, float) and np.isfinite(value))
+    ):
+        return value
+    raise DataError(
+        f"the parameter {name}={short(value)} cannot be stored in a model file; set it to text, a finite "
+        "number, true, false or None"
+    )
+
+
+def _from_json(name: str, value: Any, features: Any) -> Any:
+    if isinstance(value, dict) and "kernel" in value:
+        return from_json(value["kernel"])
+    if isinstance(value, dict) and "labeler" in value:
+        return _made(value["labeler"], value.get("parameters"), features)
+    if name == "features" and isinstance(value, dict):
+        text, template_name = value.get("template"), value.get("name")
+        if isinstance(text, str) and isinstance(template_name, str):
+            return Template(text, template_name)
+        if features is None:
+            raise ModelFileError(
+                f"the model takes its features from the function {short(value.get('function'))}, which a "
+                "file does not hold; load it with that function: fuda.load(path, features=function)"
+            )
+        return features
+    if isinstance(value, dict | list):
+        raise DataError(f"its parameter {name!r} is not of its kind")
+    return value

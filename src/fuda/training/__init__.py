@@ -1,0 +1,1 @@
+"""The papers' learning algorithms, one file each: losses, perceptrons, margins."""

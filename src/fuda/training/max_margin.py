@@ -1,0 +1,390 @@
+"""Maximum-margin training of a labeler: dual ascent over working sets, to a given gap.
+
+With w in the kernel's space, F(x, y) = ⟨w, Φ(x, y)⟩, y_i the right labeling of structure i, the differences
+d_i(y) = Φ(x_i, y_i) − Φ(x_i, y) and losses Δ_i(y), which are 1 or add up over wrong nodes,
+
+    primal   ½‖w‖² + Σ_i slack_i(ξ_i),    ξ_i = max(0, max_{y ≠ y_i} Δ_i(y) − ⟨w, d_i(y)⟩)
+    dual     Σ_i Σ_y α_i(y) Δ_i(y) − ½‖w‖² − Σ_i cost_i(Σ_y α_i(y)),    w = Σ_i Σ_y α_i(y) d_i(y),    α ≥ 0
+
+==========  ===========  ===================
+slack       slack_i(ξ)   cost_i(a)
+==========  ===========  ===================
+"l1"        C_i ξ        0, where a ≤ C_i
+"l2"        C_i ξ² / 2   a² / 2 C_i
+None        ξ = 0        0
+==========  ===========  ===================
+
+A round measures: it finds by how much the margin of each structure is violated at most (two-best Viterbi),
+and from this primal, dual and gap, which is a sum over structures,
+
+    gap_i = slack_i(ξ_i) + cost_i(a_i) − Σ_y α_i(y) (Δ_i(y) − ⟨w, d_i(y)⟩) ≥ 0.
+
+Those structures that have a share in the gap are then visited in random order: each takes the labeling that
+violates its margin most at that moment into its working set, and has its α_i maximized exactly, all others
+fixed. So the dual never falls. Sweeps without a search for labelings follow, while these promise to bring
+more a visit. A structure that gains little in them is visited more rarely; those whose α keep going one way
+are moved on together, as far as is best: structures that contradict each other have little to gain one by
+one, so where the gap hardly falls sweeps are thorough and go over all. Labelings whose α stays 0 are dropped.
+
+Without slack w need not satisfy any constraint before the end. If v < 1 is the largest violation, then
+w / (1 − v) satisfies them all, which gives the primal value. There is no w at all that does where the dual
+grows without end, along a ray of α with Σ α_i(y) d_i(y) = 0; each round ends in scaling α by the best factor,
+so that a ray is followed at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fuda.errors import DataError, place
+from fuda.functions.explicit import FeatureScores
+from fuda.functions.pushed import KernelScores
+from fuda.inference import Graph
+from fuda.inference.runner_up import runners_up
+from fuda.optimize import qp
+from fuda.parallel import Block, blocks, run
+from fuda.training.working_sets import (
+    Packed,
+    WorkingSet,
+    combine,
+    margins,
+    own_margins,
+    sweep_features,
+    visit,
+)
+
+Array = np.ndarray
+SLACKS = ("l1", "l2", None)
+_BLOCK_NODES = 1 << 12
+_SHARE = 0.3  # of the gap allowed, that structures left alone may have together
+_MOST_SWEEPS = 300  # a round
+_LEAST_GAIN = 0.01  # of tol times the gap, that a sweep of all brings if another is to follow
+_PERIOD = 4  # sweeps between stretches
+_STRAIGHT = 0.8  # of its way, that a structure has gone forward if it takes part in a stretch
+_FARTHEST = 1e6  # steps of a stretch
+_PATIENCE = 5  # rounds at first; twice as many after thorough sweeps that were of no use
+_PROGRESS = 0.9  # of the gap, that may be left after these
+_NO_MOVES = np.empty(0)
+_LITTLE = 0.5  # of the mean gain of a sweep: a structure that gains less pauses,
+_LONGEST_PAUSE = 31  # for one sweep first, then for three, seven and so on
+_MOST_IDLE = 20  # rounds that a labeling with α = 0 is kept for
+_LEAST_MARGIN = 1e-7  # ‖Σ α d‖ / Σ α ‖d‖ below which data count as inseparable
+
+
+class Measured(NamedTuple):
+    """The state before a round: objectives, their relative gap, and how many labelings have α > 0."""
+
+    dual: float
+    primal: float
+    support: int
+
+    @property
+    def gap(self) -> float:
+        """(primal − dual) / primal."""
+        if self.primal == math.inf:
+            return math.inf
+        return (self.primal - self.dual) / self.primal if self.primal > 0 else 0.0
+
+
+class MaxMargin:
+    """The problem of one training corpus.
+
+    `right` (N,) are the right labels; `weights` (n,) are C_i; `loss` (N,) is what a wrong node adds to Δ, and
+    empty where Δ = 1. `scores` and `transitions` are w; `sets` hold α.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        right: Array,
+        scores: KernelScores | FeatureScores,
+        weights: Array,
+        slack: str | None,
+        loss: Array,
+        seed: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.graph, self.right, self.scores, self.slack, self.loss = graph, right, scores, slack, loss
+        self.weights, self.n_jobs = weights, n_jobs
+        self.bounds = weights if slack == "l1" else np.full(len(graph), np.inf)
+        self.penalties = np.zeros(len(graph))
+        if slack == "l2":
+            self.penalties[weights > 0] = 1.0 / weights[weights > 0]
+        self.transitions = np.zeros((scores.label_count, scores.label_count))
+        self.sets = [WorkingSet(np.empty((0, size), dtype=np.int64)) for size in np.diff(graph.offsets)]
+        self.random = check_random_state(seed)
+        self._gaps = np.empty(len(graph))
+        self._measured = Measured(0.0, math.inf, 0)
+        self._past: list[float] = []  # gaps
+        self._patience = _PATIENCE
+        self._expected = math.inf  # gain of a visit when sweeps begin, from the last that there were
+
+    def measure(self) -> Measured:
+        """Objectives at the present α."""
+        packed = Packed(self.sets)
+        own = np.empty(len(self.graph))  # Σ_y α_i(y) ⟨w, d_i(y)⟩
+        excess = np.empty(len(self.graph))
+
+        def fill(block: Block) -> None:
+            nodes = self.graph.nodes(block)
+            scores = self.scores.local(nodes.start, nodes.stop)
+            forest, part = self.graph.forest(block), slice(*block)
+            own_margins(forest, self.right[nodes], scores, self.transitions, packed.arrays, own[part])
+            loss = self.loss[nodes] if len(self.loss) else self.loss
+            found = np.empty_like(self.right[nodes])
+            runners_up(forest, self.transitions, scores, self.right[nodes], loss, found, excess[part])
+
+        run(fill, blocks(self.graph.offsets, _BLOCK_NODES), self.n_jobs)
+        violations = excess + (0.0 if len(self.loss) else 1.0)
+        sums = np.array([s.alpha.sum() for s in self.sets])
+        rewards = np.array([s.alpha @ s.losses for s in self.sets])
+        slacks = np.where(self.weights > 0, np.maximum(violations, 0.0), 0.0)
+        square = float(own.sum())
+        dual, primal = float(rewards.sum()) - square / 2, square / 2
+        if self.slack == "l1":
+            self._gaps = self.weights * slacks - rewards + own
+            primal += float(self.weights @ slacks)
+        elif self.slack == "l2":
+            self._gaps = (self.weights * slacks**2 + self.penalties * sums**2) / 2 - rewards + own
+            primal += float(self.weights @ slacks**2) / 2
+            dual -= float(self.penalties @ sums**2) / 2
+        else:
+            self._check_separable(square)
+            self._gaps = np.where((sums > 0) | (slacks > 0), np.inf, 0.0)
+            largest = slacks.max()
+            primal = primal / (1 - largest) ** 2 if largest < 1 else math.inf
+        self._measured = Measured(dual, float(primal), int((packed.alpha > 0).sum()))
+        self._past.append(self._measured.gap)
+        return self._measured
+
+    @property
+    def _is_slow(self) -> bool:
+        """Whether the gap has hardly fallen for as many rounds as one should wait."""
+        wait = self._patience
+        return len(self._past) > wait and not self._past[-1] < _PROGRESS * self._past[-1 - wait]
+
+    def improve(self, tol: float) -> None:
+        """A round, after `measure`, over the structures that have a share in the gap beyond the relative gap
+        `tol`: more labelings, and sweeps while these bring more; where the gap hardly falls, thorough sweeps
+        over all structures."""
+        dual, primal, _ = self._measured
+        allowed = _SHARE * tol * primal / len(self.graph) if math.isfinite(primal) else 0.0
+        wanted = np.flatnonzero(self._gaps > allowed)
+        renewed = sum(self._renew(i) for i in self.random.permutation(wanted).tolist())
+        dual += renewed
+        if self._is_slow:
+            wanted = np.arange(len(self.sets))
+        wanted = np.array([i for i in wanted if len(self.sets[i].alpha)], dtype=np.int64)
+        if not len(wanted):
+            return
+        packed = Packed([self.sets[i] for i in wanted])
+        least = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual)
+        enough = (least if self._is_slow else max(least, renewed)) / len(wanted)  # a visit
+        sweeps, thorough = _Sweeps(self, wanted, packed), self._is_slow
+        for k in range(_MOST_SWEEPS // _PERIOD if self._expected > enough or thorough else 0):
+            before = packed.alpha.copy()
+            gain, count = sweeps.several(_PERIOD)
+            gain += sweeps.stretch(before)
+            dual += gain
+            if k == 0:
+                self._expected = gain / count
+                if thorough:
+                    self._patience = _PATIENCE if gain > renewed else 2 * self._patience
+            if gain / count <= enough:
+                break
+        for i in wanted:
+            self.sets[i].drop_idle(_MOST_IDLE)
+        if self.slack is None:
+            self._scale(dual)
+
+    def _renew(self, i: int) -> float:
+        """Take the labeling that violates a margin most into its working set, and maximize over its α: what
+        the dual gains."""
+        nodes = self.graph.nodes((i, i + 1))
+        right, parents = self.right[nodes], self.graph.parents[nodes]
+        local = self.scores.local(nodes.start, nodes.stop)
+        labeling, excess = np.empty_like(right), np.empty(1)
+        loss = self.loss[nodes] if len(self.loss) else self.loss
+        runners_up(
+            self.graph.forest((i, i + 1)), self.transitions, local.copy(), right, loss, labeling, excess
+        )
+        if excess[0] + (0.0 if len(loss) else 1.0) > 0:
+            self._take_in(i, labeling)
+        if not len(self.sets[i].alpha):
+            return 0.0
+        gains, travelled = np.zeros((2, 1))
+        outcome = visit(
+            0,
+            right,
+            parents,
+            nodes.start,
+            Packed([self.sets[i]]).arrays,
+            self.bounds[i],
+            self.penalties[i],
+            local,
+            self.transitions,
+            _NO_MOVES,
+            gains,
+            travelled,
+        )
+        if outcome == qp.UNBOUNDED:
+            raise inseparable(i)
+        self.scores.add(nodes.start, nodes.stop, local)
+        return float(gains[0])
+
+    def _take_in(self, i: int, labeling: Array) -> None:
+        """Add a labeling to a working set, unless it is there."""
+        nodes = self.graph.nodes((i, i + 1))
+        right = self.right[nodes]
+        wrong = np.flatnonzero(labeling != right)
+        if not len(wrong) or self.sets[i].holds(labeling):
+            return
+        forest = self.graph.parents[nodes], nodes.start
+        beta, pairs = np.zeros((len(right), self.scores.label_count)), np.zeros_like(self.transitions)
+        combine(labeling[None], right, *forest, np.ones(1), beta, pairs)
+        kernel = self.scores.gram(np.arange(nodes.start, nodes.stop), nodes.start + wrong)
+        effect = kernel @ beta[wrong]  # the scores that d(y) itself gives
+        every = np.concatenate([self.sets[i].labelings, labeling[None]])
+        loss = float(self.loss[nodes][wrong].sum()) if len(self.loss) else 1.0
+        self.sets[i].append(labeling, loss, margins(every, right, *forest, effect, pairs))
+
+    def _scale(self, dual: float) -> None:
+        """The best multiple of all α, where nothing bounds them."""
+        rewards = sum(float(s.alpha @ s.losses) for s in self.sets)
+        square = 2 * (rewards - dual)
+        if square > 0:
+            factor = rewards / square
+            self.scores.scale(factor)
+            self.transitions *= factor
+            for s in self.sets:
+                s.alpha = s.alpha * factor
+
+    def _check_separable(self, square: float) -> None:
+        lengths = np.array([s.alpha @ np.sqrt(np.diag(s.gram)) for s in self.sets])
+        if square < (_LEAST_MARGIN * lengths.sum()) ** 2:
+            raise inseparable(int(lengths.argmax()))
+
+
+def violations(graph: Graph, right: Array, scores: Array, transitions: Array, loss: Array) -> Array:
+    """(n,) max_{y ≠ y_i} Δ_i(y) − (F(y_i) − F(y)) of each structure; `scores` is overwritten."""
+    excess = np.empty(len(graph))
+    runners_up(graph.forest((0, len(graph))), transitions, scores, right, loss, np.empty_like(right), excess)
+    return excess + (0.0 if len(loss) else 1.0)
+
+
+def inseparable(structure: int) -> DataError:
+    return DataError(
+        f"{place(structure)}: without slack no weights satisfy its margin together with those of the other "
+        "structures, as where equal observations are labelled in different ways; choose slack='l1' or 'l2', "
+        "richer features or a wider window, or correct the labels"
+    )
+
+
+class _Sweeps:
+    """Sweeps over some structures whose working sets are packed; structures count from 0 here."""
+
+    def __init__(self, problem: MaxMargin, structures: Array, packed: Packed) -> None:
+        self.problem, self.structures, self.packed = problem, structures, packed
+        self.gains, self.travelled = np.zeros((2, len(structures)))
+        self.waits, self.pauses = np.zeros((2, len(structures)), dtype=np.int64)
+        self.visits = np.zeros(len(structures), dtype=np.int64)
+
+    def several(self, count: int) -> tuple[float, int]:
+        """So many sweeps: what the dual gains, and by how many visits."""
+        self.visits[:], self.travelled[:] = 0, 0.0
+        total = 0.0
+        for _ in range(count):
+            due = np.flatnonzero(self.waits == self.waits.min())
+            self.waits -= self.waits.min() + 1
+            self._visit(self.problem.random.permutation(due), _NO_MOVES)
+            self.visits[due] += 1
+            total += float(self.gains[due].sum())
+            little = self.gains[due] < _LITTLE * self.gains[due].mean()
+            self.pauses[due] = np.where(little, np.minimum(2 * self.pauses[due] + 1, _LONGEST_PAUSE), 0)
+            self.waits[due] = self.pauses[due]
+        return total, int(self.visits.sum())
+
+    def stretch(self, before: Array) -> float:
+        """Where the α of structures have gone one way since `before`, go on that way: what the dual gains.
+
+        Structures that contradict each other raise their α in turn, by little at each visit; all at once they
+        can go as far as is best.
+        """
+        planes, alpha = self.packed.planes, self.packed.alpha
+        direction = np.where(alpha > 0, alpha - before, 0.0)
+        moved = np.add.reduceat(np.abs(direction), planes[:-1])
+        rooms = self._rooms(direction)
+        straight = (self.visits > 2) & (moved > _STRAIGHT * self.travelled) & (rooms > 1)
+        chosen = np.flatnonzero(straight)
+        if not len(chosen):
+            return 0.0
+        direction[~np.repeat(straight, np.diff(planes))] = 0.0
+        room = float(rooms[chosen].min())
+        step = min(1.0, room / 2)
+        first, second = (self._move(chosen, step * direction) for _ in range(2))
+        bend = first - second  # gains fall by as much with each step
+        best = (first + bend / 2) / bend if bend > 0 else _FARTHEST
+        best = min(max(best, 0.0), room / step, _FARTHEST)
+        total = first + second + self._move(chosen, (best - 2) * step * direction)
+        return total if total >= 0 else total + self._move(chosen, -best * step * direction)
+
+    def _rooms(self, direction: Array) -> Array:
+        """How far the α of each structure can go along a direction."""
+        planes, alpha = self.packed.planes[:-1], self.packed.alpha
+        falls = np.divide(alpha, -direction, out=np.full(len(alpha), np.inf), where=direction < 0)
+        sums, growth = np.add.reduceat(alpha, planes), np.add.reduceat(direction, planes)
+        rises = np.full(len(planes), np.inf)
+        np.divide(self.problem.bounds[self.structures] - sums, growth, out=rises, where=growth > 0)
+        return np.minimum(np.minimum.reduceat(falls, planes), rises)
+
+    def _move(self, chosen: Array, moves: Array) -> float:
+        self._visit(chosen, moves)
+        return float(self.gains[chosen].sum())
+
+    def _visit(self, order: Array, moves: Array) -> None:
+        """Visit structures in that order: maximize over their α, or (where given) move these."""
+        p, graph = self.problem, self.problem.graph
+        if isinstance(p.scores, FeatureScores):
+            stuck = sweep_features(
+                order,
+                self.structures,
+                graph.forest((0, 0)),
+                p.right,
+                self.packed.arrays,
+                p.bounds,
+                p.penalties,
+                p.scores.features,
+                p.scores.weights,
+                p.transitions,
+                moves,
+                self.gains,
+                self.travelled,
+            )
+            if stuck >= 0:
+                raise inseparable(stuck)
+            return
+        for k in order:
+            i = int(self.structures[k])
+            nodes = graph.nodes((i, i + 1))
+            local = p.scores.local(nodes.start, nodes.stop)
+            outcome = visit(
+                k,
+                p.right[nodes],
+                graph.parents[nodes],
+                nodes.start,
+                self.packed.arrays,
+                p.bounds[i],
+                p.penalties[i],
+                local,
+                p.transitions,
+                moves,
+                self.gains,
+                self.travelled,
+            )
+            if outcome == qp.UNBOUNDED:
+                raise inseparable(i)
+            p.scores.add(nodes.start, nodes.stop, local)

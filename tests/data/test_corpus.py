@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fuda import Dag, DataError, Sequence, Tree
+from fuda.data.corpus import Corpus, Kind
+from structure_cases import structure_lists, trees
+
+NAMES = st.sampled_from(["f", "g", "h", "f=1"])
+NUMBERS = st.sampled_from([0.0, -0.0, 1.0, 2.5, -1.0])
+VALUES = NUMBERS | st.sampled_from(["x", "y", "", True, False, 1, 3, np.float32(2.5), np.int8(1), np.True_])
+KINDS = {
+    "text": st.sampled_from(["a", "b", "", "\ud800", np.str_("a")]),
+    "columns": st.tuples(st.sampled_from(["a", "b", 1, 2, "1"]), st.sampled_from(["N", "V"])),
+    "dict": st.dictionaries(NAMES, VALUES, max_size=3),
+    "list": st.lists(NAMES, max_size=3),
+    "set": st.frozensets(NAMES, max_size=3),
+    "id": st.sampled_from([0, 1, -5, np.int64(1), np.uint8(0)]),
+    "vector": st.lists(NUMBERS, min_size=2, max_size=2).map(np.array)
+    | st.lists(NUMBERS, min_size=2, max_size=2)
+    | st.lists(st.integers(0, 2), min_size=2, max_size=2).map(np.array),
+}
+
+
+def same(a, b) -> bool:
+    """Whether two observations of one kind are equal, in plain Python."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return list(map(float, a)) == list(map(float, b))
+    return a == b
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_observations_are_one_type(kind):
+    @given(st.lists(st.lists(KINDS[kind], min_size=1, max_size=5), min_size=1, max_size=3))
+    def check(lists):
+        corpus = Corpus([Sequence(x) for x in lists])
+        nodes = [x for part in lists for x in part]
+        assert len(corpus.types) == corpus.size == len(nodes)
+        for s, a in enumerate(nodes):
+            for t, b in enumerate(nodes):
+                assert (corpus.types[s] == corpus.types[t]) == same(a, b)
+        firsts = [corpus.types.tolist().index(i) for i in range(len(corpus.observations))]
+        assert firsts == sorted(firsts)  # types are numbered in order of first occurrence
+        for node, type_id in enumerate(corpus.types):
+            plain = corpus.observations[type_id]
+            if kind == "set":
+                assert plain == sorted(nodes[node])
+            elif kind == "list":
+                assert plain == nodes[node]
+            else:
+                assert same(plain, nodes[node])
+
+    check()
+
+
+def test_kinds_and_plain_forms():
+    for given_as, kind, plain in [
+        (np.str_("a"), Kind("text"), "a"),
+        (("a", "b"), Kind("columns", 2), ("a", "b")),
+        ({"f": np.float32(0.5), "g": np.True_, "h": "x"}, Kind("features"), {"f": 0.5, "g": True, "h": "x"}),
+        (["g", "f"], Kind("features"), ["g", "f"]),
+        ([], Kind("features"), []),
+        ({"g", "f"}, Kind("features"), ["f", "g"]),
+        (np.int64(7), Kind("id"), 7),
+        ([1, 2.5], Kind("vector", 2), [1.0, 2.5]),
+        (np.array([True, False]), Kind("vector", 2), [1.0, 0.0]),
+    ]:
+        corpus = Corpus([Sequence([given_as])])
+        found = corpus.observations[0]
+        assert corpus.kind == kind
+        assert (found.tolist() if isinstance(found, np.ndarray) else found) == plain
+        assert type(found) in (str, tuple, dict, list, int, np.ndarray)
+
+
+@pytest.mark.parametrize("bad", [None, 1.5, True, b"a", object(), range(3), np.float64(1.0), np.True_])
+def test_what_is_no_observation(bad):
+    with pytest.raises(DataError, match=r"structure 1, node 2: .* is no observation; give a string, a tuple"):
+        Corpus([Sequence(["a"]), Sequence(["a", "b", bad])])
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ((), "one or more columns"),
+        (("a", 1.5), "a tuple is one or more columns of text; give a numeric vector as an array"),
+        (("a", True), "columns of text"),
+        (("a", None), "columns of text"),
+        (("a", ["b"]), "columns of text"),
+        ({"f": np.nan}, "feature 'f' has the value nan (float); values are finite numbers"),
+        ({"f": np.inf}, "feature 'f' has the value inf"),
+        ({"f": 10**400}, "feature 'f' has the value 1000"),
+        ({"f": None}, "feature 'f' has the value None (NoneType)"),
+        ({"f": [1]}, "1 (int) is no feature name"),
+        ({"f": 1j}, "feature 'f' has the value 1j"),
+        ({"f": np.complex128(1j)}, "feature 'f' has the value"),
+        ({1: 1.0}, "1 (int) is no feature name; feature names are strings"),
+        (["f", 1], "1 (int) is no feature name"),
+        ({"f", None}, "None (NoneType) is no feature name"),
+        ([1, "f"], "is no numeric vector; vectors are 1-D arrays"),
+        ([None], "is no numeric vector"),
+        ([[1.0], [2.0]], "an array of shape (2, 1); an observation is a 1-D numeric vector"),
+        ([[1.0], [2.0, 3.0]], "is no numeric vector"),
+        (np.zeros((2, 2)), "an array of shape (2, 2)"),
+        (np.zeros(0), "an array of shape (0,)"),
+        (np.array(1.0), "an array of shape ()"),
+        (np.array(["a"]), "is no numeric vector"),
+        (np.array([1j]), "is no numeric vector"),
+        (np.array([1.0, np.nan]), "entry 1 of its vector is nan; entries are finite numbers"),
+        ([1.0, -np.inf], "entry 1 of its vector is -inf"),
+    ],
+)
+def test_what_an_observation_may_not_hold(bad, words):
+    with pytest.raises(DataError) as caught:
+        Corpus([Sequence([bad])])
+    assert str(caught.value).startswith("structure 0, node 0: ")
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        ("a", ("a",), "a tuple of 1 columns, where structure 0, node 0 is a string"),
+        (("a", "b"), ("a",), "a tuple of 1 columns, where structure 0, node 0 is a tuple of 2 columns"),
+        (("a", "b"), "a", "a string, where structure 0, node 0 is a tuple of 2 columns"),
+        ("a", {"a": 1.0}, "a dict or list of features, where structure 0, node 0 is a string"),
+        ("a", 1, "an integer id, where"),
+        (1, ["a"], "a dict or list of features, where structure 0, node 0 is an integer id"),
+        ([1.0, 2.0], [1.0], "a vector of 1 numbers, where structure 0, node 0 is a vector of 2 numbers"),
+        ([1.0, 2.0], [], "a dict or list of features, where"),
+        (
+            ["a"],
+            np.array([1.0]),
+            "a vector of 1 numbers, where structure 0, node 0 is a dict or list of features",
+        ),
+        (("list", "a"), ["a"], "a dict or list of features, where"),
+    ],
+)
+def test_all_nodes_are_of_one_kind(one, other, words):
+    with pytest.raises(DataError) as caught:
+        Corpus([Sequence([one]), Sequence([one, other])])
+    assert str(caught.value).startswith(f"structure 1, node 1: {words}")
+    assert "one kind and length" in str(caught.value)
+
+
+def test_a_column_that_only_looks_equal_is_still_refused():
+    """1.0 and True hash like 1, so that they could hide behind it."""
+    for hidden in (1.0, True):
+        with pytest.raises(DataError, match="structure 0, node 1"):
+            Corpus([Sequence([("a", 1), ("a", hidden)])])
+
+
+def test_dicts_and_names_may_stand_side_by_side():
+    assert Corpus([Sequence([{"f": 2.0}, ["f"], {"f", "g"}])]).kind == Kind("features")
+
+
+def test_no_structures():
+    with pytest.raises(DataError, match="at least one"):
+        Corpus([])
+
+
+@given(structure_lists())
+def test_packed_arrays_say_what_the_structures_say(structures):
+    corpus = Corpus(structures)
+    assert len(corpus) == len(structures)
+    assert corpus.offsets.tolist() == [0, *np.cumsum([len(s) for s in structures])]
+    nodes = [(i, t) for i, s in enumerate(structures) for t in range(len(s))]
+    number = {node: n for n, node in enumerate(nodes)}
+    edges = {(number[i, p], number[i, c]) for i, s in enumerate(structures) for p, c in s.edges.tolist()}
+    assert {tuple(e) for e in corpus.edges.tolist()} == edges
+    assert corpus.edges[:, 1].tolist() == sorted(corpus.edges[:, 1])
+    for n in range(corpus.size):
+        for near, expected in (
+            (corpus.parents, sorted(p for p, c in edges if c == n)),
+            (corpus.children, sorted(c for p, c in edges if p == n)),
+        ):
+            assert near.indices[near.indptr[n] : near.indptr[n + 1]].tolist() == expected
+        i, t = nodes[n]
+        assert corpus.place(n) == f"structure {i}, node {t}"
+        assert corpus.observations[corpus.types[n]] == structures[i].observations[t]
+    assert corpus.roots.tolist() == [n for n in range(corpus.size) if all(c != n for _, c in edges)]
+    assert corpus.leaves.tolist() == [n for n in range(corpus.size) if all(p != n for p, _ in edges)]
+    rank = {n: i for i, n in enumerate(corpus.order.tolist())}
+    assert sorted(rank) == list(range(corpus.size))
+    assert all(rank[p] < rank[c] for p, c in edges)
+    assert [nodes[n][0] for n in corpus.order] == [i for i, _ in nodes]  # structure by structure
+    assert [part.tolist() for part in corpus.split(np.arange(corpus.size))] == [
+        [number[i, t] for t in range(len(s))] for i, s in enumerate(structures)
+    ]
+    assert corpus.is_chain == isinstance(structures[0], Sequence)
+
+
+@given(st.lists(trees(), min_size=1, max_size=3))
+def test_heads_of_trees(structures):
+    corpus = Corpus(structures)
+    expected = [
+        h + start if h >= 0 else -1
+        for s, start in zip(structures, corpus.offsets, strict=False)
+        for h in s.heads
+    ]
+    assert corpus.heads.tolist() == expected
+
+
+def test_a_chain_is_the_same_as_sequence_tree_and_dag():
+    words, more = ["a", "b", "a"], ["b"]
+    chains = Corpus([Sequence(words), Sequence(more)])
+    as_trees = Corpus([Tree(words, [-1, 0, 1]), Tree(more, [-1])])
+    as_dags = Corpus([Dag(words, [(0, 1), (1, 2)]), Dag(more, [])])
+    for other in (as_trees, as_dags):
+        for name in ("types", "offsets", "edges", "order", "roots", "leaves"):
+            assert getattr(other, name).tolist() == getattr(chains, name).tolist()
+
+
+def test_spanish_news_has_26099_types(corpora):
+    from fuda import read
+
+    words = [Sequence([x[0] for x in s]) for s in read(corpora / "conll2002" / "esp.train").X]
+    corpus = Corpus(words)
+    assert (len(corpus), corpus.size, len(corpus.observations)) == (8323, 264715, 26099)
+
+
+def test_feature_dicts_as_crfsuite_takes_them():
+    items = [{"a": ["x", "y"], "b": {"k": 2.0, "s": "t", "deep": {"z": True}}, "c": {"u"}, "d": 1.0}]
+    assert Corpus([Sequence(items)]).observations == [
+        {"a=x": True, "a=y": True, "b:k": 2.0, "b:s": "t", "b:deep:z": True, "c=u": True, "d": 1.0}
+    ]
+    for bad in ({"a": [1]}, {"a": {1: 2.0}}, {"a": {"b": None}}, {"a": None}):
+        with pytest.raises(DataError, match="structure 0, node 0"):
+            Corpus([Sequence([bad])])

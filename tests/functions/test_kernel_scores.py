@@ -1,0 +1,273 @@
+"""Scores under a kernel: both ways to hold them against plain sums of kernel values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuda import DataError, Sequence
+from fuda.data.encoding import WindowEncoder
+from fuda.data.template_encoding import TemplateEncoder
+from fuda.features.templates import Template
+from fuda.functions.explicit import FeatureScores, scores_for
+from fuda.functions.monomials import Vectors
+from fuda.functions.pushed import KernelScores
+from fuda.kernels import RBF, Constant, Delta, Function, Linear, Polynomial, Precomputed
+from structure_cases import structure_lists
+
+KERNELS = [
+    Linear(),
+    Polynomial(2),
+    Polynomial(3, offset=0.5, scale=0.25),
+    RBF(0.3),
+    Delta(),
+    Function(lambda x, y: float(x == y) + 0.1 * len(x) * len(y)),
+    Linear().normalized(),
+    Polynomial(2).normalized() + 0.5 * Delta(),
+    Linear() * Delta() + Constant(2.0),
+    Constant(1.5),
+]
+LABELS = 3
+
+
+def stacked(encoded, of_features: bool, joints: bool) -> np.ndarray:
+    """Of each node the vectors that its channels show, side by side: features, or indicators of rows."""
+    vectors = []
+    for channel in encoded.channels:
+        if channel.table == 0 or joints:
+            table = encoded.tables[channel.table].matrix
+            vectors.append(channel.gather(table.toarray() if of_features else np.eye(table.shape[0])))
+    return np.concatenate(vectors, axis=1)
+
+
+def gram_of(kernel, encoded) -> np.ndarray:
+    """The kernel of all pairs of nodes, from whole vectors."""
+    joints = not any(name in str(kernel) for name in ("Delta", "Function"))
+    features, shown = stacked(encoded, True, joints), stacked(encoded, False, False)
+    words = [*encoded.corpus.observations]
+
+    def value(k) -> np.ndarray:
+        name = type(k).__name__
+        dots = features @ features.T
+        if name == "Linear":
+            return dots
+        if name == "Polynomial":
+            return (k.scale * dots + k.offset) ** k.degree
+        if name == "RBF":
+            own = np.diag(dots)
+            return np.exp(-k.gamma * (own[:, None] + own - 2 * dots))
+        if name == "Delta":
+            return shown @ shown.T
+        if name == "Constant":
+            return np.full(dots.shape, k.value)
+        if name == "Function":
+            table = np.array([[k.function(x, y) for y in words] for x in words])
+            marks = len(encoded.tables[0].beyond) - len(words)
+            table = np.pad(table, (0, marks))
+            whole = np.kron(np.eye(shown.shape[1] // len(table)), table)
+            return shown @ whole @ shown.T
+        if name == "Sum":
+            return value(k.left) + value(k.right)
+        if name == "Product":
+            return value(k.left) * value(k.right)
+        inner = value(k.kernel)
+        roots = np.sqrt(np.outer(np.diag(inner), np.diag(inner)))
+        return np.divide(inner, roots, out=np.zeros_like(inner), where=roots > 0)
+
+    return value(kernel)
+
+
+def pushed(encoded, kernel, seed: int, explicit: bool = False) -> KernelScores | FeatureScores:
+    """Scores after a few random changes, some of rows of zeros."""
+    rng = np.random.default_rng(seed)
+    if explicit:
+        held = FeatureScores(Vectors(kernel, encoded), LABELS)
+    else:
+        held = KernelScores(encoded, kernel, LABELS)
+    for _ in range(4):
+        begin, end = sorted(rng.integers(0, encoded.corpus.size + 1, 2))
+        delta = rng.integers(-1, 2, (end - begin, LABELS)) * rng.integers(0, 2, (end - begin, 1))
+        held.add(begin, end, delta.astype(float))
+    return held
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@settings(max_examples=25)
+@given(
+    structures=structure_lists(max_size=5),
+    features=st.sampled_from(["word", "spelling", "text"]),
+    window=st.integers(0, 2),
+)
+def test_pushed_scores_are_sums_of_kernel_values(kernel, structures, features, window):
+    encoded = WindowEncoder(features, window).fit(structures)
+    gram = gram_of(kernel, encoded)
+    held = pushed(encoded, kernel, seed=len(structures))
+    np.testing.assert_allclose(held.scores, gram @ held.beta, atol=1e-9)
+    np.testing.assert_allclose(held.of(encoded), held.scores, atol=1e-9)
+    nodes = np.arange(encoded.corpus.size)[::-2]
+    np.testing.assert_allclose(held.local(0, 1), held.scores[:1])
+    np.testing.assert_allclose(held.gram(nodes, nodes[:1]), gram[nodes][:, nodes[:1]], atol=1e-9)
+
+
+def test_scores_of_other_structures():
+    """Unknown features count in norms only; ids of integers are their own."""
+    encoder = WindowEncoder("word", 1)
+    old, new = [Sequence(["a", "b", "c"]), Sequence(["b"])], [Sequence(["x", "b"]), Sequence(["c", "b", "y"])]
+    both = WindowEncoder("word", 1).fit(old + new)
+    for kernel in KERNELS:
+        held = pushed(encoder.fit(old), kernel, seed=1)
+        gram = gram_of(kernel, both)
+        np.testing.assert_allclose(held.of(encoder.encode(new)), gram[4:, :4] @ held.beta, atol=1e-9)
+    ids = WindowEncoder("word", 0)
+    kernel = Precomputed([[1.0, 0.5], [0.5, 1.0]])
+    held = KernelScores(ids.fit([Sequence([1, 0, 1])]), kernel, 2)
+    held.add(0, 1, np.array([[1.0, 0.0]]))
+    assert held.scores[:, 0].tolist() == [1.0, 0.5, 1.0]
+    assert held.of(ids.encode([Sequence([0])])).tolist() == [[0.5, 0.0]]
+
+
+def test_blocks_and_threads_change_nothing(monkeypatch):
+    encoded = WindowEncoder("spelling", 1).fit([Sequence(["a", "B", "c-1"] * 9), Sequence(["B", "d"])])
+    kernel = Polynomial(2).normalized() + Delta()
+    expected = pushed(encoded, kernel, seed=3)
+    monkeypatch.setattr("fuda.functions.pushed._ENTRIES", 7)
+    monkeypatch.setattr("fuda.functions.pushed._TABLE_ENTRIES", 11)
+    found = pushed(encoded, kernel, seed=3)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-12)
+    np.testing.assert_allclose(found.of(encoded), expected.scores, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1 << 20, 8 * 29 * 5, 1])
+def test_rows_that_are_kept(size, monkeypatch):
+    """With room for all rows of kernel values, for five, and for one."""
+    encoded = WindowEncoder("spelling", 1).fit([Sequence(["a", "B", "c-1"] * 9), Sequence(["B", "d"])])
+    monkeypatch.setattr("fuda.functions.pushed.ROW_BYTES", size)
+    held, rng = KernelScores(encoded, RBF(0.2), LABELS), np.random.default_rng(0)
+    for _ in range(30):
+        begin = int(rng.integers(0, 20))
+        held.add(begin, begin + 7, rng.integers(-1, 2, (7, LABELS)) * rng.integers(0, 2, (7, 1)) * 0.5)
+    np.testing.assert_allclose(held.scores, gram_of(RBF(0.2), encoded) @ held.beta, atol=1e-9)
+
+
+def test_templates():
+    encoder = TemplateEncoder(Template("U0:%x[0,0]\nU1:%x[-1,0]/%x[0,0]\nB"))
+    encoded = encoder.fit([Sequence(["a", "b", "a", "b"])])
+    held = KernelScores(encoded, Polynomial(2), 1)
+    held.add(1, 2, np.array([[1.0]]))
+    assert held.scores[:, 0].tolist() == [1.0, 9.0, 1.0, 9.0]
+    with pytest.raises(DataError, match="compares observations, and the lines of a template are none"):
+        KernelScores(encoded, Delta(), 1)
+
+
+POLYNOMIALS = [
+    Linear(),
+    Polynomial(1, offset=0.5),
+    Polynomial(2),
+    Polynomial(2, offset=0.0),
+    Polynomial(3, offset=0.5, scale=0.25),
+    Polynomial(4).normalized(),
+    Linear().normalized(),
+]
+DICTS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from([1.0, 1.0, -0.5, 2.0, 0.0]), max_size=4)
+
+
+def assert_same_scores(kernel, encoder, old, new):
+    encoded = encoder.fit(old)
+    pushes, features = (pushed(encoded, kernel, len(old), explicit) for explicit in (False, True))
+    np.testing.assert_allclose(features.beta, pushes.beta)
+    np.testing.assert_allclose(features.scores, pushes.scores, atol=1e-9)
+    np.testing.assert_allclose(features.local(0, 1), pushes.scores[:1], atol=1e-9)
+    nodes = np.arange(encoded.corpus.size)[::-2]
+    np.testing.assert_allclose(features.gram(nodes, nodes[:1]), pushes.gram(nodes, nodes[:1]), atol=1e-9)
+    if new and new[0].shape == old[0].shape:
+        others = encoder.encode(new)
+        np.testing.assert_allclose(features.of(others), pushes.of(others), atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", POLYNOMIALS, ids=str)
+@settings(max_examples=25)
+@given(
+    old=structure_lists(max_size=5),
+    new=structure_lists(max_size=5),
+    features=st.sampled_from(["word", "spelling", lambda x: [x, "same"]]),
+    window=st.integers(0, 1),
+)
+def test_written_out_features_give_the_same_scores(kernel, old, new, features, window):
+    """Also where several descendants say the same in a window, in training or only later."""
+    assert_same_scores(kernel, WindowEncoder(features, window), old, new)
+
+
+@pytest.mark.parametrize("kernel", POLYNOMIALS, ids=str)
+@settings(max_examples=25)
+@given(old=structure_lists(DICTS, max_size=4), new=structure_lists(DICTS, max_size=4))
+def test_written_out_features_of_any_value(kernel, old, new):
+    assert_same_scores(kernel, WindowEncoder("word", 0), old, new)
+
+
+@pytest.mark.parametrize("kernel", POLYNOMIALS, ids=str)
+def test_features_of_zero_and_one_in_training_and_of_any_value_later(kernel):
+    old = [Sequence([{"a": 1.0, "b": 1.0, "c": 1.0}, {"b": 1.0}, {"c": 1.0, "b": 1.0}])]
+    new = [Sequence([{"a": 0.5, "b": 2.0}, {"b": -1.0, "c": 3.0, "d": 1.0}])]
+    assert_same_scores(kernel, WindowEncoder("word", 0), old, new)
+
+
+def test_vectors():
+    rng = np.random.default_rng(0)
+    old, new = ([Sequence(rng.integers(0, high, (9, 6)).astype(float))] for high in (2, 4))
+    for kernel in POLYNOMIALS:
+        assert_same_scores(kernel, WindowEncoder("word", 1), old, new)
+        assert_same_scores(kernel, WindowEncoder("word", 1), new, old)
+
+
+def test_many_monomials():
+    """The table of monomials grows as they come."""
+    rng = np.random.default_rng(0)
+    old = [Sequence([[str(k) for k in rng.choice(400, 12, replace=False)] for _ in range(40)])]
+    assert_same_scores(Polynomial(3), WindowEncoder("word", 0), old, old)
+
+
+def test_scores_in_blocks(monkeypatch):
+    monkeypatch.setattr("fuda.functions.explicit._BLOCK_BYTES", 1)
+    test_vectors()
+
+
+def test_the_choice_between_the_two(monkeypatch):
+    encoded = WindowEncoder("spelling", 1).fit([Sequence(["a", "B", "c-1"])])
+    assert isinstance(scores_for(Polynomial(2).normalized(), encoded, 2), FeatureScores)
+    assert isinstance(scores_for(Linear() + Constant(), encoded, 2), KernelScores)
+    assert isinstance(scores_for(RBF(), encoded, 2), KernelScores)
+    monkeypatch.setattr("fuda.functions.explicit.MOST_BYTES", 120)
+    assert isinstance(scores_for(Polynomial(1), encoded, 2), FeatureScores)
+    assert isinstance(scores_for(Polynomial(2), encoded, 2), KernelScores)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (Function(lambda x, y: float(x > y)), "a kernel is symmetric"),
+        (Function(lambda x, y: float("nan")), "a kernel is finite"),
+        (Function(lambda x, y: -1.0), "structure 0, node 0"),
+        (Polynomial(20, scale=1e6), "structure 1, node 0: the kernel Polynomial(degree=20"),
+        (Precomputed(np.eye(2)), "is no row of its matrix"),
+    ],
+)
+def test_what_is_no_kernel(kernel, words):
+    observations = [Sequence(["a", "b"]), Sequence(["c"])]
+    if isinstance(kernel, Polynomial):
+        observations = [Sequence([{"f": 0.0}]), Sequence([{"f": 1e12}])]
+    with pytest.raises(DataError) as caught:
+        scores_for(kernel, WindowEncoder("word", 0).fit(observations), 2)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("size", [1, 2, 9, 40])
+def test_no_matrix_over_all_pairs_of_nodes_is_held(size):
+    encoded = WindowEncoder("word", 0).fit([Sequence([f"w{t}" for t in range(size)])])
+    held = KernelScores(encoded, RBF(0.5), 2)
+    held.add(0, size, np.ones((size, 2)))
+    arrays = [x for x in vars(held).values() if isinstance(x, np.ndarray)]
+    assert max(x.size for x in arrays) <= max(2 * size, size * (size // 2))
+    gram = held.gram(np.arange(size), np.arange(size))
+    np.testing.assert_allclose(held.scores, gram.sum(axis=1)[:, None] * [1.0, 1.0])

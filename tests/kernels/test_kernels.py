@@ -1,0 +1,224 @@
+"""Kernels: their values, their algebra, positive semi-definiteness, parameters, JSON, mistakes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from fuda import DataError, Sequence
+from fuda.data.encoding import WindowEncoder
+from fuda.kernels import (
+    RBF,
+    Constant,
+    Delta,
+    Function,
+    Linear,
+    Normalized,
+    Polynomial,
+    Precomputed,
+    Product,
+    Sum,
+    as_kernel,
+    check_kernel,
+    from_json,
+)
+from fuda.kernels.points import Numbering, points
+
+WORDS = ["Ana", "lives", "in", "Lima", "in", "2020", "Ana-Lima"]
+KERNELS = [
+    Linear(),
+    Polynomial(2),
+    Polynomial(3, offset=0.5, scale=0.25),
+    Polynomial(1, offset=0.0),
+    RBF(0.3),
+    Delta(),
+    Constant(2.0),
+    Polynomial(2).normalized(),
+    Linear().normalized(),
+    Delta() + 0.5 * Polynomial(2).normalized(),
+    Linear() * Delta() + 1,
+    (Linear() + Constant(1.0)).normalized() * RBF(0.1),
+]
+
+
+def points_of(words, features="spelling", window=0):
+    return points(WindowEncoder(features, window).fit([Sequence(words)]))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_gram_is_symmetric_positive_semidefinite_and_agrees_with_its_diagonal(kernel):
+    p = points_of(WORDS)
+    gram = kernel.gram(p, p)
+    assert gram.shape == (6, 6)
+    assert gram.dtype == np.float64
+    np.testing.assert_allclose(gram, gram.T, atol=1e-12)
+    np.testing.assert_allclose(np.diag(gram), kernel.diagonal(p), atol=1e-12)
+    assert np.linalg.eigvalsh(gram).min() > -1e-9
+    some = np.array([4, 1])
+    np.testing.assert_allclose(kernel.gram(p[some], p[1:4]), gram[some, 1:4], atol=1e-12)
+    check_kernel(kernel, p, str)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_kernels_survive_json_clone_and_pickle(kernel):
+    import pickle
+
+    for other in (from_json(kernel.to_json()), clone(kernel), pickle.loads(pickle.dumps(kernel))):
+        assert other == kernel
+        assert repr(other) == repr(kernel)
+    assert kernel != Polynomial(7)
+    assert as_kernel(kernel) is kernel
+
+
+@given(
+    st.lists(st.lists(st.floats(-3, 3), min_size=3, max_size=3), min_size=1, max_size=5),
+    st.integers(1, 4),
+    st.floats(0, 2),
+    st.floats(0.1, 2),
+)
+@settings(max_examples=50, deadline=None, derandomize=True)
+def test_values_are_those_of_the_formulas(vectors, degree, offset, size):
+    vectors = [np.array(v) for v in vectors]
+    p = points_of(vectors, "word")
+    rows = p.observations
+    for i, a in enumerate(rows):
+        for j, b in enumerate(rows):
+            dot, distance = float(a @ b), float((a - b) @ (a - b))
+            pairs = [
+                (Linear(), dot),
+                (Polynomial(degree, offset, size), (size * dot + offset) ** degree),
+                (RBF(size), math.exp(-size * distance)),
+                (Delta(), float(i == j)),
+            ]
+            for kernel, value in pairs:
+                assert kernel.gram(p, p)[i, j] == pytest.approx(value, rel=1e-9, abs=1e-9)
+
+
+def test_over_a_window_inner_products_add():
+    encoded = WindowEncoder("spelling", 1).fit([Sequence(["Ana", "in", "Lima"])])
+    p = points(encoded)
+    kernel = Polynomial(2).normalized() + Delta()
+    rows = np.column_stack([channel.rows for channel in encoded.channels])
+    types = kernel.inners(p, p)
+    inners = [sum(inner[np.ix_(column, column)] for column in rows.T) for inner in types]
+    norms = [sum(norm[column] for column in rows.T) for norm in kernel.norms(p)]
+    found = kernel.evaluate(inners, [norm[:, None] for norm in norms], norms)
+    table = encoded.tables[0].matrix.toarray()
+    stacked = np.hstack([table[column] for column in rows.T])
+    dots = (stacked @ stacked.T + 1) ** 2
+    expected = dots / np.sqrt(np.outer(np.diag(dots), np.diag(dots)))
+    agree = (rows[:, None, :] == rows[None, :, :]).sum(axis=2)
+    np.testing.assert_allclose(found, expected + agree, atol=1e-12)
+
+
+def test_words_not_seen_in_training_keep_their_whole_norm():
+    encoder = WindowEncoder("spelling", 0)
+    known = encoder.fit([Sequence(["Ana", "Lima"])])
+    new = encoder.encode([Sequence(["Ana", "Bo"])])
+    numbering = Numbering(known.corpus)
+    a, b = points(known, numbering), points(new, numbering)
+    whole = points_of(["Ana", "Lima", "Bo"])
+    for kernel in (Polynomial(2).normalized(), RBF(0.5), Delta()):
+        np.testing.assert_allclose(kernel.gram(a, b), kernel.gram(whole[[0, 1]], whole[[0, 2]]), atol=1e-12)
+    assert b.ids.tolist() == [0, 3] or b.ids[1] >= 2
+
+
+def test_precomputed_takes_integer_observations():
+    gram = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])
+    p = points_of([2, 0, 2, 1], "word")
+    assert Precomputed(gram).gram(p, p).tolist() == gram[np.ix_([2, 0, 1], [2, 0, 1])].tolist()
+    assert from_json(Precomputed(gram).to_json()) == Precomputed(gram.tolist())
+    assert repr(Precomputed(gram)) == "Precomputed(gram_matrix=3 × 3 matrix)"
+    with pytest.raises(DataError, match="observation 7 is no row of its matrix of 3; give observations"):
+        Precomputed(gram).gram(points_of([0, 7], "word"), p)
+    with pytest.raises(DataError, match="'Ana' is no row of its matrix"):
+        Precomputed(gram).gram(points_of(["Ana"]), p)
+
+
+def test_functions_are_kernels_too():
+    kernel = as_kernel(lambda a, b: float(a[0] == b[0]))
+    assert isinstance(kernel, Function)
+    p = points_of(["Ana", "Alf", "Bo"])
+    assert kernel.gram(p, p).tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+    with pytest.raises(DataError, match="cannot be stored in a model file"):
+        (kernel + Delta()).to_json()
+    with pytest.raises(
+        DataError, match=r"the kernel function gave 'x' \(str\) for 'Ana' and 'Ana'; give a number"
+    ):
+        Function(lambda a, b: "x").gram(p, p)
+
+
+def test_parameters_are_reached_through_the_algebra():
+    kernel = Polynomial(2).normalized() * Delta() + 3
+    assert isinstance(kernel, Sum)
+    assert isinstance(kernel.left, Product)
+    assert isinstance(kernel.left.left, Normalized)
+    kernel.set_params(left__left__kernel__degree=5, right__value=1.0)
+    assert repr(kernel) == "Polynomial(degree=5).normalized() * Delta() + Constant(value=1.0)"
+    assert repr((Delta() + Linear()) * Delta()) == "(Delta() + Linear()) * Delta()"
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("rbf", "kernel='rbf': give a kernel of fuda.kernels"),
+        (None, "kernel=None: give a kernel"),
+        (Polynomial, "that is a class; write Polynomial()"),
+        (Polynomial(0), "degree=0"),
+        (Polynomial(2.5), "whole number"),
+        (Polynomial(2, offset=-1.0), "offset=-1.0"),
+        (Polynomial(2, scale=0.0), "scale=0.0.*above 0"),
+        (RBF(math.nan), "gamma=nan"),
+        (RBF(-1), "gamma=-1"),
+        (Constant(-2), "value=-2"),
+        (Constant("a"), "value='a'"),
+        (Delta() + RBF(0), "gamma=0"),
+        (Polynomial(0).normalized(), "degree=0"),
+        (Precomputed([[1.0, 2.0]]), "give a square matrix"),
+        (Precomputed("ab"), "give a square matrix"),
+        (Precomputed([[1.0, math.nan], [math.nan, 1.0]]), "gives nan for id 0 and id 1"),
+        (Precomputed([[1.0, 0.5], [0.2, 1.0]]), "gives 0.5 for id 0 and id 1, but 0.2 the other way"),
+    ],
+)
+def test_what_is_no_kernel_is_said(value, message):
+    with pytest.raises(DataError, match=message):
+        as_kernel(value)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda a, b: math.nan, "gives nan for Ana and Ana"),
+        (lambda a, b: math.inf if a == b == "Bo" else 0.0, "gives inf for Bo and Bo"),
+        (lambda a, b: float(a < b), "for Ana and Bo, but 0 the other way round"),
+        (lambda a, b: -1.0, "gives -1.0 for the observation of Ana with itself"),
+    ],
+)
+def test_a_kernel_that_is_none_on_the_data_is_said(function, message):
+    p = points_of(["Ana", "Bo"])
+    with pytest.raises(DataError, match=message):
+        check_kernel(Function(function), p, lambda i: p.observations[i])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        {},
+        {"type": "Polynomial"},
+        {"type": "Polynomial", "degree": 2, "offset": 1.0, "scale": 1.0, "more": 1},
+        {"type": ["Linear"]},
+        {"type": "Normalized", "kernel": 3},
+        {"type": "Sum", "left": {"type": "Delta"}, "right": "Delta"},
+        {"type": "RBF", "gamma": "wide"},
+        {"type": "Function", "function": "os.system"},
+    ],
+)
+def test_what_describes_no_kernel_is_said(value):
+    with pytest.raises(DataError):
+        from_json(value)

@@ -1,0 +1,63 @@
+"""Model files of earlier versions keep loading, and say what they said when they were written.
+
+A file is added for every version of a class's state; none is ever replaced. This is how they were made::
+
+    model, structures = MODELS["hmm-1.fuda"]
+    clone(model).fit(structures, Y).save("tests/fixtures/hmm-1.fuda")
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sklearn.base import clone
+
+import fuda
+from fuda.kernels import RBF, Delta, Polynomial
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"], ["Bo", "and", "Ana", "sing"]]
+Y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O", "PER", "O"]]
+TREES = [fuda.Tree(words, [-1, *range(len(words) - 1)]) for words in X]
+DAGS = [fuda.Dag(words, [(i, i + 1) for i in range(len(words) - 1)]) for words in X]
+MODELS = {
+    "hmm-1.fuda": (fuda.HMM(), X),
+    "crf-1.fuda": (fuda.CRF(), X),
+    "crf-tree-1.fuda": (fuda.CRF(), TREES),
+    "memm-1.fuda": (fuda.MEMM(l2=0.01), X),
+    "hmperceptron-1.fuda": (fuda.HMPerceptron(), X),
+    "hmperceptron-dual-1.fuda": (fuda.HMPerceptron(kernel=Polynomial(2) + Delta()), TREES),
+    "hmsvm-1.fuda": (fuda.HMSVM(tol=1e-6), X),
+    "hmsvm-push-1.fuda": (fuda.HMSVM(kernel=RBF(0.1), C=100.0, tol=1e-6), TREES),
+    "reranker-1.fuda": (fuda.Reranker(base=fuda.CRF(l2=0.1), n=3, folds=3), X),
+    "marginalizedperceptron-1.fuda": (fuda.MarginalizedPerceptron(orders=3), X),  # by default, then
+    "marginalizedperceptron-prior-1.fuda": (fuda.MarginalizedPerceptron(prior=fuda.HMM(), orders=3), TREES),
+    "marginalizedsvm-1.fuda": (fuda.MarginalizedSVM(C=100.0), DAGS),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_stored_models_load_and_label_as_they_did(name):
+    model, structures = MODELS[name]
+    stored = fuda.load(FIXTURES / name)
+    assert type(stored) is type(model)
+    assert [list(labels) for labels in stored.predict(structures)] == Y
+    if not hasattr(model, "predict_marginals"):
+        return
+    for old, new in zip(
+        stored.predict_marginals(structures),
+        clone(model).fit(structures, Y).predict_marginals(structures),
+        strict=True,
+    ):
+        assert old == pytest.approx(new, abs=1e-3)
+
+
+def test_every_class_and_version_has_a_stored_file():
+    from fuda.registry import MODELS
+
+    parts = [name.removesuffix(".fuda").split("-") for name in MODELS]
+    stored = {(part[0], part[-1]) for part in parts}
+    assert {
+        (name.lower(), str(v)) for name, model in MODELS.items() for v in range(1, model.version + 1)
+    } <= stored

@@ -1,0 +1,78 @@
+"""Imports go downwards only: each module imports its own package and packages of lower layers.
+
+Imports inside functions count. `fuda/__init__.py`, which names everything, stands above all.
+"""
+
+from __future__ import annotations
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import fuda
+
+ROOT = Path(fuda.__file__).parent
+LAYERS = [
+    ["errors", "registry"],
+    ["files", "parallel", "progress", "schemes"],
+    ["checks"],
+    ["features"],
+    ["data"],
+    ["metrics", "formats", "kernels", "inference"],
+    ["optimize"],
+    ["storage"],
+    ["functions"],
+    ["training"],
+    ["marginalized"],
+    ["models"],
+    ["datasets"],
+    ["reproduce"],
+    ["cli"],
+    ["__main__"],
+]
+LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
+MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def name_of(path: Path) -> str:
+    parts = ["fuda", *path.with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {name_of(path): path for path in MODULES}
+
+
+def unit(module: str) -> str:
+    """The package or loose module right below `fuda` that a dotted name lies in."""
+    return module.split(".")[1]
+
+
+def imported(path: Path) -> set[str]:
+    """The modules of the package that a module imports anywhere in its text."""
+    found = set()
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inner & set(NAMES) if inner & set(NAMES) else {str(node.module)}
+    return {name for name in found if name.startswith("fuda.")}
+
+
+def test_every_unit_has_a_layer():
+    assert {path.parts[0].removesuffix(".py") for path in MODULES} == set(LEVEL)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_imports_go_downwards(path):
+    own = path.parts[0].removesuffix(".py")
+    others = {unit(name) for name in imported(path)} - {own}
+    upward = {other for other in others if LEVEL[other] >= LEVEL[own]}
+    assert not upward, f"{path} imports {sorted(upward)}, which do not lie below {own}"
+
+
+def test_there_are_no_cycles():
+    TopologicalSorter({name: imported(path) - {name} for name, path in NAMES.items()}).prepare()
