@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fuda.features import _spelling_flags
+from fuda.features.sets import _spelling_flags
 
 DATA = (
     Path(os.environ.get("FUDA_DATA", Path(__file__).resolve().parents[2] / "shared" / "data")) / "conll2002"

@@ -1,0 +1,58 @@
+"""One sentence after another: how long a fitted model takes to label a single sentence.
+
+Every learner is fitted on the first 300 sentences of the corpus and labels 200 sentences of the
+development part, one call of `predict` each: the median and the 95th percentile.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from common import load
+from fuda import CRF, HMM, HMSVM, MEMM, HMPerceptron, MarginalizedPerceptron, MarginalizedSVM, Reranker
+from fuda.kernels import Polynomial
+
+LEARNERS: dict[str, Callable[[], Any]] = {
+    "HMM": lambda: HMM(),
+    "MEMM": lambda: MEMM(),
+    "CRF": lambda: CRF(),
+    "HMPerceptron": lambda: HMPerceptron(),
+    "HMPerceptron, degree 2": lambda: HMPerceptron(kernel=Polynomial(2)),
+    "HMSVM": lambda: HMSVM(),
+    "MarginalizedPerceptron": lambda: MarginalizedPerceptron(calibrate=False),
+    "MarginalizedPerceptron, viterbi": lambda: MarginalizedPerceptron(decode="viterbi"),
+    "MarginalizedPerceptron, CRF as prior": lambda: MarginalizedPerceptron(prior=CRF()),
+    "MarginalizedSVM": lambda: MarginalizedSVM(calibrate=False),
+    "Reranker": lambda: Reranker(folds=2),
+}
+
+
+def rows(names: list[str] | None = None) -> list[tuple[str, str]]:
+    """Rows of the table."""
+    X, y = load("esp.train")
+    asked = load("esp.testa")[0][:200]
+    found = []
+    for name in names or list(LEARNERS):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = LEARNERS[name]().fit(X[:300], y[:300])
+        for x in asked[:20]:
+            model.predict([x])
+        times = []
+        for x in asked:
+            began = time.perf_counter()
+            model.predict([x])
+            times.append(1e3 * (time.perf_counter() - began))
+        median, slow = statistics.median(times), statistics.quantiles(times, n=20)[-1]
+        found.append((name, f"{median:.2f} ms, 95 % within {slow:.2f} ms"))
+    return found
+
+
+if __name__ == "__main__":
+    for what, figure in rows(sys.argv[1:]):
+        print(f"{what}: {figure}", flush=True)
