@@ -30,7 +30,6 @@ from fuda.encoding import Encoded
 from fuda.errors import DataError, short
 from fuda.feature_scores import function_for, scores_for
 from fuda.kernels import Polynomial, as_kernel
-from fuda.model_file import check_arrays
 from fuda.models.base import Labeler, node_weights, structure_weights
 from fuda.models.markov import MarkovLabeler, graph_of
 from fuda.models.parameters import (
@@ -45,6 +44,7 @@ from fuda.optimize.max_margin import SLACKS, MaxMargin, Measured, violations
 from fuda.optimize.result import INTERRUPTED
 from fuda.optimize.working_sets import combine
 from fuda.progress import Iterations
+from fuda.sealed_file import check_arrays
 from fuda.structures import Structure
 
 Array = np.ndarray

@@ -24,9 +24,9 @@ import numpy as np
 
 from fuda.encoding import Encoded
 from fuda.errors import DataError, short
-from fuda.model_file import check_arrays
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
+from fuda.sealed_file import check_arrays
 
 
 class HMM(MarkovLabeler):

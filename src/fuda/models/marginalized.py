@@ -30,12 +30,12 @@ from fuda.marginalized.machine import Machine, Side
 from fuda.marginalized.priors import Prior, PriorSource
 from fuda.marginalized.scaled import Table
 from fuda.marginalized.tables import added, doubles
-from fuda.model_file import check_arrays
 from fuda.models.base import Labeler, as_object_array
 from fuda.models.markov import graph_of
 from fuda.models.parameters import check_feature_values, check_flags, check_threads
 from fuda.points import Numbering
 from fuda.schemes import OUTSIDE, legal, scheme_name
+from fuda.sealed_file import check_arrays
 from fuda.structures import Structure
 
 if TYPE_CHECKING:

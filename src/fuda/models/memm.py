@@ -27,7 +27,6 @@ from numba import njit
 
 from fuda.encoding import Channel, Encoded
 from fuda.errors import DataError
-from fuda.model_file import check_arrays
 from fuda.models.base import Labeler, node_weights, structure_weights
 from fuda.models.markov import MarkovLabeler
 from fuda.models.parameters import (
@@ -41,6 +40,7 @@ from fuda.optimize import Lbfgs
 from fuda.optimize.rescaled import rescaled
 from fuda.parallel import Block, run
 from fuda.progress import Iterations
+from fuda.sealed_file import check_arrays
 
 Array = np.ndarray
 _BLOCK_NODES = 1 << 14

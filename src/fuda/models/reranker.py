@@ -36,11 +36,11 @@ from fuda.errors import DataError, short
 from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.labelled_kernels import Similarity, check_mixing
 from fuda.metrics import Report, evaluate
-from fuda.model_file import check_arrays
 from fuda.models.base import Labeler, as_object_array, flat_labels
 from fuda.models.crf import CRF
 from fuda.models.parameters import check_counts, check_flags, check_numbers, check_randomness, check_threads
 from fuda.points import Numbering, points
+from fuda.sealed_file import check_arrays
 from fuda.structures import Structure
 
 Array = np.ndarray

@@ -17,6 +17,7 @@ from fuda.corpus import KINDS, Kind
 from fuda.errors import DataError, ModelFileError, short
 from fuda.kernels import Kernel, as_kernel, from_json
 from fuda.models.base import Labeler, make_encoder
+from fuda.sealed_file import is_count
 from fuda.templates import Template
 
 _DEEPEST = 4  # labelers within labelers
@@ -109,7 +110,7 @@ def _put_together(
         raise DataError("its list of parts is no list of parts")
     for name, part in reversed(held.items()):  # the vocabularies of the last part stand last
         count: Any = part.get("vocabularies") if isinstance(part, dict) else None
-        if not model_file.is_count(count) or count > len(vocabularies):
+        if not is_count(count) or count > len(vocabularies):
             raise DataError(f"its part {short(name)} does not say which vocabularies are its own")
         model_file.check_part(part, name)
         own = {k.removeprefix(f"{name}__"): v for k, v in arrays.items() if k.startswith(f"{name}__")}
@@ -118,7 +119,7 @@ def _put_together(
         parts[name] = _put_together(part, vocabularies[cut:], own, features, depth - 1)
         vocabularies = vocabularies[:cut]
     texts = meta.get("texts", 0)
-    if not model_file.is_count(texts) or texts > len(vocabularies):
+    if not is_count(texts) or texts > len(vocabularies):
         raise DataError("it does not have the texts that it says")
     cut = len(vocabularies) - texts
     model.encoder_ = make_encoder(model.features, model.window)

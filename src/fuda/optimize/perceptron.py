@@ -30,7 +30,7 @@ from fuda.feature_scores import FeatureScores
 from fuda.inference.graph import Array, Graph
 from fuda.inference.higher_order import Grams, Shape, add_to_gram, decode, fill_contexts, no_grams, shape_of
 from fuda.kernel_scores import KernelScores
-from fuda.model_file import check_arrays
+from fuda.sealed_file import check_arrays
 
 
 @dataclass

@@ -1,0 +1,308 @@
+"""Sealed files, the container of models and checkpoints: one zip of JSON and plain arrays.
+
+===============  ============================================================================
+meta.json        format, format version, what the format needs, and the size of every other
+                 member (and dtype and shape of arrays)
+NAME.json        further JSON, as the format has it
+arrays/NAME.npy  the arrays
+===============  ============================================================================
+
+The comment of the zip is the SHA-256 of all bytes before it. Members are stored, not compressed,
+so that a file can never unpack into more than its own size. Every size, name, dtype and shape is
+checked before anything is read in, and the header of an array is compared, never parsed: nothing
+in a file can run code. Writing goes to a temporary file that is renamed when it is complete. Equal
+content gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import re
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from fuda import __version__
+from fuda.errors import DataError, ModelFileError, short
+from fuda.formats.files import whole_file
+
+_META = "meta.json"
+_ARRAY_NAME = re.compile(r"arrays/([a-z][a-z0-9_]{0,63})\.npy")
+_DTYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8", "int32": "<i4", "uint8": "|u1"}
+_META_LIMIT = 1 << 20
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_UNIX = 3  # where members say they were made; a constant, so that equal content gives equal bytes
+_SEAL_SIZE = len("sha256:") + 64
+
+
+class Format(NamedTuple):
+    """A format of sealed files: its identification, further JSON members, and words for errors."""
+
+    name: str
+    version: int
+    json_members: tuple[str, ...]
+    noun: str
+    remedy: str
+
+
+class Damaged(Exception):
+    """What is wrong with a file; `opened` makes it an error that names the file and the remedy."""
+
+
+def write(
+    path: str | Path,
+    kind: Format,
+    meta: dict[str, Any],
+    texts: dict[str, Any],
+    arrays: dict[str, np.ndarray],
+) -> None:
+    """Write metadata, further JSON members (`texts`) and arrays, or leave the file as it was."""
+    members: dict[str, list[Any]] = {name: [_json_bytes(value)] for name, value in texts.items()}
+    listed: dict[str, dict[str, Any]] = {name: {} for name in members}
+    for name, array in sorted(arrays.items()):
+        if str(array.dtype) not in _DTYPES:
+            raise TypeError(f"array {name!r} of dtype {array.dtype} does not belong in a {kind.noun} file")
+        plain = np.ascontiguousarray(array, dtype=_DTYPES[str(array.dtype)]).reshape(array.shape)
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(plain))
+        member = f"arrays/{name}.npy"
+        members[member] = [header.getvalue(), plain.ravel().data]
+        listed[member] = {"dtype": str(array.dtype), "shape": list(array.shape)}
+    for name, chunks in members.items():
+        listed[name] = {"bytes": sum(memoryview(chunk).nbytes for chunk in chunks), **listed[name]}
+    head = _json_bytes(
+        {"format": kind.name, "format_version": kind.version, "fuda": __version__, **meta, "members": listed}
+    )
+    if len(head) > _META_LIMIT:
+        raise DataError(
+            f"{path}: cannot be written: labels and parameters take {len(head):,} bytes, and there is room "
+            f"for {_META_LIMIT:,}; use shorter labels or a shorter template"
+        )
+    content = _zip({_META: [head], **members})
+    try:
+        with whole_file(path) as target:
+            target.write(content)
+            target.write(_seal(hashlib.sha256(content)))
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder; name a file") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+@contextmanager
+def opened(path: str | Path, kind: Format) -> Iterator[SealedFile]:
+    """A file whose metadata are checked; within the block, Damaged becomes a ModelFileError."""
+    with _stream(path, kind) as stream:
+        try:
+            yield SealedFile(path, stream, kind)
+        except Damaged as error:
+            raise ModelFileError(f"{path}: not a usable {kind.noun} file: {error}; {kind.remedy}") from None
+
+
+class SealedFile:
+    """An open file: `meta` is checked as far as all formats have it in common."""
+
+    def __init__(self, path: str | Path, stream: BinaryIO, kind: Format) -> None:
+        self._stream, self._kind = stream, kind
+        try:
+            self._archive = zipfile.ZipFile(stream)
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error):
+            raise Damaged(f"it is not a fuda {kind.noun}, or it is cut off") from None
+        names = self._check_members()
+        self.meta: dict[str, Any] = self.json(_META)
+        self._check_meta(path)
+        members = self.meta["members"]
+        if set(members) != names - {_META} or not members.keys() >= set(kind.json_members):
+            raise Damaged("its list of members does not fit its members")
+        for name, listed in members.items():
+            if not isinstance(listed, dict) or listed.get("bytes") != self._archive.getinfo(name).file_size:
+                raise Damaged(f"the size of member {name!r} is not what its list says")
+            if name not in kind.json_members and not _described_well(listed):
+                found = f"dtype {short(listed.get('dtype'))} and shape {short(listed.get('shape'))}"
+                raise Damaged(f"member {name!r} has {found}")
+
+    def check_seal(self) -> None:
+        """The file ends in the checksum of all bytes before it."""
+        digest, left = hashlib.sha256(), self._stream.seek(0, io.SEEK_END) - _SEAL_SIZE
+        self._stream.seek(0)
+        while left > 0 and (chunk := self._stream.read(min(left, 1 << 20))):
+            digest.update(chunk)
+            left -= len(chunk)
+        if self._stream.read() != _seal(digest):
+            raise Damaged("it does not have its checksum")
+
+    def json(self, name: str) -> Any:
+        """The content of a JSON member."""
+
+        def refuse(constant: str) -> None:
+            raise ValueError(constant)
+
+        data = self._bytes(name)
+        try:
+            return json.loads(data.decode("utf-8", "surrogatepass"), parse_constant=refuse)
+        except (ValueError, RecursionError):
+            raise Damaged(f"its {name} is not readable") from None
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by name, of the dtypes and shapes that the metadata list, without NaN."""
+        return {
+            found[1]: _array(self._bytes(name), listed, name)
+            for name, listed in self.meta["members"].items()
+            if (found := _ARRAY_NAME.fullmatch(name))
+        }
+
+    def _check_members(self) -> set[str]:
+        """The names of all members, after all checks that need no content."""
+        infos, noun = self._archive.infolist(), self._kind.noun
+        for info in infos:
+            known = info.filename in (_META, *self._kind.json_members)
+            if not known and not _ARRAY_NAME.fullmatch(info.filename):
+                raise Damaged(f"it has a member {short(info.filename)} that no {noun} has")
+            if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+                raise Damaged(f"member {info.filename!r} is compressed, which no {noun} is")
+            if info.flag_bits & 1:
+                raise Damaged(f"member {info.filename!r} is encrypted, which no {noun} is")
+        names = {info.filename for info in infos}
+        if len(names) != len(infos):
+            raise Damaged("two members have one name")
+        if sum(info.file_size for info in infos) > self._stream.seek(0, io.SEEK_END):
+            raise Damaged("its members claim to be larger than the file")
+        if _META not in names:
+            raise Damaged(f"it has no {_META}")
+        if self._archive.getinfo(_META).file_size > _META_LIMIT:
+            raise Damaged(f"its {_META} is larger than {_META_LIMIT >> 20} MiB")
+        return names
+
+    def _check_meta(self, path: str | Path) -> None:
+        kind, meta = self._kind, self.meta
+        if not isinstance(meta, dict) or meta.get("format") != kind.name:
+            raise Damaged(f"it is not a fuda {kind.noun}")
+        version: Any = meta.get("format_version")
+        if not is_count(version) or version < 1:
+            raise Damaged("it names no format version")
+        if version > kind.version:
+            raise ModelFileError(
+                f"{path}: format version {version}, written by fuda {short(meta.get('fuda'))}; fuda "
+                f"{__version__} reads up to {kind.version}: install a newer fuda"
+            )
+        check_kinds(
+            {
+                "fuda": isinstance(meta.get("fuda"), str),
+                "members": isinstance(meta.get("members"), dict),
+            }
+        )
+
+    def _bytes(self, name: str) -> bytes:
+        try:
+            return self._archive.read(name)
+        except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, struct.error):
+            raise Damaged(f"member {name!r} cannot be read") from None
+
+
+def check_kinds(of_kind: dict[str, bool]) -> None:
+    """All entries of the metadata, by name, are there and of their kind."""
+    for name, well in of_kind.items():
+        if not well:
+            raise Damaged(f"in its {_META}, {name!r} is missing or not of its kind")
+
+
+def check_arrays(
+    arrays: dict[str, np.ndarray],
+    shapes: Mapping[str, tuple[int | None, ...]],
+    dtypes: dict[str, Any] | None = None,
+) -> None:
+    """The arrays of a file are those that are needed: finite, of these shapes (None is any length),
+    and float64 or what `dtypes` says."""
+    for name in sorted(arrays.keys() | shapes.keys()):
+        if name not in arrays:
+            raise DataError(f"its array {name!r} is missing")
+        if name not in shapes:
+            raise DataError(f"its array {name!r} is not needed")
+        found, needed = arrays[name], np.dtype((dtypes or {}).get(name, np.float64))
+        lengths = [length in (None, n) for length, n in zip(shapes[name], found.shape, strict=False)]
+        if found.dtype != needed or found.ndim != len(shapes[name]) or not all(lengths):
+            raise DataError(
+                f"its array {name!r} is {found.dtype} of shape {found.shape}, which does not fit: "
+                f"{needed} of shape {_shape_text(shapes[name])} is needed"
+            )
+        if not np.isfinite(found).all():
+            raise DataError(f"its array {name!r} is not finite")
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value out of JSON is a whole number from 0 to what sizes can be."""
+    return type(value) is int and 0 <= value < 1 << 48
+
+
+def _stream(path: str | Path, kind: Format) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except IsADirectoryError:
+        raise ModelFileError(f"{path}: is a folder, not a {kind.noun} file; name the file") from None
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ModelFileError(f"{path}: cannot be read: {why}; check the path") from None
+
+
+def _shape_text(shape: tuple[int | None, ...]) -> str:
+    return f"({', '.join('any' if n is None else str(n) for n in shape)}{',' * (len(shape) == 1)})"
+
+
+def _zip(members: dict[str, list[Any]]) -> memoryview:
+    """The zip file, but for the comment that seals it; members are given in chunks of bytes."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, chunks in members.items():
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.create_system = _UNIX
+            info.file_size = sum(memoryview(chunk).nbytes for chunk in chunks)  # decides on zip64
+            with archive.open(info, "w") as member:
+                for chunk in chunks:
+                    member.write(chunk)
+        archive.comment = bytes(_SEAL_SIZE)
+    return stream.getbuffer()[:-_SEAL_SIZE]
+
+
+def _seal(digest: Any) -> bytes:
+    return f"sha256:{digest.hexdigest()}".encode()
+
+
+def _described_well(listed: dict[str, Any]) -> bool:
+    """Whether dtype and shape of an array are known, small enough, and fit its size in bytes."""
+    dtype, shape = listed.get("dtype"), listed.get("shape")
+    if not isinstance(dtype, str) or dtype not in _DTYPES or not isinstance(shape, list):
+        return False
+    if len(shape) > 4 or not all(map(is_count, shape)):
+        return False
+    return 0 <= listed["bytes"] - math.prod(shape) * np.dtype(dtype).itemsize <= 1 << 12
+
+
+def _array(data: bytes, listed: dict[str, Any], name: str) -> np.ndarray:
+    """The array of a member whose header says, in numpy's words, what the list of members says."""
+    dtype, shape = np.dtype(_DTYPES[listed["dtype"]]), tuple(listed["shape"])
+    header = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {shape}, }}"
+    start = 10 + int.from_bytes(data[8:10], "little")
+    if data[:8] != b"\x93NUMPY\x01\x00" or data[10:start].rstrip() != header.encode():
+        raise Damaged(f"member {name!r} is not the array that its list says")
+    if len(data) - start != math.prod(shape) * dtype.itemsize:
+        raise Damaged(f"member {name!r} is not as long as its shape says")
+    try:
+        array = np.frombuffer(data, dtype, math.prod(shape), start).reshape(shape)
+    except ValueError:  # a shape with a zero whose other sizes are past all bounds
+        raise Damaged(f"member {name!r} has the shape {shape}") from None
+    if np.isnan(array).any():
+        raise Damaged(f"member {name!r} holds NaN")
+    return array.astype(dtype.newbyteorder("="))  # a copy that can be written to
+
+
+def _json_bytes(value: Any) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass")
