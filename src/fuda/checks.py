@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -53,3 +54,35 @@ def check_randomness(model: Any) -> None:
         raise DataError(
             f"random_state={short(model.random_state)}: give a whole number from 0 to 2³² − 1, or None"
         ) from None
+
+
+def is_count(value: Any) -> bool:
+    """Whether a value out of JSON is a whole number from 0 to what sizes can be."""
+    return type(value) is int and 0 <= value < 1 << 48
+
+
+def check_arrays(
+    arrays: dict[str, np.ndarray],
+    shapes: Mapping[str, tuple[int | None, ...]],
+    dtypes: dict[str, Any] | None = None,
+) -> None:
+    """The arrays of a file are those that are needed: finite, of these shapes (None is any length),
+    and float64 or what `dtypes` says."""
+    for name in sorted(arrays.keys() | shapes.keys()):
+        if name not in arrays:
+            raise DataError(f"its array {name!r} is missing")
+        if name not in shapes:
+            raise DataError(f"its array {name!r} is not needed")
+        found, needed = arrays[name], np.dtype((dtypes or {}).get(name, np.float64))
+        lengths = [length in (None, n) for length, n in zip(shapes[name], found.shape, strict=False)]
+        if found.dtype != needed or found.ndim != len(shapes[name]) or not all(lengths):
+            raise DataError(
+                f"its array {name!r} is {found.dtype} of shape {found.shape}, which does not fit: "
+                f"{needed} of shape {_shape_text(shapes[name])} is needed"
+            )
+        if not np.isfinite(found).all():
+            raise DataError(f"its array {name!r} is not finite")
+
+
+def _shape_text(shape: tuple[int | None, ...]) -> str:
+    return f"({', '.join('any' if n is None else str(n) for n in shape)}{',' * (len(shape) == 1)})"

@@ -6,6 +6,7 @@ a vertical tab or a form feed inside a token never splits it.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import sys
@@ -75,8 +76,9 @@ def display_name(path: str | Path) -> str:
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """A binary stream whose content appears at `path` when the block ends well, and not at all otherwise.
 
-    It writes to a temporary file in the same folder and renames it, so that a reader never sees half a file
-    and a failure leaves what was there before. Permissions follow the file replaced, or the process's umask.
+    It writes to a temporary file in the same folder and renames it, so that a reader never sees half
+    a file and a failure leaves what was there before; file and folder are synced, so that this also
+    holds after a power failure. Permissions follow the file replaced, or the process's umask.
     """
     target = Path(path)
     if target.is_symlink():
@@ -96,6 +98,7 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
             os.fsync(stream.fileno())
         os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
         os.replace(temporary, target)
+        _sync_folder(target.parent)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -112,8 +115,7 @@ def write_text(path: str | Path, text: str) -> None:
             f"U+{ord(text[error.start]):04X}, which is no character; replace it"
         ) from None
     if str(path) == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        _write_all(sys.stdout.buffer, data)
         return
     if str(path).endswith(".gz"):
         data = gzip.compress(data, mtime=0)
@@ -124,6 +126,36 @@ def write_text(path: str | Path, text: str) -> None:
         raise DataError(f"{path}: is a folder; name a file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _write_all(stream: BinaryIO, data: bytes) -> None:
+    """Write and flush all of the data, or raise an OSError.
+
+    Under PYTHONUNBUFFERED standard output is a raw stream, whose `write` may write less than it is
+    given (on a full disk, or past 2 GiB) and says so only by what it returns.
+    """
+    left = memoryview(data)
+    while left:
+        written = stream.write(left)
+        if written is None:  # a raw stream that does not block, and is not ready
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        left = left[written:]
+    stream.flush()
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in the folder outlast a power failure, where the system can sync folders."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows, or a folder that may be written to but not be read
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that sync no folders
+            raise
+    finally:
+        os.close(handle)
 
 
 def _umask() -> int:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import gzip
 import io
+import os
+import stat
 import subprocess
 import sys
 
@@ -67,6 +71,75 @@ def test_standard_streams(monkeypatch, name):
     monkeypatch.setattr(sys, "stdin", Stream(b"a b c\n\nd\n"))
     with pytest.raises(DataError, match=r"^<stdin>:3: 1 column"):
         read("-")
+
+
+class Raw(io.RawIOBase):
+    """A raw stream that takes a few bytes at a time, as a disk that fills up, until there is no room."""
+
+    def __init__(self, at_once: int, room: int) -> None:
+        self.at_once, self.room, self.data = at_once, room, b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data) -> int | None:
+        if len(self.data) == self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = bytes(data[: min(self.at_once, self.room - len(self.data))])
+        self.data += taken
+        return len(taken) if taken else None
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 1000])
+def test_short_writes_to_standard_output(monkeypatch, at_once):
+    text = TEXTS["conll"].encode()
+    monkeypatch.setattr(sys, "stdin", Stream(text))
+    dataset, out = read("-"), Stream()
+    monkeypatch.setattr(sys, "stdout", out)
+    out.buffer = raw = Raw(at_once, 1000)
+    write(dataset, "-")
+    assert raw.data == text
+    out.buffer = raw = Raw(at_once, 5)
+    with pytest.raises(OSError, match="No space left on device"):
+        write(dataset, "-")
+    assert raw.data == text[:5]
+    out.buffer = Raw(0, 1000)
+    with pytest.raises(BlockingIOError):
+        write(dataset, "-")
+
+
+def test_file_and_folder_are_synced(monkeypatch, tmp_path):
+    """The file before the rename, the folder after it."""
+    data, done = Dataset([Record(Sequence(["a"]))]), []
+    fsync, replace = os.fsync, os.replace
+
+    def sync(handle):
+        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        fsync(handle)
+
+    def rename(*paths):
+        done.append("rename")
+        replace(*paths)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", rename)
+    write(data, tmp_path / "a.conll")
+    assert done == ["file", "rename", "folder"]
+
+
+@pytest.mark.parametrize(("code", "fails"), [(errno.EINVAL, False), (errno.EIO, True)])
+def test_folders_that_cannot_be_synced(monkeypatch, tmp_path, code, fails):
+    fsync = os.fsync
+
+    def sync(handle):
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(code, os.strerror(code))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with pytest.raises(DataError, match="cannot be written") if fails else contextlib.nullcontext():
+        write(Dataset([Record(Sequence(["a"]))]), tmp_path / "a.conll")
+    assert (tmp_path / "a.conll").read_text() == "a\n\n"
 
 
 @PROPERTY

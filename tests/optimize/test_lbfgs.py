@@ -106,13 +106,14 @@ def test_resumed_from_its_state_it_ends_bit_for_bit_the_same(stop, l1):
 
     def kill(progress):
         if progress.iteration == stop:
-            states.append({name: np.array(part) for name, part in killed.state().items()})
+            values, arrays = killed.state()
+            states.append((values, {name: np.array(part) for name, part in arrays.items()}))
             raise RuntimeError("killed")
 
     with pytest.raises(RuntimeError, match="killed"):
         killed.minimize(tol=1e-9, on_iteration=kill)
     resumed = Lbfgs(logistic(5)[0], np.zeros(15), penalties, memory=4)
-    resumed.restore(states[0])
+    resumed.restore(*states[0])
     result = resumed.minimize(tol=1e-9)
     np.testing.assert_array_equal(result.x, whole.x)
     assert result.reason == whole.reason

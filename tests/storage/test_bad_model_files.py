@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fuda import HMM, ModelFileError, load
-from fuda.storage import container as model_file
+from fuda.storage import model_file
 from model_file_cases import altered, craft, parts, peak, refused
 
 X = [["Ana", "lives", "in", "Lima"], ["Bo", "sleeps"]]
@@ -39,7 +39,7 @@ def npy(array: np.ndarray, **header) -> bytes:
 def test_paths_that_are_none(tmp_path):
     refused(tmp_path, "is a folder", "name the file")
     refused(tmp_path / "absent", "cannot be read: No such file")
-    refused("/dev/null", "no fuda model, or cut off")
+    refused("/dev/null", "not a fuda model, or it is cut off")
     with pytest.raises(ModelFileError, match="cannot be read: embedded null"):
         load(str(tmp_path / "a\0b"))
 
@@ -145,8 +145,8 @@ class Evil:
 
 GOOD = np.zeros((8, 3))
 LIES = {
-    "another format": (set_to("format", value="other"), "no fuda model"),
-    "no format": (without("format"), "no fuda model"),
+    "another format": (set_to("format", value="other"), "not a fuda model"),
+    "no format": (without("format"), "not a fuda model"),
     "newer format": (set_to("format_version", value=2), "format version 2", "install a newer fuda"),
     "format version 0": (set_to("format_version", value=0), "no format version"),
     "format version true": (set_to("format_version", value=True), "no format version"),
@@ -175,7 +175,7 @@ LIES = {
     "labels booleans": (set_to("labels", value=[True, False]), "'labels'"),
     "labels lists": (set_to("labels", value=[["a"], ["b"], ["c"]]), "'labels'"),
     "too few labels": (set_to("labels", value=["a", "b"]), "array 'emission_0' is float64 of shape"),
-    "too many labels": (set_to("labels", value=["a", "b", "c", "d"]), "does not fit its labels"),
+    "too many labels": (set_to("labels", value=["a", "b", "c", "d"]), "does not fit"),
     "shape": (set_to("shape", value="graph"), "'shape'"),
     "shape a list": (set_to("shape", value=["tree"]), "'shape'"),
     "shape not taken": (set_to("shape", value="dag"), "HMM does not label dags"),
@@ -222,7 +222,7 @@ LIES = {
         "empty for vectors",
     ),
     "observations columns": (set_to("observations", value={"kind": "columns", "size": 0}), "no known kind"),
-    "huge vectors": (huge_vector, "does not fit its labels and features"),
+    "huge vectors": (huge_vector, "does not fit"),
     "no reading": (without("reading"), "'reading'"),
     "reading a list": (set_to("reading", value=[]), "'reading'"),
     "no members": (without("members"), "'members'"),
@@ -274,7 +274,7 @@ LIES = {
     "data too long": (array(npy(GOOD) + bytes(8)), "not as long as its shape says"),
     "nan": (array(npy(GOOD * np.nan)), "holds NaN"),
     "infinite": (array(npy(GOOD + np.inf)), "is not finite"),
-    "wrong shape throughout": (array(npy(np.zeros((3, 8))), shape=[3, 8]), "does not fit its labels"),
+    "wrong shape throughout": (array(npy(np.zeros((3, 8))), shape=[3, 8]), "does not fit"),
     "wrong dtype throughout": (array(npy(GOOD.astype(np.int64)), dtype="int64"), "is int64 of shape"),
     "singles throughout": (array(npy(GOOD.astype(np.float32)), dtype="float32"), "is float32"),
     "another array": (renamed("arrays/emission_7.npy"), "array 'emission_0' is missing"),
@@ -292,8 +292,8 @@ LIES = {
     "vocabularies of numbers": (vocabularies([[1, 2]]), "not lists of distinct names"),
     "vocabularies of lists": (vocabularies([[["a"]]]), "not lists of distinct names"),
     "vocabulary twice": (vocabularies([["a", "a"]]), "not lists of distinct names"),
-    "vocabulary too long": (vocabularies([[f"w{i}" for i in range(100_000)]]), "does not fit its labels"),
-    "vocabulary too short": (vocabularies([["a"]]), "does not fit its labels and features"),
+    "vocabulary too long": (vocabularies([[f"w{i}" for i in range(100_000)]]), "does not fit"),
+    "vocabulary too short": (vocabularies([["a"]]), "does not fit"),
     "two vocabularies": (vocabularies([["a"], ["b"]]), "one vocabulary"),
     "no vocabulary": (vocabularies([]), "one vocabulary"),
     "vocabularies no json": (vocabularies(b"[["), "vocabularies.json is not readable"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import fuda
 from fuda import HMM, DataError, ModelFileError, Template, Tree, load, registry
-from fuda.storage import container as model_file
+from fuda.storage import model_file
 from model_file_cases import peak, refused
 
 X = [["Ana", "lives", "in", "Lima"], ["Bo", "sleeps"]]

@@ -14,6 +14,7 @@ import pytest
 from sklearn.base import clone
 
 import fuda
+from fuda import registry
 from fuda.kernels import RBF, Delta, Polynomial
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -54,10 +55,8 @@ def test_stored_models_load_and_label_as_they_did(name):
 
 
 def test_every_class_and_version_has_a_stored_file():
-    from fuda.registry import MODELS
-
     parts = [name.removesuffix(".fuda").split("-") for name in MODELS]
     stored = {(part[0], part[-1]) for part in parts}
     assert {
-        (name.lower(), str(v)) for name, model in MODELS.items() for v in range(1, model.version + 1)
+        (name.lower(), str(v)) for name, model in registry.MODELS.items() for v in range(1, model.version + 1)
     } <= stored

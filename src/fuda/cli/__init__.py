@@ -81,12 +81,19 @@ for command in (demo, train, evaluate, tag, inspect, convert, reproduce):
     group.add_command(command)
 
 
+def _whole(stdout: io.TextIOWrapper) -> io.TextIOWrapper:
+    """Standard output as a stream that writes all of a text or raises an OSError."""
+    errors = "backslashreplace"  # a terminal that cannot show a label shows its code
+    if isinstance(stdout.buffer, io.RawIOBase):  # PYTHONUNBUFFERED: a short write would lose text
+        return open(stdout.fileno(), "w", 1, stdout.encoding, errors, closefd=False)
+    stdout.reconfigure(errors=errors)
+    return stdout
+
+
 def main() -> None:
     """Run the command."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="backslashreplace"
-        )  # a terminal that cannot show a label shows its code
+        sys.stdout = _whole(sys.stdout)
     try:
         try:
             group(prog_name="fuda")

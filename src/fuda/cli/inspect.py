@@ -31,7 +31,7 @@ def inspect(model_path: str, top: int | None, as_json: bool) -> None:
 
     Only its metadata is read, and its arrays too with --top.
     """
-    from fuda.storage.container import read_meta
+    from fuda.storage.model_file import read_meta
 
     meta = read_meta(model_path)
     features = {} if top is None else _top_features(model_path, top)

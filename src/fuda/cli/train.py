@@ -67,6 +67,7 @@ def train(
         fit(model, X, y)
     model.reading_ = how_read(files[0], keywords, parts[0])
     model.save(output)
+    remove_checkpoint(model)
     labels = counted(len(model.classes_), "label")
     click.echo(f"{output}: {type(model).__name__}, {describe(*parts)}, {labels}", err=True)
 
@@ -76,13 +77,29 @@ def fit(model: Any, X: list[Any], y: list[list[Any]]) -> None:
     verbose = getattr(model, "verbose", None)
     if verbose is False:
         model.verbose = sys.stderr.isatty()
-    with warnings.catch_warnings(record=True) as caught:
+
+    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+        click.echo(f"fuda: {' '.join(str(message).split())}", err=True)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("always")
+        warnings.showwarning = tell
         model.fit(X, y)
     if verbose is False:  # the file does not depend on where the command ran
         model.verbose = verbose
-    for warning in caught:
-        click.echo(f"fuda: {' '.join(str(warning.message).split())}", err=True)
+
+
+def remove_checkpoint(model: Any) -> None:
+    """Remove what a finished fit has left, now that its model is saved."""
+    from fuda.storage.checkpoint import remove_finished
+
+    path = getattr(model, "checkpoint", None)
+    if path is None:
+        return
+    try:
+        remove_finished(path)
+    except OSError as error:
+        click.echo(f"fuda: {path}: the finished checkpoint cannot be removed: {error.strerror}", err=True)
 
 
 def make_learner(name: str, parameters: dict[str, Any], template: str | None = None) -> Any:

@@ -66,8 +66,9 @@ class CRF(MarkovLabeler):
         it.
     warm_start : begin at the weights of the last fit, matched by feature and label.
     n_jobs : threads; None is all cores. Results do not depend on it.
-    checkpoint : a file to which the state of L-BFGS goes every few seconds; a fit that finds it there goes
-        on from it.
+    checkpoint : a file to which the state of L-BFGS is written every few seconds and at the end. A
+        fit of the same data and parameters that finds the file continues from it, to the identical
+        result. `fit` leaves it there: remove it when the model is saved.
     verbose : whether to report iterations on standard error.
 
     A label None is not known: the sequential loss sums over it, the pointwise loss leaves it out.
@@ -264,20 +265,22 @@ class CRF(MarkovLabeler):
             l1 = self.l1 / scale if self.l1 else None
             minimizer = Lbfgs(function, start * scale, l1, first_step=first_step, n_jobs=self.n_jobs)
             fingerprint = None if self.checkpoint is None else self._fingerprint(loss)
-            with Checkpoint(self.checkpoint, minimizer, fingerprint) as checkpoint:
+            checkpoint = Checkpoint(self.checkpoint, fingerprint, minimizer)
+            checkpoint.resume()
 
-                def after_iteration(state: Progress) -> None:
-                    progress(state)
-                    checkpoint(state)
+            def after_iteration(state: Progress) -> None:
+                progress(state)
+                checkpoint.save_if_due()
 
-                result = minimizer.minimize(self.tol, self.max_iter, after_iteration)
-                checkpoint.kept = result.reason == INTERRUPTED
+            result = minimizer.minimize(self.tol, self.max_iter, after_iteration)
+            if result.reason != INTERRUPTED:
+                checkpoint.finish()
         result.x = result.x / scale
         return result
 
     def _fingerprint(self, loss: TrainingLoss) -> list[Any]:
-        """What a checkpoint must agree in to be gone on from: the objective."""
-        parameters = [self.loss, float(self.order), float(self.l2), float(self.l1)]
+        """What a checkpoint must agree in to be continued from: the objective."""
+        parameters = ["CRF", self.loss, float(self.order), float(self.l2), float(self.l1)]
         return [parameters, self.classes_, self.encoder_.vocabularies(), loss.digest()]
 
     def _batches(

@@ -25,6 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda.checks import (
+    check_arrays,
     check_counts,
     check_flags,
     check_numbers,
@@ -43,7 +44,6 @@ from fuda.models.markov import MarkovLabeler, graph_of
 from fuda.optimize.result import INTERRUPTED
 from fuda.progress import Iterations
 from fuda.storage import structures as stored_structures
-from fuda.storage.container import check_arrays
 from fuda.training.max_margin import SLACKS, MaxMargin, Measured, violations
 from fuda.training.working_sets import combine
 

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
+from fuda.checks import check_arrays
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
-from fuda.storage.container import check_arrays
 
 
 class HMM(MarkovLabeler):

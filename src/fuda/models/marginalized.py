@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference
-from fuda.checks import check_flags, check_threads
+from fuda.checks import check_arrays, check_flags, check_threads
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded, WindowEncoder
 from fuda.data.labels import as_object_array
@@ -40,7 +40,6 @@ from fuda.models.markov import graph_of
 from fuda.models.priors import PriorSource
 from fuda.schemes import OUTSIDE, legal, scheme_name
 from fuda.storage import structures as stored_structures
-from fuda.storage.container import check_arrays
 
 if TYPE_CHECKING:
     from fuda.marginalized.explain import Explanation

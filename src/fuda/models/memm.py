@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from fuda.checks import (
+    check_arrays,
     check_counts,
     check_flags,
     check_numbers,
@@ -35,7 +36,6 @@ from fuda.models.markov import MarkovLabeler
 from fuda.optimize import Lbfgs
 from fuda.optimize.rescaled import rescaled
 from fuda.progress import Iterations
-from fuda.storage.container import check_arrays
 from fuda.training.memm_loss import LocalLoss
 
 Array = np.ndarray

@@ -30,7 +30,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from fuda.checks import check_counts, check_flags, check_numbers, check_randomness, check_threads
+from fuda.checks import (
+    check_arrays,
+    check_counts,
+    check_flags,
+    check_numbers,
+    check_randomness,
+    check_threads,
+)
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array, flat_labels
 from fuda.data.structures import Structure
@@ -42,7 +49,6 @@ from fuda.metrics import Report, evaluate
 from fuda.models.base import Labeler
 from fuda.models.crf import CRF
 from fuda.storage import structures as stored_structures
-from fuda.storage.container import check_arrays
 
 Array = np.ndarray
 _CACHE_BYTES = 1 << 28  # for rows of the kernel between candidates

@@ -14,10 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import astuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 
+from fuda.checks import check_arrays, is_count
+from fuda.errors import DataError, short
 from fuda.optimize.line_search import DECREASE, wolfe
 from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
 from fuda.optimize.vectors import Vectors
@@ -211,19 +214,31 @@ class Lbfgs:
             reason = INTERRUPTED
         return Result(self.x, converged, reason, watch.history)
 
-    def state(self) -> dict[str, Array]:
-        """All that the next iteration depends on."""
+    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """All that the next iteration depends on: values for JSON, and arrays, not copied."""
         pairs = self.pairs
         held: dict[str, Array] = {"s": pairs.s, "y": pairs.y, "sy": pairs.sy, "yy": pairs.yy}
-        history = np.array([astuple(progress) for progress in self.history]).reshape(-1, 5)
-        return {"x": self.x, "history": history, "count": np.array(pairs.count), **held}
+        rows = [astuple(progress) for progress in self.history]
+        history = np.array(rows, dtype=np.float64).reshape(-1, 5)
+        return {"count": pairs.count}, {"x": self.x, "history": history, **held}
 
-    def restore(self, state: dict[str, Array]) -> None:
-        """Go on from a `state()`."""
-        self.x, pairs = state["x"].copy(), self.pairs
-        pairs.s, pairs.y, pairs.sy, pairs.yy = (state[name].copy() for name in ("s", "y", "sy", "yy"))
-        pairs.count = int(state["count"])
-        self.history = [Progress(int(i), int(n), *rest) for i, n, *rest in state["history"].tolist()]
+    def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Continue from a `state()`; DataError where it cannot be one of this problem."""
+        pairs, held = self.pairs, ("s", "y", "sy", "yy")
+        shapes = {name: getattr(pairs, name).shape for name in held}
+        dtypes = {name: getattr(pairs, name).dtype for name in held}
+        check_arrays(arrays, {"x": self.x.shape, "history": (None, 5), **shapes}, dtypes)
+        history: Array = arrays["history"]
+        count: Any = values.get("count")
+        iterations, evaluations = history[:, 0], history[:, 1]
+        numbered = np.array_equal(iterations, np.arange(1, len(history) + 1))
+        if not numbered or not ((iterations <= evaluations) & (evaluations < 1 << 48)).all():
+            raise DataError("its array 'history' does not count iterations and evaluations")
+        if not is_count(count) or count > len(history):
+            raise DataError(f"it counts {short(count)} pairs, after {len(history)} iterations")
+        self.x, pairs.count = arrays["x"].copy(), count
+        pairs.s, pairs.y, pairs.sy, pairs.yy = (arrays[name].copy() for name in held)
+        self.history = [Progress(int(i), int(n), *rest) for i, n, *rest in history.tolist()]
 
     def _step(
         self, smooth: float, value: float, pull: Array, watch: Watch

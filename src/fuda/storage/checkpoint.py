@@ -1,74 +1,127 @@
-"""Checkpoints: the state of a minimizer on disk, so that a killed fit goes on to the same result."""
+"""Checkpoints: the state of a fit in a file, so that a killed fit can continue to the same result.
+
+A checkpoint is a sealed file (see `fuda.storage.container`) of a fingerprint of the problem, the values
+and arrays that the learner gives as its state, and whether the fit has finished. A finished
+checkpoint stays until the model is saved, so that a failed save loses nothing: the next fit ends
+at once.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import time
-import zipfile
+import warnings
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from fuda.errors import DataError
-from fuda.files import whole_file
-from fuda.optimize import Lbfgs, Progress
+from fuda.errors import DataError, ModelFileError
+from fuda.storage import container
 
 SECONDS_BETWEEN = 5.0
+_REMEDY = "delete it or pass another path"
+_CHECKPOINT = container.Format("fuda-checkpoint", 1, (), "checkpoint", _REMEDY)
+
+
+class Learner(Protocol):
+    """What can be stopped after any iteration and continued by another object for the same problem."""
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """All that the next iteration depends on: a few values for JSON, and arrays."""
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from a `state()`; DataError where it cannot be one of this problem."""
 
 
 class Checkpoint:
-    """Restores a minimizer on entry, saves it every few seconds when called, and removes the file after a fit
-    that ended by itself (`kept` says that it did not).
+    """The checkpoint of one fit; without a path nothing is read or written.
 
-    A file of another problem (other data or parameters, told by `fingerprint`) is an error, not a silent
-    start.
+    `fingerprint`, of values for JSON, tells problems apart by their data and parameters. A file of
+    another problem is an error, and stays. A file that cannot be written is a warning.
     """
 
-    def __init__(self, path: str | Path | None, minimizer: Lbfgs, fingerprint: Any) -> None:
+    def __init__(self, path: str | Path | None, fingerprint: Any, learner: Learner) -> None:
         self.path = None if path is None else Path(path)
-        self.minimizer = minimizer
-        if self.path is not None:
-            self.fingerprint = hashlib.sha256(json.dumps(fingerprint, default=str).encode()).hexdigest()
-        self.saved = time.monotonic()
-        self.kept = False
+        self.fingerprint = hashlib.sha256(json.dumps(fingerprint, default=str).encode()).hexdigest()
+        self.learner = learner
+        self._saved = time.monotonic()
+        self._warned = False
 
-    def __enter__(self) -> Checkpoint:
-        if self.path is not None and self.path.exists():
-            self.minimizer.restore(self._read(self.path))
-        elif self.path is not None and not self.path.parent.is_dir():
-            raise DataError(
-                f"{self.path}: cannot be written: there is no folder {self.path.parent}; make it first"
-            )
-        return self
-
-    def __call__(self, progress: Progress) -> None:
-        if self.path is None or time.monotonic() - self.saved < SECONDS_BETWEEN:
+    def resume(self) -> None:
+        """Restore the learner where there is a checkpoint."""
+        if self.path is None:
             return
-        with whole_file(self.path) as stream:
-            state: dict[str, Any] = {"fingerprint": np.array(self.fingerprint), **self.minimizer.state()}
-            np.savez(stream, **state)
-        self.saved = time.monotonic()
+        if not self.path.exists():
+            if not self.path.parent.is_dir():
+                raise DataError(
+                    f"{self.path}: cannot be written: there is no folder {self.path.parent}; make it first"
+                )
+            return
+        with container.opened(self.path, _CHECKPOINT) as file:
+            _check_meta(file.meta)
+            file.check_seal()
+            if file.meta["fingerprint"] != self.fingerprint:
+                raise DataError(
+                    f"{self.path}: the checkpoint of another fit (other data or parameters); {_REMEDY}"
+                )
+            try:
+                self.learner.restore(file.meta["values"], file.arrays())
+            except DataError as error:
+                raise container.Damaged(str(error)) from None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.path is not None and kind is None and not self.kept:
-            self.path.unlink(missing_ok=True)
+    def save_if_due(self) -> None:
+        """Save the state of the learner where the last time is some seconds ago."""
+        if time.monotonic() - self._saved >= SECONDS_BETWEEN:
+            self._save(finished=False)
 
-    def _read(self, path: Path) -> dict[str, np.ndarray]:
+    def finish(self) -> None:
+        """Save the last state of a fit that was not interrupted."""
+        self._save(finished=True)
+
+    def _save(self, finished: bool) -> None:
+        """Write the file. Where that fails, the last one stays, and the next save tries again."""
+        if self.path is None:
+            return
         try:
-            with path.open("rb") as stream, np.lib.npyio.NpzFile(stream, allow_pickle=False) as stored:
-                state = {name: stored[name] for name in stored.files}
-        except (OSError, ValueError, EOFError, NotImplementedError, zipfile.BadZipFile):
-            raise DataError(
-                f"{path}: no checkpoint of a fit, or damaged; remove it or name another file"
-            ) from None
-        if str(state.pop("fingerprint", "")) != self.fingerprint:
-            raise DataError(
-                f"{path}: the checkpoint of another fit (other data or parameters); "
-                "remove it or name another file"
-            )
-        return state
+            values, arrays = self.learner.state()
+            meta = {"fingerprint": self.fingerprint, "finished": finished, "values": values}
+            container.write(self.path, _CHECKPOINT, meta, {}, arrays)
+        except (DataError, MemoryError) as error:
+            self._warn(error)
+        self._saved = time.monotonic()
+
+    def _warn(self, error: DataError | MemoryError) -> None:
+        """Tell once that the file cannot be written."""
+        if self._warned:
+            return
+        self._warned = True
+        why = error if isinstance(error, DataError) else f"{self.path}: cannot be written: not enough memory"
+        warnings.warn(
+            f"checkpoint {why}; training continues, but cannot be resumed from here",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def remove_finished(path: str | Path) -> None:
+    """Remove the checkpoint of a finished fit; one that a fit can continue from stays."""
+    try:
+        with container.opened(path, _CHECKPOINT) as file:
+            _check_meta(file.meta)
+            finished = file.meta["finished"]
+    except ModelFileError:  # never written, or not a checkpoint any more
+        return
+    if finished:
+        Path(path).unlink()
+
+
+def _check_meta(meta: dict[str, Any]) -> None:
+    container.check_kinds(
+        {
+            "fingerprint": isinstance(meta.get("fingerprint"), str),
+            "finished": isinstance(meta.get("finished"), bool),
+            "values": isinstance(meta.get("values"), dict),
+        }
+    )

@@ -12,13 +12,14 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from fuda.checks import is_count
 from fuda.data.corpus import KINDS, Kind
 from fuda.data.encoders import make_encoder
 from fuda.errors import DataError, ModelFileError, short
 from fuda.features.templates import Template
 from fuda.kernels.algebra import Kernel, as_kernel, from_json
 from fuda.registry import MODELS
-from fuda.storage import container as model_file
+from fuda.storage import model_file
 
 
 class Storable(Protocol):
@@ -130,7 +131,7 @@ def _put_together(
         raise DataError("its list of parts is no list of parts")
     for name, part in reversed(held.items()):  # the vocabularies of the last part stand last
         count: Any = part.get("vocabularies") if isinstance(part, dict) else None
-        if not model_file.is_count(count) or count > len(vocabularies):
+        if not is_count(count) or count > len(vocabularies):
             raise DataError(f"its part {short(name)} does not say which vocabularies are its own")
         model_file.check_part(part, name)
         own = {k.removeprefix(f"{name}__"): v for k, v in arrays.items() if k.startswith(f"{name}__")}
@@ -139,7 +140,7 @@ def _put_together(
         parts[name] = _put_together(part, vocabularies[cut:], own, features, depth - 1)
         vocabularies = vocabularies[:cut]
     texts = meta.get("texts", 0)
-    if not model_file.is_count(texts) or texts > len(vocabularies):
+    if not is_count(texts) or texts > len(vocabularies):
         raise DataError("it does not have the texts that it says")
     cut = len(vocabularies) - texts
     model.encoder_ = make_encoder(model.features, model.window)

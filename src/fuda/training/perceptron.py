@@ -25,12 +25,12 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
+from fuda.checks import check_arrays
 from fuda.data.encoding import Encoded
 from fuda.functions.explicit import FeatureScores
 from fuda.functions.pushed import KernelScores
 from fuda.inference.graph import Array, Graph
 from fuda.inference.higher_order import Grams, Shape, add_to_gram, decode, fill_contexts, no_grams, shape_of
-from fuda.storage.container import check_arrays
 
 
 @dataclass

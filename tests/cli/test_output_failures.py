@@ -1,0 +1,152 @@
+"""Outputs that fail: all of it is written or the exit code says no, and no work is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cli.command_cases import TEXTS
+from fuda.storage import checkpoint, container
+
+resource = pytest.importorskip("resource")
+FUDA = [sys.executable, "-m", "fuda"]
+FULL = 1000
+# The signal of a file that grows too large is ignored: one write is short, and the next one fails.
+BEHIND_A_LIMIT = f"""
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({FULL}, {FULL}))
+from fuda.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments",
+    [["tag", "{model}", "{long}"], ["convert", "{long}", "-"], ["evaluate", "{model}", "{long}", "--json"]],
+    ids=["tag", "convert", "evaluate"],
+)
+def test_standard_output_that_fills_up(places, models, tmp_path, arguments, unbuffered):
+    """The first write is short; it is an error and never a success with half the output."""
+    text = "".join(f"w{i} NP B-{i}\n" for i in range(60)) + "\n"
+    (tmp_path / "long.conll").write_text(text + TEXTS["conll"] * 200)
+    named = {"model": tmp_path / "many.fuda", "long": tmp_path / "long.conll"}
+    train = [*FUDA, "train", str(named["long"]), "-o", str(named["model"]), "--learner", "hmm"]
+    subprocess.run(train, check=True, capture_output=True)
+    line = [sys.executable, "-c", BEHIND_A_LIMIT, *(argument.format(**named) for argument in arguments)]
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered, "NUMBA_DISABLE_JIT": "1"}
+    with open(tmp_path / "out", "wb") as out:
+        found = subprocess.run(line, stdout=out, stderr=subprocess.PIPE, env=environment, check=False)
+    assert found.stderr == b"fuda: <stdout>: cannot be read or written: File too large\n"
+    assert found.returncode == 2
+    assert (tmp_path / "out").stat().st_size == FULL
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_does_not_depend_on_buffering(places, models, unbuffered):
+    line = [*FUDA, "inspect", str(models["crf"])]
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    found = subprocess.run(line, capture_output=True, env=environment, check=True)
+    assert found.stdout == subprocess.run(line, capture_output=True, check=True).stdout
+
+
+def train_with_checkpoint(run, places, tmp_path):
+    state = tmp_path / "state"
+    return state, run("train", places["conll"], "-o", places["out"], "--set", f"checkpoint={state}")
+
+
+def fail(*_):
+    raise OSError(28, os.strerror(28))
+
+
+def test_the_checkpoint_outlasts_a_failed_save(run, places, models, tmp_path, monkeypatch):
+    """Nothing is lost: the next run ends in the model that the first would have written."""
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
+    write = container.write
+
+    def full_for_models(path, kind, *rest):
+        with monkeypatch.context() as patch:
+            if kind.noun == "model":
+                patch.setattr(os, "fsync", fail)
+            write(path, kind, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(container, "write", full_for_models)
+        state, found = train_with_checkpoint(run, places, tmp_path)
+    assert found.code == 2
+    assert found.err == f"fuda: {places['out']}: cannot be written: No space left on device\n"
+    assert state.exists()
+    assert not places["out"].exists()
+    state, found = train_with_checkpoint(run, places, tmp_path)
+    assert found.code == 0
+    assert not state.exists()
+    model, expected = (sealed_file_arrays(path) for path in (places["out"], models["crf"]))
+    assert (model["weights"] == expected["weights"]).all()
+
+
+def sealed_file_arrays(path):
+    from fuda.storage import model_file
+
+    return model_file.read(path)[2]
+
+
+def test_training_goes_on_where_the_checkpoint_cannot_be_written(run, places, models, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
+    write = container.write
+
+    def full_for_checkpoints(path, kind, *rest):
+        with monkeypatch.context() as patch:
+            if kind.noun == "checkpoint":
+                patch.setattr(os, "replace", fail)
+            write(path, kind, *rest)
+
+    monkeypatch.setattr(container, "write", full_for_checkpoints)
+    state, found = train_with_checkpoint(run, places, tmp_path)
+    assert found.code == 0
+    assert found.err.splitlines()[0] == (
+        f"fuda: checkpoint {state}: cannot be written: No space left on device; training continues, but "
+        "cannot be resumed from here"
+    )
+    assert len(found.err.splitlines()) == 2
+    assert not state.exists()
+    model, expected = (sealed_file_arrays(path) for path in (places["out"], models["crf"]))
+    assert (model["weights"] == expected["weights"]).all()
+
+
+def test_the_checkpoint_of_an_interrupted_fit_stays(run, places, tmp_path, monkeypatch):
+    from fuda.progress import Iterations
+
+    monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
+
+    def interrupt(self, progress):
+        if progress.iteration == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Iterations, "__call__", interrupt)
+        state, _ = train_with_checkpoint(run, places, tmp_path)
+    assert state.exists()
+    _, found = train_with_checkpoint(run, places, tmp_path)
+    assert found.code == 0
+    assert not state.exists()
+
+
+def test_a_finished_checkpoint_that_cannot_be_removed(run, places, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "remove_finished", fail)
+    state, found = train_with_checkpoint(run, places, tmp_path)
+    assert found.code == 0
+    assert places["out"].exists()
+    assert f"{state}: the finished checkpoint cannot be removed: No space left on device" in found.err
+
+
+def test_a_damaged_checkpoint_is_named_with_the_remedy(run, places, tmp_path):
+    (tmp_path / "state").write_bytes(b"something else")
+    state, found = train_with_checkpoint(run, places, tmp_path)
+    assert found.code == 2
+    assert f"{state}: not a usable checkpoint file: " in found.err
+    assert "; delete it or pass another path" in found.err
+    assert state.read_bytes() == b"something else"
