@@ -33,6 +33,7 @@ from sklearn.model_selection import KFold
 from fuda import stored_structures
 from fuda.encoding import Encoded
 from fuda.errors import DataError, short
+from fuda.interrupts import inner_training
 from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.labelled_kernels import Similarity, check_mixing
 from fuda.metrics import Report, evaluate
@@ -199,12 +200,13 @@ class Reranker(Labeler):
 
         def fitted(chosen: Array) -> Labeler:
             """The base labeler, fitted on some of the structures."""
-            return clone(self._base()).fit(
-                [corpus.structures[i] for i in chosen],
-                [y[i] for i in chosen],
-                sample_weight=None if sample_weight is None else sample_weight[chosen],
-                position_weight=None if by_node is None else [by_node[i] for i in chosen],
-            )
+            with inner_training():
+                return clone(self._base()).fit(
+                    [corpus.structures[i] for i in chosen],
+                    [y[i] for i in chosen],
+                    sample_weight=None if sample_weight is None else sample_weight[chosen],
+                    position_weight=None if by_node is None else [by_node[i] for i in chosen],
+                )
 
         candidates = self._out_of_fold(corpus.structures, fitted)
         self._learn(encoded, candidates, candidates.wrong(y, by_node), sample_weight)

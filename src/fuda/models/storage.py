@@ -124,6 +124,7 @@ def _put_together(
     model.encoder_ = make_encoder(model.features, model.window)
     model.encoder_.restore(vocabularies[:cut], observations)
     model._restore(arrays, vocabularies[cut:], parts)
+    model._learned_names = frozenset(vars(model)) - frozenset(model._get_param_names())
     return model
 
 

@@ -18,6 +18,7 @@ from dataclasses import astuple
 import numpy as np
 from numba import njit
 
+from fuda.interrupts import is_inner
 from fuda.optimize.line_search import DECREASE, wolfe
 from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
 from fuda.optimize.vectors import Vectors
@@ -178,7 +179,7 @@ class Lbfgs:
     ) -> Result:
         """Iterate until the gradient vanishes, the objective stops falling, or `max_iter`.
 
-        Ctrl-C ends it after the last whole iteration.
+        Ctrl-C ends it after the last whole iteration, unless it is part of larger work.
         """
         watch = Watch(tol, max_iter, on_iteration)
         watch.resume(self.history)
@@ -208,6 +209,8 @@ class Lbfgs:
                 pull_norm = self.vectors.norm(pull)
                 watch.record(smooth + self._penalty(x), pull_norm)
         except KeyboardInterrupt:
+            if is_inner():
+                raise
             reason = INTERRUPTED
         return Result(self.x, converged, reason, watch.history)
 
