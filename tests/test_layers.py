@@ -15,7 +15,7 @@ import fuda
 
 ROOT = Path(fuda.__file__).parent
 LAYERS = [
-    ["errors", "registry"],
+    ["errors", "interrupts", "registry"],
     ["files", "parallel", "progress", "schemes"],
     ["checks"],
     ["features"],

@@ -259,7 +259,7 @@ def test_warm_start_goes_on():
 
 
 @pytest.mark.parametrize("parameters", [{}, {"pair_features": True}])
-def test_warm_start_takes_weights_by_name(parameters, tmp_path):
+def test_warm_start_takes_weights_by_name(parameters, tmp_path, monkeypatch):
     """Other words and other labels: what both fits know starts where it was, the rest at zero."""
     old = small(**parameters).fit(X[:2], [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]])
     new_x, new_y = [["Lima", "was", "big"], ["Zoe"]], [["LOC", "O", "X"], ["A"]]
@@ -269,10 +269,15 @@ def test_warm_start_takes_weights_by_name(parameters, tmp_path):
         words, layout = list(model.encoder_.vocabulary), model._layout
         model.set_params(warm_start=True, max_iter=1)
         starts = []
-        begin = model._start
-        model._start = lambda begin=begin, starts=starts: starts.append(begin()) or starts[-1]
-        with pytest.warns(ConvergenceWarning):
-            model.fit(new_x, new_y)
+
+        def begin(self, start=CRF._start, starts=starts):
+            starts.append(start(self))
+            return starts[-1]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(CRF, "_start", begin)
+            with pytest.warns(ConvergenceWarning):
+                model.fit(new_x, new_y)
         old_parts, new_parts = layout.views(before), model._layout.views(starts[0])
         features = [*old_parts[0], *old_parts[2]], [*new_parts[0], *new_parts[2]]
         for part, started in zip(*features, strict=True):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from fuda.cli.options import printer
+from fuda.interrupts import inner_training
 from fuda.progress import stage
 
 _STATES = {"D": ("uses", "green"), "P": ("wants", "yellow"), "R": ("rejects", "red")}
@@ -53,7 +53,9 @@ def demo() -> None:
         name = type(learner).__name__
         began = time.perf_counter()
         with stage(f"training {name} on {shape}s (the first run compiles)"):
-            predicted = _fitted(learner, as_seen[0], y).predict(as_seen[1])
+            with inner_training():  # Ctrl-C ends the demo, and not just one training
+                learner.fit(as_seen[0], y)
+            predicted = learner.predict(as_seen[1])
         micro = metrics.label_scores(y_test, predicted).micro
         figures = (f"{100 * value:.1f}" for value in (micro.precision, micro.recall, micro.f1))
         table.add_row(name, shape, *figures, f"{time.perf_counter() - began:.1f}")
@@ -62,18 +64,6 @@ def demo() -> None:
     for tree, labels, gold in list(zip(X_test, predicted, y_test, strict=True))[:3]:
         _show(say, [form for form, *_ in tree], labels, gold)
     say("Next: [bold]fuda train FILE -o MODEL[/bold], and fuda --help.")
-
-
-def _fitted(learner: Any, X: list[Any], y: list[list[str]]) -> Any:
-    """The learner fitted; Ctrl-C, after which a CRF warns and goes on with what it has, ends the demo."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", ConvergenceWarning)
-            return learner.fit(X, y)
-    except ConvergenceWarning:
-        raise KeyboardInterrupt from None
 
 
 def _show(say: Callable[..., None], words: list[str], labels: list[str], gold: list[str]) -> None:

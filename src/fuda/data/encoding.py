@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -126,6 +127,7 @@ class Encoder:
     observations: Kind  # what it was fitted on
 
     def fit(self, structures: list[Structure]) -> Encoded:
+        """Encode structures, whose kind and features are learned."""
         corpus = Corpus(structures)
         self.observations = corpus.kind
         return self._encode(corpus, learn=True)
@@ -139,6 +141,18 @@ class Encoder:
                 f"{self.observations}; give the same kind of observations"
             )
         return self._encode(corpus, learn=grow)
+
+    def copy(self) -> Self:
+        """Another encoder of the same vocabulary, which grows without this one."""
+        other = copy(self)
+        other.restore(self.vocabularies(), self.observations)
+        return other
+
+    def vocabularies(self) -> list[list[str]]:
+        raise NotImplementedError
+
+    def restore(self, vocabularies: list[list[str]], observations: Kind) -> None:
+        raise NotImplementedError
 
     def _encode(self, corpus: Corpus, learn: bool) -> Encoded:
         raise NotImplementedError

@@ -14,11 +14,12 @@ There is no matrix over pairs of nodes, and structures that are never pushed cos
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from fuda.data.encoding import Encoded, WindowEncoder
 from fuda.kernels.algebra import Kernel
@@ -82,6 +83,17 @@ class Side:
         corpus, nodes = self.encoded.corpus, self.nodes_of(structures)
         encoded = encoder.encode([corpus.structures[i] for i in structures])
         return Side(encoded, Numbering(encoded.corpus), self.prior.part(nodes))
+
+    def widened(self, feature_count: int) -> Side:
+        """The same, with columns for features that have joined the vocabulary since; no number is copied."""
+        table, *others = self.encoded.tables
+        old: Any = table.matrix
+        if isinstance(old, np.ndarray):
+            return self
+        matrix = sp.csr_matrix((old.data, old.indices, old.indptr), shape=(old.shape[0], feature_count))
+        side = replace(self, encoded=replace(self.encoded, tables=[replace(table, matrix=matrix), *others]))
+        vars(side)["points"] = replace(self.points, features=matrix)  # observations keep their numbers
+        return side
 
     def nodes_of(self, structures: Array) -> Array:
         """The nodes of some structures, one structure after another."""

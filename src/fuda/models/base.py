@@ -8,6 +8,7 @@ labels and files are here.
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -49,11 +50,17 @@ class Labeler(BaseEstimator):
     encoder_: WindowEncoder | TemplateEncoder
     # How the command read the files that the model was trained on, so that it reads others alike.
     reading_: dict[str, Any]
+    # The names of all attributes that were learned; others may be the user's or scikit-learn's.
+    _learned_names: frozenset[str] = frozenset()
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> Self:
         """Learn from structures X and their labels y.
 
-        `sample_weight` weighs structures (n,); `position_weight` weighs nodes, one array a structure.
+        `sample_weight` weighs structures (n,); `position_weight` weighs nodes, one array per structure.
+
+        Once learning has begun, the model has forgotten what it learned before, and has all or nothing of
+        what it learns now: after an exception it is not fitted. Ctrl-C ends an iterative training early;
+        where something has been learned by then, the model is fitted, with a ConvergenceWarning.
         """
         self._check_parameters()
         structures = self._checked_structures(X)
@@ -64,13 +71,29 @@ class Labeler(BaseEstimator):
         classes, labels = number_labels(y, encoded.corpus)
         sample_weight = structure_weights(sample_weight, encoded.corpus)
         position_weight = node_weights(position_weight, encoded.corpus)
-        self.classes_, self.shape_, self.encoder_, self.reading_ = classes, encoded.corpus.shape, encoder, {}
-        try:
-            self._fit(encoded, labels, sample_weight, position_weight)
-        except BaseException:
-            del self.classes_  # a model that is half fitted is not fitted
-            raise
+        learner = self._unfitted()
+        self._become(self._unfitted())
+        learner.classes_, learner.shape_, learner.encoder_ = classes, encoded.corpus.shape, encoder
+        learner.reading_ = {}
+        learner._fit(encoded, labels, sample_weight, position_weight)
+        learner._learned_names = frozenset(vars(learner)) - frozenset(vars(self))
+        self._become(learner)
         return self
+
+    def _unfitted(self) -> Self:
+        """A copy without what was learned; parameters are shared."""
+        other = copy(self)
+        for name in self._learned_names:
+            other.__dict__.pop(name, None)
+        other.__dict__.pop("_learned_names", None)
+        return other
+
+    def _become(self, other: Self) -> None:
+        """Take over all that another has, which is not used after this.
+
+        One assignment, which an interrupt precedes or follows: no mixture of old and new is ever seen.
+        """
+        self.__dict__ = other.__dict__
 
     def predict(self, X: Any) -> np.ndarray:
         """The labels of each structure, as a 1-D object array of lists."""

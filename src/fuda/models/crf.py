@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -78,6 +78,8 @@ class CRF(MarkovLabeler):
     >>> CRF().fit(X, y).predict([["Ana", "is", "in", "Lima"]])[0]
     ['PER', 'O', 'O', 'LOC']
     """
+
+    _last: tuple[NamedBy, np.ndarray]
 
     def __init__(
         self,
@@ -245,7 +247,6 @@ class CRF(MarkovLabeler):
                 loss = self._training_loss(encoded, labels, sample_weight, position_weight)
                 self.result_ = self._minimize(loss, start, progress)
         self.weights_ = self.result_.settled("CRF")
-        self._named_by = self._names
 
     def _minimize(self, loss: TrainingLoss, start: np.ndarray, progress: Any) -> Result:
         curvature = loss.curvature() + 2 * self.l2
@@ -308,13 +309,23 @@ class CRF(MarkovLabeler):
             parts.append(rescaled(loss, self.l2 * len(members) / len(corpus), ones, self.n_jobs))
         return parts
 
+    def _unfitted(self) -> Self:
+        """A copy without what was learned, but for what a warm start goes on from, which outlives a fit that
+        fails: the weights of the last fit, and their names."""
+        other = super()._unfitted()
+        if self.warm_start and hasattr(self, "classes_"):
+            other._last = self._names, self.weights_
+        return other
+
     def _start(self) -> np.ndarray:
         """Zero, or the last fit's weights where feature and label are the same."""
         start = np.zeros(self._layout.size)
-        if not self.warm_start or not hasattr(self, "_named_by"):
+        last: tuple[NamedBy, np.ndarray] | None = self.__dict__.pop("_last", None)
+        if not self.warm_start or last is None:
             return start
-        before = _named_parts(self._named_by, self.weights_)
-        labels = _matches(self.classes_, self._named_by[0])
+        named_by, weights = last
+        before = _named_parts(named_by, weights)
+        labels = _matches(self.classes_, named_by[0])
         for name, (features, part) in _named_parts(self._names, start).items():
             if name in before:
                 matches = [_matches(features, before[name][0]), *[labels] * (part.ndim - 1)]
@@ -343,7 +354,6 @@ class CRF(MarkovLabeler):
                 f"its arrays {found} are not the {expected[0]} weights of its labels and features"
             )
         self.weights_ = arrays["weights"]
-        self._named_by = self._names
 
 
 def _named_parts(

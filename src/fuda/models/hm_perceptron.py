@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 import time
 import warnings
+from copy import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -41,6 +42,7 @@ from fuda.functions.explicit import scores_for
 from fuda.functions.pushed import KernelScores
 from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
+from fuda.interrupts import inner_training, is_inner
 from fuda.kernels.algebra import as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler, graph_of
@@ -104,6 +106,7 @@ class HMPerceptron(MarkovLabeler):
     """
 
     decode = "viterbi"
+    _state: State
 
     def __init__(
         self,
@@ -134,31 +137,37 @@ class HMPerceptron(MarkovLabeler):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Go on learning from more structures, once through them; a model not fitted begins with them.
 
-        Features never seen before join the others. Labels never seen before are an error.
+        Features never seen before join the others. Labels never seen before are an error. After any
+        exception, an interrupt included, the model is as it was before.
         """
-        if not hasattr(self, "classes_"):
-            epochs, self.epochs = self.epochs, 1
-            try:
-                return self.fit(X, y, sample_weight)
-            finally:
-                self.epochs = epochs
+        learner = copy(self)
+        with inner_training():
+            if hasattr(self, "classes_"):
+                learner._go_on(X, y, sample_weight)
+            else:
+                learner.epochs = 1
+                learner.fit(X, y, sample_weight)
+        learner.epochs = self.epochs
+        self._become(learner)
+        return self
+
+    def _go_on(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Learn from more structures; arrays and vocabularies are copied before they change."""
         self._check_parameters()
         new = self._encode(X)
         if new is None:
-            return self
+            return
         labels, eta = self._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
         new.check_values()
         before = self._feature_counts()
+        self.encoder_, self._state = self.encoder_.copy(), self._state.copy()
         encoded = self.encoder_.encode([*self._support, *new.corpus.structures], grow=True)
         if self.kernel_ is None:
             self._state.insert(before, self._feature_counts())
         labels = np.concatenate([np.full(encoded.corpus.size - len(labels), -1), labels])
         eta = np.ones(len(new.corpus)) if eta is None else eta
-        try:
-            self._learn(encoded, labels, np.concatenate([np.zeros(len(self._support)), eta]), epochs=1)
-        finally:
-            self._settle()  # by the vocabulary as it is now, also after an interrupt
-        return self
+        self._learn(encoded, labels, np.concatenate([np.zeros(len(self._support)), eta]), epochs=1)
+        self._settle()
 
     def predict(self, X: Any, known: Any = None) -> Array:
         """The labels of each structure, as a 1-D object array of lists."""
@@ -261,20 +270,19 @@ class HMPerceptron(MarkovLabeler):
         else:
             held = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs)
             learner = Dual(held, examples, self._state)
-        try:
-            self._run(learner, examples, epochs)
-        finally:
-            self._keep(encoded.corpus)
+        self._run(learner, examples, epochs)
+        self._keep(encoded.corpus)
 
     def _run(self, learner: Primal | Dual, examples: Examples, epochs: int) -> None:
         random, which = check_random_state(self.random_state), np.flatnonzero(examples.eta)
-        began, known = time.perf_counter(), len(self.mistakes_)
+        began, whole = time.perf_counter(), None
         with Iterations("HM-perceptron", shown=self.verbose) as progress:
             try:
                 for epoch in range(1, epochs + 1):
                     order = random.permutation(which) if self.shuffle else which
                     steps = int(self._state.steps[0])
                     self._note(learner.run(order), order, steps, examples)
+                    whole = self._state.copy(), self.mistakes_, self._changes
                     structures, nodes = self.mistakes_[-1]
                     progress.say(
                         epoch,
@@ -284,17 +292,20 @@ class HMPerceptron(MarkovLabeler):
                     if not structures:
                         break
             except KeyboardInterrupt:
-                if len(self.mistakes_) == known:
+                if is_inner() or whole is None:
                     raise  # there is nothing yet that would be worth keeping
+                self._state, self.mistakes_, self._changes = whole  # half a step would spoil the mean
                 warnings.warn(
-                    "the perceptron was interrupted; the weights are those so far",
+                    "the perceptron was interrupted; the weights are those after "
+                    f"{len(self.mistakes_)} epochs",
                     ConvergenceWarning,
                     stacklevel=5,
                 )
 
     def _note(self, found: Pass, order: Array, steps: int, examples: Examples) -> None:
-        """Note the mistakes of a pass that came after so many steps."""
-        self.mistakes_.append(Mistakes(int((found.mistaken > 0).sum()), int(found.mistaken.sum())))
+        """Note the mistakes of a pass that came after so many steps, in new lists."""
+        mistakes = Mistakes(int((found.mistaken > 0).sum()), int(found.mistaken.sum()))
+        self.mistakes_, self._changes = [*self.mistakes_, mistakes], [*self._changes]
         if not self._voted:
             return
         for step, i in enumerate(order.tolist(), start=steps + 1):

@@ -38,6 +38,7 @@ from fuda.data.labels import node_weights, structure_weights
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
 from fuda.functions.explicit import function_for, scores_for
+from fuda.interrupts import is_inner
 from fuda.kernels.algebra import Polynomial, as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler, graph_of
@@ -48,6 +49,7 @@ from fuda.training.max_margin import SLACKS, MaxMargin, Measured, violations
 from fuda.training.working_sets import combine
 
 Array = np.ndarray
+Held = list[tuple[Array, Array]]  # of each structure, labelings and their α
 
 
 class SupportSequence(NamedTuple):
@@ -226,58 +228,59 @@ class HMSVM(MarkovLabeler):
             self.random_state,
             self.n_jobs,
         )
-        self.history_: list[Measured] = []
-        reason = self._run(problem)
+        reason, (self.history_, held) = self._run(problem)
         if reason is not None:
             warnings.warn(
                 f"the HMSVM has not converged: {reason}; its relative gap is {self.history_[-1].gap:.2g}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self._keep(problem, corpus)
+        self._keep(held, right, corpus)
         beta = self._settle()
         self.square_ = float((self.transitions_**2).sum())
         if self._support:
             self.square_ += float((beta * self._scores(self.encoder_.encode(self._support))[0]).sum())
 
-    def _run(self, problem: MaxMargin) -> str | None:
-        """Rounds until the gap is small: why not, where it is not."""
+    def _run(self, problem: MaxMargin) -> tuple[str | None, tuple[list[Measured], Held]]:
+        """Rounds until the gap is small: why not, where it is not; and what each round measured, with the
+        labelings and α of the last one."""
         began = time.perf_counter()
+        found: tuple[list[Measured], Held] = [], []  # replaced as a whole, so that an interrupt finds it so
         with Iterations("HM-SVM", shown=self.verbose) as progress:
             try:
                 for number in range(1, self.max_iter + 1):
-                    self.history_.append(problem.measure())
-                    dual, primal, support = self.history_[-1]
+                    found = [*found[0], problem.measure()], problem.multipliers()
+                    dual, primal, support = last = found[0][-1]
                     progress.say(
                         number,
                         f"round {number}, dual {dual:,.2f}, primal {primal:,.2f}, gap "
-                        f"{self.history_[-1].gap:.2g}, {support:,} support sequences, "
+                        f"{last.gap:.2g}, {support:,} support sequences, "
                         f"{time.perf_counter() - began:.1f} s",
                     )
-                    if self.history_[-1].gap <= self.tol:
-                        return None
+                    if last.gap <= self.tol:
+                        return None, found
                     if number < self.max_iter:
                         problem.improve(self.tol)
             except KeyboardInterrupt:
-                if len(self.history_) < 2:
+                if is_inner() or len(found[0]) < 2:
                     raise  # there is nothing yet that would be worth keeping
-                return INTERRUPTED
-        return f"max_iter={self.max_iter} was reached"
+                return INTERRUPTED, found
+        return f"max_iter={self.max_iter} was reached", found
 
-    def _keep(self, problem: MaxMargin, corpus: Corpus) -> None:
+    def _keep(self, held: Held, right: Array, corpus: Corpus) -> None:
         """Keep the structures that have support sequences, and these, the largest α of a structure first."""
         self._support: list[Structure] = []
         structures: list[int] = []
         owners: list[int] = []
         rights, labelings, alphas = [], [], []
-        for i, own in enumerate(problem.sets):
-            order = [k for k in np.argsort(-own.alpha, kind="stable") if own.alpha[k] > 0]
+        for i, (own, alpha) in enumerate(held):
+            order = [k for k in np.argsort(-alpha, kind="stable") if alpha[k] > 0]
             if order:
                 owners += [len(structures)] * len(order)
                 structures.append(i)
-                rights.append(problem.right[problem.graph.nodes((i, i + 1))])
-                labelings += [own.labelings[k] for k in order]
-                alphas += [own.alpha[k] for k in order]
+                rights.append(right[slice(*corpus.offsets[i : i + 2])])
+                labelings += [own[k] for k in order]
+                alphas += [alpha[k] for k in order]
                 self._support.append(corpus.structures[i])
         self._structures, self._owners = (
             np.array(structures, dtype=np.int64),

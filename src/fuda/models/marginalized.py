@@ -25,6 +25,7 @@ from fuda.data.encoding import Encoded, WindowEncoder
 from fuda.data.labels import as_object_array
 from fuda.data.structures import Structure
 from fuda.errors import DataError, place, short
+from fuda.interrupts import inner_training, is_inner
 from fuda.kernels.algebra import Kernel, as_kernel, check_kernel
 from fuda.kernels.points import Numbering
 from fuda.marginalized import calibration
@@ -219,9 +220,10 @@ class MarginalizedLabeler(Labeler):
         corpus = encoded.corpus
         self._check_encoded(encoded)
         labels = labels.astype(np.int64)
-        prior, self.prior_source_ = priors.for_training(
-            self.prior, self.prior_form, corpus, labels, self.classes_, sample_weight
-        )
+        with inner_training():
+            prior, self.prior_source_ = priors.for_training(
+                self.prior, self.prior_form, corpus, labels, self.classes_, sample_weight
+            )
         side = Side(encoded, Numbering(corpus), prior)
         check_kernel(self._kernel, side.points, corpus.place_of_type)
         self.mixing_ = self._largest_mixing(side) if self.mixing is None else float(self.mixing)
@@ -232,8 +234,12 @@ class MarginalizedLabeler(Labeler):
         self._support = self._kept(side, alpha)
         self._calibration = calibration.untrained(len(self.classes_))
         if self.calibrate and whole and len(corpus) > 1:
-            # by a copy, since learning leaves more behind than α
-            self._calibration = copy(self)._calibrated(side, labels, amounts)
+            try:
+                with inner_training():
+                    # by a copy, since learning leaves more behind than α
+                    self._calibration = copy(self)._calibrated(side, labels, amounts)
+            except KeyboardInterrupt:
+                self._warn_or_raise(stacklevel=4)
 
     def _learn(self, side: Side, labels: Array, amounts: Array, alpha: Array) -> None:
         raise NotImplementedError
@@ -246,14 +252,20 @@ class MarginalizedLabeler(Labeler):
         except KeyboardInterrupt:
             if not alpha.any():
                 raise  # there is nothing yet that would be worth keeping
-            warnings.warn(
-                f"{type(self).__name__} was interrupted; it goes by what it had learned, and its "
-                "probabilities are not fitted",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            self._warn_or_raise(stacklevel=5)
             return alpha, False
         return alpha, True
+
+    def _warn_or_raise(self, stacklevel: int) -> None:
+        """Warn of the interrupt that is being handled, or raise it where this is part of larger work."""
+        if is_inner():
+            raise
+        warnings.warn(
+            f"{type(self).__name__} was interrupted; it predicts by what it had learned, and its "
+            "probabilities are not fitted",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
 
     def _machine(self, sources: Side, targets: Side) -> Machine:
         given = self._kernel, self._label_gram, self.mixing_, float(self.gap)
@@ -308,12 +320,10 @@ class MarginalizedLabeler(Labeler):
 
     def _more(self, encoded: Encoded, given: Any) -> Side:
         """Structures to learn from after `fit`, encoded anew by a vocabulary that grows by their features."""
-        corpus = encoded.corpus
-        grown = self.encoder_.fit(corpus.structures)
-        for side, _ in self._support:
-            matrix: Any = side.encoded.tables[0].matrix
-            if not isinstance(matrix, np.ndarray):
-                matrix.resize(matrix.shape[0], grown.tables[0].n_features)
+        corpus, self.encoder_ = encoded.corpus, self.encoder_.copy()
+        grown = self.encoder_.encode(corpus.structures, grow=True)
+        count = grown.tables[0].n_features
+        self._support = [Support(side.widened(count), alpha) for side, alpha in self._support]
         return Side(grown, Numbering(corpus), self._prior_of(corpus, given))
 
     def _joined(self, supports: list[Support]) -> list[Support]:

@@ -18,6 +18,8 @@ ones; so the mean goes over perceptrons with several orders.
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -127,7 +129,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         """Go once through more structures, and correct the coefficients that predictions are made with.
 
         Nothing is asked again of the structures of `fit`, so one corrected structure costs about as much as
-        its prediction. Labels are those of `fit`; on a model that is not fitted this is `fit`.
+        its prediction. Labels are those of `fit`; on a model that is not fitted this is `fit`. After any
+        exception, an interrupt included, the model is as it was before.
         """
         if not hasattr(self, "classes_"):
             if prior is not None:
@@ -136,14 +139,21 @@ class MarginalizedPerceptron(MarginalizedLabeler):
                     "set_params(prior=…)"
                 )
             return self.fit(X, y)
+        learner = copy(self)
+        learner._go_on(X, y, prior)
+        self._become(learner)
+        return self
+
+    def _go_on(self, X: Any, y: Any, prior: Any) -> None:
+        """Learn from more structures; lists and vocabularies are replaced, not changed."""
         encoded = self._encode(X)
         if encoded is None:
-            return self
+            return
         labels = self._numbers(y, encoded.corpus)
         side = self._more(encoded, prior)
         heard, machine = self._spoken(self._support, side.encoded, side.prior), self._machine(side, side)
         alpha = np.zeros((len(labels), len(self.classes_)))
-        self.mistakes_.append(0)
+        self.mistakes_ = [*self.mistakes_, 0]
         for i in range(len(side.sizes)):
             nodes = side.nodes(i)
             scores = added(taken(heard, nodes), machine.scores(i))
@@ -152,7 +162,6 @@ class MarginalizedPerceptron(MarginalizedLabeler):
                 machine.push(i, alpha[nodes])
                 self.mistakes_[-1] += mistakes
         self._support = self._joined([*self._support, *self._kept(side, alpha)])
-        return self
 
     def _check_parameters(self) -> None:
         self._check_shared_parameters()
@@ -188,12 +197,12 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         )
         with Iterations("MarginalizedPerceptron", shown=self.verbose) as progress:
             for k in range(orders):
-                own = np.zeros_like(alpha)
+                own = _Course(np.zeros((2, *alpha.shape)))
+                self.mistakes_ = self.mistakes_ if k else own.mistakes
                 try:
-                    mistakes = self._go_through(side, random if k else None, labels, amounts, own, progress)
+                    self._go_through(side, random if k else None, labels, amounts, own, progress)
                 finally:
-                    alpha += (own - alpha) / (k + 1)  # the mean of all orders so far
-                self.mistakes_ = self.mistakes_ if k else mistakes
+                    alpha += (own.alpha(self.average) - alpha) / (k + 1)  # the mean of all orders so far
 
     def _go_through(
         self,
@@ -201,34 +210,26 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         random: np.random.RandomState | None,
         labels: Array,
         amounts: Array,
-        alpha: Array,
+        own: _Course,
         progress: Iterations,
-    ) -> list[int]:
-        """Learn α from structures as they stand, or in random orders; the mistakes of each epoch."""
-        order = np.arange(len(side.sizes))
-        machine, late = self._machine(side, side), np.zeros_like(alpha)
-        log: list[int] = []
-        step = 0
-        try:
-            while len(log) < self.epochs and (not log or log[-1]):
-                log.append(0)
-                if random is not None:
-                    order = random.permutation(order)
-                    machine.visit_in(order)
-                for i in order.tolist():
-                    nodes = side.nodes(i)
-                    change, mistakes = correct(machine, i, machine.scores(i), labels[nodes], amounts[nodes])
-                    if mistakes:
-                        alpha[nodes] += change
-                        late[nodes] += step * change
-                        machine.push(i, change)
-                        log[-1] += mistakes
-                    step += 1
-                progress.say(len(log), f"epoch {len(log)}, {log[-1]:,} mistakes")
-        finally:
-            if self.average and step:
-                alpha -= late / step
-        return log
+    ) -> None:
+        """Learn from structures as they stand, or in random orders."""
+        order, log = np.arange(len(side.sizes)), own.mistakes
+        machine = self._machine(side, side)
+        while len(log) < self.epochs and (not log or log[-1]):
+            log.append(0)
+            if random is not None:
+                order = random.permutation(order)
+                machine.visit_in(order)
+            for i in order.tolist():
+                nodes = side.nodes(i)
+                change, mistakes = correct(machine, i, machine.scores(i), labels[nodes], amounts[nodes])
+                if mistakes:
+                    own.sums[:, nodes] += np.multiply.outer([1.0, own.steps], change)
+                    machine.push(i, change)
+                    log[-1] += mistakes
+                own.steps += 1
+            progress.say(len(log), f"epoch {len(log)}, {log[-1]:,} mistakes")
 
     def _arrays(self) -> dict[str, Array]:
         return super()._arrays() | {"mistakes": np.array(self.mistakes_, dtype=np.int64)}
@@ -239,6 +240,20 @@ class MarginalizedPerceptron(MarginalizedLabeler):
             raise DataError("its array 'mistakes' is missing or does not hold whole numbers")
         self.mistakes_ = mistakes.tolist()
         super()._restore(arrays, texts, parts)
+
+
+@dataclass
+class _Course:
+    """A perceptron on its way: Σ_s Δ_s and Σ_s s Δ_s (2, N, L), which change together, so that an interrupt
+    finds them whole; steps; the mistakes of each epoch."""
+
+    sums: Array
+    steps: int = 0
+    mistakes: list[int] = field(default_factory=list)
+
+    def alpha(self, average: bool) -> Array:
+        """α now, or its mean over the steps so far."""
+        return self.sums[0] - self.sums[1] / self.steps if average and self.steps else self.sums[0]
 
 
 def correct(

@@ -42,6 +42,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array, flat_labels
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
+from fuda.interrupts import inner_training
 from fuda.kernels.algebra import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
 from fuda.marginalized.labelled import Similarity, check_mixing
@@ -206,12 +207,13 @@ class Reranker(Labeler):
 
         def fitted(chosen: Array) -> Labeler:
             """The base labeler, fitted on some of the structures."""
-            return clone(self._base()).fit(
-                [corpus.structures[i] for i in chosen],
-                [y[i] for i in chosen],
-                sample_weight=None if sample_weight is None else sample_weight[chosen],
-                position_weight=None if by_node is None else [by_node[i] for i in chosen],
-            )
+            with inner_training():
+                return clone(self._base()).fit(
+                    [corpus.structures[i] for i in chosen],
+                    [y[i] for i in chosen],
+                    sample_weight=None if sample_weight is None else sample_weight[chosen],
+                    position_weight=None if by_node is None else [by_node[i] for i in chosen],
+                )
 
         candidates = self._out_of_fold(corpus.structures, fitted)
         self._learn(encoded, candidates, candidates.wrong(y, by_node), sample_weight)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from fuda.interrupts import is_inner
 from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
 
 
@@ -44,5 +45,7 @@ def adagrad(
                 converged, reason = not stop.startswith("max_iter"), stop
                 break
     except KeyboardInterrupt:
+        if is_inner():
+            raise
         reason = INTERRUPTED
     return Result(x, converged, reason, watch.history)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from fuda.interrupts import is_inner
 from fuda.optimize.line_search import wolfe
 from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
 from fuda.optimize.vectors import Vectors
@@ -23,7 +24,8 @@ def conjugate_gradient(
     on_iteration: Callable[[Progress], None] | None = None,
     n_jobs: int | None = None,
 ) -> Result:
-    """Minimize a smooth function; Ctrl-C ends it after the last whole iteration."""
+    """Minimize a smooth function. Ctrl-C ends it after the last whole iteration, unless it is part of
+    larger work."""
     watch = Watch(tol, max_iter, on_iteration)
     x = np.array(x, dtype=np.float64)
     vectors = Vectors(len(x), n_jobs)
@@ -61,5 +63,7 @@ def conjugate_gradient(
             gradient = new_gradient
             watch.record(value, vectors.norm(gradient))
     except KeyboardInterrupt:
+        if is_inner():
+            raise
         reason = INTERRUPTED
     return Result(x, converged, reason, watch.history)

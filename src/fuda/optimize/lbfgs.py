@@ -21,6 +21,7 @@ from numba import njit
 
 from fuda.checks import check_arrays, is_count
 from fuda.errors import DataError, short
+from fuda.interrupts import is_inner
 from fuda.optimize.line_search import DECREASE, wolfe
 from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
 from fuda.optimize.vectors import Vectors
@@ -181,7 +182,7 @@ class Lbfgs:
     ) -> Result:
         """Iterate until the gradient vanishes, the objective stops falling, or `max_iter`.
 
-        Ctrl-C ends it after the last whole iteration.
+        Ctrl-C ends it after the last whole iteration, unless it is part of larger work.
         """
         watch = Watch(tol, max_iter, on_iteration)
         watch.resume(self.history)
@@ -211,6 +212,8 @@ class Lbfgs:
                 pull_norm = self.vectors.norm(pull)
                 watch.record(smooth + self._penalty(x), pull_norm)
         except KeyboardInterrupt:
+            if is_inner():
+                raise
             reason = INTERRUPTED
         return Result(self.x, converged, reason, watch.history)
 

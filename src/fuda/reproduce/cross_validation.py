@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fuda.formats.dataset import Dataset
+from fuda.interrupts import inner_training
 from fuda.metrics import evaluate
 
 
@@ -54,7 +55,9 @@ def cross_validated(method: str, model: Any, data: Dataset, count: int, say: Cal
     began = time.perf_counter()
     reports = []
     for k, (train, test) in enumerate(folds(data, count)):
-        reports.append(evaluate(test.y or [], clone(model).fit(train.X, train.y).predict(test.X)))
+        with inner_training():
+            fitted = clone(model).fit(train.X, train.y)
+        reports.append(evaluate(test.y or [], fitted.predict(test.X)))
         say(f"{method}, fold {k + 1} of {count}: label F1 {100 * reports[-1].label_scores.micro.f1:.2f}")
     labels = [report.label_scores.micro for report in reports]
     entities = [report.entity_scores.micro.f1 for report in reports if report.entity_scores is not None]

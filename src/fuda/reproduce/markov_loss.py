@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fuda.formats.dataset import Dataset
+from fuda.interrupts import inner_training
 from fuda.metrics import entity_scores
 from fuda.reproduce import spanish
 
@@ -108,7 +109,7 @@ def _fitted(loss: str, l2: float, data: Dataset) -> CRF:
     name = {"point": "pointwise", "seq": "sequential"}.get(loss, "markov")
     order = float(loss[2:]) if name == "markov" else 0.0
     scale = order + 1.0 if name == "markov" else 1.0
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), inner_training():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = CRF(loss=name, order=order, l2=l2 * scale, features="S3", max_iter=300)
         if (

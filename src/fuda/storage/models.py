@@ -32,7 +32,10 @@ class Storable(Protocol):
     shape_: str
     encoder_: Any
     reading_: dict[str, Any]
+    _learned_names: frozenset[str]
 
+    @classmethod
+    def _get_param_names(cls) -> list[str]: ...
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
     def _check_parameters(self) -> None: ...
     def _arrays(self) -> dict[str, np.ndarray]: ...
@@ -146,6 +149,7 @@ def _put_together(
     model.encoder_ = make_encoder(model.features, model.window)
     model.encoder_.restore(vocabularies[:cut], observations)
     model._restore(arrays, vocabularies[cut:], parts)
+    model._learned_names = frozenset(vars(model)) - frozenset(model._get_param_names())
     return model
 
 

@@ -161,6 +161,10 @@ class MaxMargin:
         self._past.append(self._measured.gap)
         return self._measured
 
+    def multipliers(self) -> list[tuple[Array, Array]]:
+        """Of each structure the labelings that it holds, and their α."""
+        return [(own.labelings, own.alpha.copy()) for own in self.sets]
+
     @property
     def _is_slow(self) -> bool:
         """Whether the gap has hardly fallen for as many rounds as one should wait."""

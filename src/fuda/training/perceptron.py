@@ -74,6 +74,11 @@ class State:
         grams, late_grams = no_grams(order, label_count), no_grams(order, label_count)
         return cls(nodes, late, grams, late_grams, np.zeros(1, dtype=np.int64))
 
+    def copy(self) -> State:
+        """Another state of the same numbers, which changes without this one."""
+        grams, late_grams = (Grams(*(part.copy() for part in own)) for own in (self.grams, self.late_grams))
+        return State(self.nodes.copy(), self.late_nodes.copy(), grams, late_grams, self.steps.copy())
+
     def sums(self) -> tuple[Array, Grams]:
         """w of the nodes and of label stretches, summed over all steps."""
         n = float(self.steps[0])
