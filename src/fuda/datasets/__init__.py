@@ -18,11 +18,11 @@ PRODUCT_USAGE = Path(__file__).parent / "product_usage.conllu.gz"
 class ProductUsage(Dataset):
     """The product-usage corpus with its fixed split.
 
-    Attributes
+    Parameters
     ----------
     records : list of Record
         All sentences, in file order.
-    notes : list of str
+    notes : list of str, default []
         Remarks of the reader; empty for this corpus.
 
     See Also
