@@ -1,28 +1,43 @@
-# Every target makes its own virtual environment first; Python 3.11 or newer is all it needs.
+# Every target sets up its own virtual environment first; Python 3.11 or newer is all it needs.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PYTEST_OPTIONS ?=
 
-.PHONY: demo test lint types bench clean
+.PHONY: demo test lint style bars docstrings types bench matrix hooks clean
 
 demo: $(VENV)/.demo        ## set up and run the main job on embedded data
 	$(BIN)/fuda demo
 
 test: $(VENV)/.test        ## set up and run all tests
-	$(BIN)/pytest -n 2 --durations=5
+	$(BIN)/pytest -n 2 --durations=5 $(PYTEST_OPTIONS)
 
-lint: $(VENV)/.lint        ## style
+lint: style                ## style, limits on sizes, docstrings
+
+style: $(VENV)/.lint       ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.lint       ## types of the public API
+bars: $(VENV)/.lint        ## limits on sizes; every test asserts
+	$(BIN)/python scripts/bars.py
+
+docstrings: $(VENV)/.lint  ## numpydoc over the public API
+	$(BIN)/python scripts/docstrings.py
+
+types: $(VENV)/.lint       ## types of the package
 	$(BIN)/mypy
 
-bench: $(VENV)/.bench      ## rivals and ourselves, timed alternately
+bench: $(VENV)/.bench      ## competitors and Fuda, timed alternately
 	$(BIN)/python benchmarks/run.py
 
+matrix:                    ## all tests on every supported Python
+	$(PYTHON) scripts/matrix.py
+
+hooks: $(VENV)/.lint       ## run style and types before every commit
+	$(BIN)/pre-commit install
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-3.* build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "fuda needs Python 3.11 or newer")'

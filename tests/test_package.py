@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -23,3 +24,11 @@ def test_a_name_that_is_not_there():
 
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         fuda.nothing  # noqa: B018
+
+
+def test_the_version_is_stated_the_same_everywhere():
+    import fuda
+
+    root = Path(__file__).parents[1]
+    assert f"\nversion: {fuda.__version__}\n" in (root / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {fuda.__version__}\n" in (root / "CHANGELOG.md").read_text(encoding="utf-8")

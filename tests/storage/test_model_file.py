@@ -97,7 +97,9 @@ def test_equal_models_give_equal_bytes(tmp_path):
 
 
 def test_loaded_arrays_can_be_written_to(model_path):
-    load(model_path).transitions_[0, 0] = 0.0
+    transitions = load(model_path).transitions_
+    transitions[0, 0] = 0.25
+    assert transitions[0, 0] == 0.25
 
 
 def test_the_zip_is_an_ordinary_one(model_path):

@@ -1,0 +1,130 @@
+"""Check the limits on the size of the code, and that every test asserts something.
+
+- a module of ``src`` has at most 500 lines;
+- a function of ``src`` has at most 60 lines of code (docstrings, comments and blank lines do not count);
+- a function of ``src`` has at most 10 parameters, the constructors of estimators excepted;
+- a test function contains an assertion, or calls a helper that contains one.
+
+Prints one line per violation and exits with 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MODULE_LINES, FUNCTION_LINES, PARAMETERS = 500, 60, 10
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def main() -> int:
+    violations = [*size_violations(ROOT / "src"), *tests_without_assertion(ROOT / "tests")]
+    for violation in violations:
+        print(violation)
+    return int(bool(violations))
+
+
+def size_violations(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        where = path.relative_to(ROOT)
+        length = text.count("\n")
+        if length > MODULE_LINES:
+            yield f"{where}: {length} lines, at most {MODULE_LINES}"
+        tree = ast.parse(text)
+        code = code_lines(text, tree)
+        constructors = estimator_constructors(tree) if "models" in path.parts else set()
+        for function in functions(tree):
+            place = f"{where}:{function.lineno}: {function.name}"
+            count = sum(function.lineno <= line <= (function.end_lineno or 0) for line in code)
+            if count > FUNCTION_LINES:
+                yield f"{place} has {count} lines of code, at most {FUNCTION_LINES}"
+            names = parameters(function)
+            if len(names) > PARAMETERS and function not in constructors:
+                yield f"{place} has {len(names)} parameters, at most {PARAMETERS}"
+
+
+def code_lines(text: str, tree: ast.Module) -> set[int]:
+    """The numbers of the lines that hold code."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    lines = {
+        line
+        for token in tokens
+        if token.type not in LAYOUT
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, Function | ast.ClassDef | ast.Module) and ast.get_docstring(node, clean=False):
+            docstring = node.body[0]
+            lines -= set(range(docstring.lineno, (docstring.end_lineno or 0) + 1))
+    return lines
+
+
+def functions(tree: ast.AST) -> list[Function]:
+    return [node for node in ast.walk(tree) if isinstance(node, Function)]
+
+
+def parameters(function: Function) -> list[str]:
+    """The names of the parameters, without `self` and `cls`."""
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    starred = [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
+    return [argument.arg for argument in [*named, *starred] if argument.arg not in ("self", "cls")]
+
+
+def estimator_constructors(tree: ast.Module) -> set[Function]:
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return {method for node in classes for method in functions(node) if method.name == "__init__"}
+
+
+def tests_without_assertion(folder: Path) -> Iterator[str]:
+    """Test functions that neither assert nor call, over any number of helpers, a function that does."""
+    found = [
+        (path, function)
+        for path in sorted(folder.rglob("*.py"))
+        for function in functions(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    asserting = {function.name for _, function in found if asserts(function)}
+    calls = {function.name: called_names(function) for _, function in found if not asserts(function)}
+    while reached := {name for name, called in calls.items() if called & asserting} - asserting:
+        asserting |= reached
+    for path, function in found:
+        if function.name.startswith("test") and function.name not in asserting:
+            yield f"{path.relative_to(ROOT)}:{function.lineno}: {function.name} asserts nothing"
+
+
+def asserts(function: Function) -> bool:
+    """Whether the body has an assertion, one of pytest or NumPy, or a subprocess that must succeed."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            return True
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name in ("pytest.raises", "pytest.warns", "pytest.fail") or ".assert_" in f".{name}":
+                return True
+            if "check=True" in map(ast.unparse, node.keywords):
+                return True
+    return False
+
+
+def called_names(function: Function) -> set[str]:
+    calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
+    return {ast.unparse(called).rpartition(".")[2] for called in calls}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
