@@ -159,11 +159,12 @@ class HMPerceptron(MarkovLabeler):
             return
         labels, eta = self._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
         new.check_values()
-        before = self._feature_counts()
-        self.encoder_, self._state = self.encoder_.copy(), self._state.copy()
+        before, self.encoder_ = self._feature_counts(), self.encoder_.copy()
         encoded = self.encoder_.encode([*self._support, *new.corpus.structures], grow=True)
         if self.kernel_ is None:
-            self._state.insert(before, self._feature_counts())
+            self._state = self._state.insert(before, self._feature_counts())
+        else:
+            self._state = self._state.copy()
         labels = np.concatenate([np.full(encoded.corpus.size - len(labels), -1), labels])
         eta = np.ones(len(new.corpus)) if eta is None else eta
         self._learn(encoded, labels, np.concatenate([np.zeros(len(self._support)), eta]), epochs=1)
@@ -282,7 +283,8 @@ class HMPerceptron(MarkovLabeler):
                     order = random.permutation(which) if self.shuffle else which
                     steps = int(self._state.steps[0])
                     self._note(learner.run(order), order, steps, examples)
-                    whole = self._state.copy(), self.mistakes_, self._changes
+                    if not is_inner():
+                        whole = self._state.copy(), self.mistakes_, self._changes
                     structures, nodes = self.mistakes_[-1]
                     progress.say(
                         epoch,
@@ -292,7 +294,7 @@ class HMPerceptron(MarkovLabeler):
                     if not structures:
                         break
             except KeyboardInterrupt:
-                if is_inner() or whole is None:
+                if whole is None:
                     raise  # there is nothing yet that would be worth keeping
                 self._state, self.mistakes_, self._changes = whole  # half a step would spoil the mean
                 warnings.warn(

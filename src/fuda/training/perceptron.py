@@ -76,8 +76,11 @@ class State:
 
     def copy(self) -> State:
         """Another state of the same numbers, which changes without this one."""
+        return self._with_nodes(self.nodes.copy(), self.late_nodes.copy())
+
+    def _with_nodes(self, nodes: Array, late_nodes: Array) -> State:
         grams, late_grams = (Grams(*(part.copy() for part in own)) for own in (self.grams, self.late_grams))
-        return State(self.nodes.copy(), self.late_nodes.copy(), grams, late_grams, self.steps.copy())
+        return State(nodes, late_nodes, grams, late_grams, self.steps.copy())
 
     def sums(self) -> tuple[Array, Grams]:
         """w of the nodes and of label stretches, summed over all steps."""
@@ -90,11 +93,12 @@ class State:
         """Keep some rows of the nodes."""
         self.nodes, self.late_nodes = self.nodes[rows], self.late_nodes[rows]
 
-    def insert(self, before: list[int], after: list[int]) -> None:
-        """New rows of 0 for each channel, whose numbers of features were `before` and are `after`."""
+    def insert(self, before: list[int], after: list[int]) -> State:
+        """A copy with new rows of 0 for each channel, whose numbers of features were `before` and are
+        `after`."""
         added = np.subtract(after, before)
         at = np.repeat(np.cumsum(before), added)
-        self.nodes, self.late_nodes = (np.insert(w, at, 0.0, axis=0) for w in (self.nodes, self.late_nodes))
+        return self._with_nodes(*(np.insert(w, at, 0.0, axis=0) for w in (self.nodes, self.late_nodes)))
 
     def arrays(self) -> dict[str, Array]:
         """What `of` makes the state from again."""
