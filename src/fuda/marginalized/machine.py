@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fuda.data.encoding import Encoded, WindowEncoder
-from fuda.kernels.algebra import Kernel
+from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering, Points, points
 from fuda.marginalized import push as pushing
 from fuda.marginalized import tables

@@ -31,6 +31,7 @@ from fuda.checks import (
     check_flags,
     check_randomness,
     check_threads,
+    is_flag,
 )
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
@@ -41,7 +42,7 @@ from fuda.functions.explicit import scores_for
 from fuda.functions.pushed import KernelScores
 from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
-from fuda.kernels.algebra import as_kernel
+from fuda.kernels import as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler, graph_of
 from fuda.models.named_weights import feature_names, largest
@@ -98,7 +99,7 @@ class HMPerceptron(MarkovLabeler):
     >>> model.mistakes_[-1]
     Mistakes(structures=0, nodes=0)
 
-    >>> from fuda.kernels.algebra import Polynomial
+    >>> from fuda.kernels import Polynomial
     >>> HMPerceptron(kernel=Polynomial(2)).fit(X, y).predict([["Ana", "sings"]])[0]
     ['PER', 'O']
     """
@@ -212,9 +213,7 @@ class HMPerceptron(MarkovLabeler):
         self._check_decode()
         if self.kernel is not None:
             as_kernel(self.kernel)
-        if not isinstance(self.average, bool | np.bool_) and (
-            not isinstance(self.average, str) or self.average != "voted"
-        ):
+        if not is_flag(self.average) and (not isinstance(self.average, str) or self.average != "voted"):
             raise DataError(f"average={short(self.average)}: give True, False or 'voted'")
         check_counts(self, "epochs")
         check_counts(self, "order", least=0)

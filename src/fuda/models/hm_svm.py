@@ -37,7 +37,7 @@ from fuda.data.labels import node_weights, structure_weights
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
 from fuda.functions.explicit import function_for, scores_for
-from fuda.kernels.algebra import Polynomial, as_kernel
+from fuda.kernels import Polynomial, as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler, graph_of
 from fuda.optimize.result import INTERRUPTED
@@ -180,9 +180,8 @@ class HMSVM(MarkovLabeler):
     def _check_parameters(self) -> None:
         self._check_decode()
         as_kernel(self.kernel)
-        check_numbers(self, "C", "tol")
-        if not self.C > 0:
-            raise DataError(f"C={short(self.C)}: give a number above 0, or nothing would be learned")
+        check_numbers(self, "tol")
+        check_numbers(self, "C", positive=True)
         if self.slack not in SLACKS:
             raise DataError(f"slack={short(self.slack)}: choose 'l1', 'l2' or None")
         check_flags(self, "rescale", "verbose")

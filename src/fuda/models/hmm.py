@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from fuda.checks import check_numbers
 from fuda.data.encoding import Encoded
-from fuda.errors import DataError, short
+from fuda.errors import DataError
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.storage.container import check_arrays
@@ -56,12 +57,7 @@ class HMM(MarkovLabeler):
 
     def _check_parameters(self) -> None:
         self._check_decode()
-        if isinstance(self.smoothing, bool) or not isinstance(self.smoothing, int | float | np.number):
-            raise DataError(f"smoothing={short(self.smoothing)}: give a number above 0")
-        if not 0 < self.smoothing < np.inf:
-            raise DataError(
-                f"smoothing={self.smoothing!r}: give a number above 0, or unseen events would be impossible"
-            )
+        check_numbers(self, "smoothing", positive=True)
 
     def _fit(
         self,

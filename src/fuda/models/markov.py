@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fuda import inference
+from fuda.checks import is_whole
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
@@ -60,7 +61,7 @@ class MarkovLabeler(Labeler):
 
         There are fewer than n where a structure has fewer labelings.
         """
-        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
+        if not is_whole(n, 1):
             raise DataError(f"n={short(n)}: ask for at least one labeling, a whole number")
         encoded = self._encode(X)
         if encoded is None:

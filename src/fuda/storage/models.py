@@ -16,7 +16,7 @@ from fuda.data.corpus import KINDS, Kind
 from fuda.data.encoders import make_encoder
 from fuda.errors import DataError, ModelFileError, short
 from fuda.features.templates import Template
-from fuda.kernels.algebra import Kernel, as_kernel, from_json
+from fuda.kernels import Kernel, as_kernel, from_json
 from fuda.registry import MODELS
 from fuda.storage import container as model_file
 
