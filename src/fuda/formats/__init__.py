@@ -8,19 +8,18 @@ fasta .fasta .fa .faa .fna
 jsonl .jsonl .ndjson
 
 A name may end in ``.gz``. ``-`` is standard input or output, CoNLL columns unless a format is named.
+
+To add a format, write a module that ends in ``FORMAT = Format(…)`` and add it to `FORMATS`.
 """
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass
 from pathlib import Path, PurePath
-from types import ModuleType
 from typing import Any
 
-from fuda import files
 from fuda.errors import DataError
 from fuda.formats import conll, conllu, fasta, jsonl
+from fuda.formats.base import Format
 from fuda.formats.dataset import Dataset, Record
 from fuda.formats.graph import from_networkx, to_networkx
 
@@ -36,61 +35,26 @@ __all__ = [
     "write",
 ]
 
-
-@dataclass(frozen=True)
-class Format:
-    """A format: `module` has ``read(text, name, **options)`` and ``write(records, **options)``."""
-
-    name: str
-    module: ModuleType
-    extensions: tuple[str, ...]
-    description: str
-
-    @property
-    def read_options(self) -> tuple[str, ...]:
-        return tuple(inspect.signature(self.module.read).parameters)[2:]
-
-    @property
-    def write_options(self) -> tuple[str, ...]:
-        return tuple(inspect.signature(self.module.write).parameters)[1:]
-
-
-FORMATS = {
-    format.name: format
-    for format in (
-        Format(
-            "conll",
-            conll,
-            (
-                ".conll",
-                ".tsv",
-                ".txt",
-                ".iob",
-                ".iob2",
-                ".bio",
-                ".train",
-                ".testa",
-                ".testb",
-                ".test",
-                ".dev",
-            ),
-            "CoNLL columns: a token a line, its label in the last column",
-        ),
-        Format("conllu", conllu, (".conllu",), "CoNLL-U: sentences with dependency trees or graphs"),
-        Format(
-            "fasta",
-            fasta,
-            (".fasta", ".fa", ".faa", ".fna"),
-            "FASTA: residues, with lines of labels or marked sites",
-        ),
-        Format("jsonl", jsonl, (".jsonl", ".ndjson"), "JSON lines: any structure, any observation"),
-    )
-}
+# The first is the format of standard input and output, unless another is named.
+FORMATS = {format.name: format for format in (conll.FORMAT, conllu.FORMAT, fasta.FORMAT, jsonl.FORMAT)}
 
 
 def format_of(path: str | Path, format: str | None = None) -> Format:
-    """The format named, or else that of the path's extension.
+    """The format of that name, or else that of the path's extension.
 
+    Parameters
+    ----------
+    path : str or Path
+        A file's name, or ``-``.
+    format : str, optional
+        One of `FORMATS`.
+
+    Returns
+    -------
+    Format
+
+    Examples
+    --------
     >>> format_of("esp.train.gz").name
     'conll'
     """
@@ -99,7 +63,7 @@ def format_of(path: str | Path, format: str | None = None) -> Format:
             raise DataError(f"format {format!r} is not known; choose one of {', '.join(FORMATS)}")
         return FORMATS[format]
     if str(path) == "-":
-        return FORMATS["conll"]
+        return next(iter(FORMATS.values()))
     extension = PurePath(str(path).lower().removesuffix(".gz")).suffix
     for known in FORMATS.values():
         if extension in known.extensions:
@@ -114,25 +78,33 @@ def format_of(path: str | Path, format: str | None = None) -> Format:
 def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset:
     """The structures and labels of a file, of its gzip, or of standard input (``-``).
 
-    `options` are those of the format's own ``read``: see `fuda.formats.conll`, `conllu`, `fasta` and `jsonl`.
+    Parameters
+    ----------
+    path : str or Path
+    format : str, optional
+        By default that of the file's extension.
+    **options
+        Those of the format's own ``read``: see `fuda.formats.conll`, `conllu`, `fasta` and `jsonl`.
+
+    Returns
+    -------
+    Dataset
+        ``X, y = read(path)`` unpacks into structures and labels.
     """
-    found = format_of(path, format)
-    _check_options(found, found.read_options, options, "reading")
-    dataset: Dataset = found.module.read(files.read_text(path), files.display_name(path), **options)
-    return dataset
+    return format_of(path, format).read_file(path, options)
 
 
 def write(dataset: Dataset, path: str | Path, format: str | None = None, **options: Any) -> None:
-    """Write a dataset whole or not at all; `options` are those of the format's own ``write``."""
-    found = format_of(path, format)
-    _check_options(found, found.write_options, options, "writing")
-    if not dataset.records:
-        raise DataError(f"{path}: there are no structures to write")
-    files.write_text(path, found.module.write(dataset.records, **options))
+    """Write a dataset whole or not at all.
 
-
-def _check_options(format: Format, known: tuple[str, ...], options: dict[str, Any], action: str) -> None:
-    for option in options:
-        if option not in known:
-            listed = ", ".join(known) or "none"
-            raise DataError(f"{action} {format.name} takes no option {option!r}; it takes: {listed}")
+    Parameters
+    ----------
+    dataset : Dataset
+    path : str or Path
+        A name that ends in ``.gz`` gives a gzipped file; ``-`` is standard output.
+    format : str, optional
+        By default that of the file's extension.
+    **options
+        Those of the format's own ``write``.
+    """
+    format_of(path, format).write_file(dataset, path, options)

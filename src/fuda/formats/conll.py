@@ -27,14 +27,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
+from fuda.checks import check_choice, is_whole
 from fuda.data import structures
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
+from fuda.formats.base import Format, Options
 from fuda.formats.dataset import (
     Dataset,
     Label,
     Record,
-    check_choice,
     check_line,
     check_rows,
     column_values,
@@ -221,7 +222,7 @@ def _check_separator(separator: str) -> None:
 
 def _check_width(width: int, found: int, all_observed: bool, name: str, number: int) -> None:
     """A file with all columns observed has `width` of them, or one less if it has no labels."""
-    if not isinstance(width, int) or isinstance(width, bool) or width < 2:
+    if not is_whole(width, 2):
         raise DataError(f"{name}: width={width!r}: give the number of columns with labels, at least 2")
     if all_observed and found not in (width, width - 1):
         raise fault(
@@ -247,7 +248,7 @@ def _label_index(label: int | None, width: int, name: str) -> int | None:
 
 
 def _column_index(column: int, width: int, name: str, option: str) -> int:
-    if not isinstance(column, int) or isinstance(column, bool) or not 1 <= column <= width:
+    if not is_whole(column, 1, width):
         raise DataError(f"{name}: {option}={column!r}: count columns from 1 to {width}, the last")
     return column - 1
 
@@ -393,3 +394,21 @@ def _check_lines(index: int, lines: list[str], separator: str | None, width: int
             raise DataError(
                 f"{place(index, node)}: {short(line)} would be read as a document mark; write jsonl"
             )
+
+
+def _from_command(options: Options) -> Options:
+    """The word "tab" as a separator means the character."""
+    named = {"tab": "\t", "\\t": "\t"}
+    return {k: named.get(v, v) if k == "separator" and isinstance(v, str) else v for k, v in options.items()}
+
+
+FORMAT = Format(
+    "conll",
+    (".conll", ".tsv", ".txt", ".iob", ".iob2", ".bio", ".train", ".testa", ".testb", ".test", ".dev"),
+    "CoNLL columns: one token per line, its label in the last column",
+    read,
+    write,
+    help={"label": "a column number", "columns": "as 1 or 1,2"},
+    from_command=_from_command,
+    remembered=lambda data: {"width": data.records[0].rows.table.width},
+)

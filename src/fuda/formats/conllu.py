@@ -25,16 +25,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from fuda.checks import check_choice
 from fuda.data import structures
 from fuda.data.structures import Dag, Structure, Tree
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
+from fuda.formats.base import Format, Options
 from fuda.formats.conllu_fields import COLUMNS, EMPTY, Field, LabelField, check_value, named
 from fuda.formats.dataset import (
     Dataset,
     Label,
     Record,
-    check_choice,
     check_line,
     check_rows,
     column_values,
@@ -373,3 +374,37 @@ def _comment_lines(index: int, record: Record) -> list[str]:
     dropped."""
     comments = [check_line(comment, index) for comment in record.comments if comment.strip(" \t")]
     return [comment if comment.startswith("#") else f"# {comment}" for comment in comments]
+
+
+def _from_command(options: Options) -> Options:
+    """Columns separated by commas."""
+    columns = options.get("columns")
+    return options | (
+        {"columns": [name.strip() for name in columns.split(",")]} if isinstance(columns, str) else {}
+    )
+
+
+def _as_trained(path: str, given: Options, learned: Options | None, labelled: bool) -> Options:
+    """Labels must not replace UPOS unasked where the model was trained on files of another format."""
+    if learned is None and "label" not in given:
+        raise DataError(
+            f"{path}: the model was not trained on conllu files; say where labels stand in this one, such as "
+            "--label MISC:NE"
+        )
+    return (learned or {}) | given
+
+
+FORMAT = Format(
+    "conllu",
+    (".conllu",),
+    "CoNLL-U: sentences with dependency trees or graphs",
+    read,
+    write,
+    help={
+        "label": "a column's name or MISC:KEY",
+        "columns": "as FORM,UPOS",
+        "graph": "a tree by default",
+    },
+    from_command=_from_command,
+    as_trained=_as_trained,
+)

@@ -43,6 +43,7 @@ from fuda.data import structures
 from fuda.data.structures import Dag, Observation, Structure, Tree
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
+from fuda.formats.base import Format
 from fuda.formats.dataset import Dataset, Label, Record, labels_to_write
 
 KEYS = ("observations", "labels", "heads", "edges", "comments")
@@ -281,3 +282,6 @@ def _name(value: Any) -> str:
     if not isinstance(value, str):
         raise DataError(f"{short(value)} ({type(value).__name__}) where a string is expected; make it one")
     return str(value)
+
+
+FORMAT = Format("jsonl", (".jsonl", ".ndjson"), "JSON lines: any structure, any observation", read, write)
