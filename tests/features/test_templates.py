@@ -387,7 +387,7 @@ def test_a_template_in_a_model():
     X, y = [[("a", "N"), ("b", "V")], [("b", "N")]], [["1", "2"], ["1"]]
     model = HMM(features=Template("U0:%x[0,0]\nU1:%x[-1,1]\nB")).fit(X, y)
     assert model.predict(X).tolist() == y
-    with pytest.raises(DataError, match="template line 'B1': an HMM has no features of label pairs"):
+    with pytest.raises(DataError, match="template line 'B1': HMM has no features of label pairs"):
         HMM(features=Template("U0:%x[0,0]\nB1:%x[0,0]\nB")).fit(X, y)
 
 

@@ -54,10 +54,10 @@ def test_stored_models_load_and_label_as_they_did(name):
 
 
 def test_every_class_and_version_has_a_stored_file():
-    from fuda.registry import MODELS
+    from fuda import registry
 
     parts = [name.removesuffix(".fuda").split("-") for name in MODELS]
     stored = {(part[0], part[-1]) for part in parts}
     assert {
-        (name.lower(), str(v)) for name, model in MODELS.items() for v in range(1, model.version + 1)
+        (name.lower(), str(v)) for name, model in registry.MODELS.items() for v in range(1, model.version + 1)
     } <= stored

@@ -9,19 +9,43 @@ jsonl .jsonl .ndjson
 
 A name may end in ``.gz``. ``-`` is standard input or output, CoNLL columns unless a format is named.
 
-To add a format, write a module that ends in ``FORMAT = Format(…)`` and add it to `FORMATS`.
+To add a format, write a module ``fuda/formats/NAME.py`` and add a row to `FORMATS`. The module defines
+
+- ``read(text, name, **options)``, which gives a `Dataset` (`name` is the file's, for messages), and
+- ``write(records, **options)``, which gives a text; and where the format has rules of its own also
+- ``from_command(options)``: options as the command line gives them, as `read` and `write` take them,
+- ``remembered(dataset)``: further options by which a model that was trained on a dataset reads other files,
+- ``as_trained(path, given, learned, labelled)``: the options to read a file for a model, from those given
+  on the command line and those of the training files (None where these had another format); `labelled`
+  says whether labels are needed.
+
+Modules of formats load on first use, so that the command's help is quick.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fuda import files
 from fuda.errors import DataError
-from fuda.formats import conll, conllu, fasta, jsonl
-from fuda.formats.base import Format
-from fuda.formats.dataset import Dataset, Record
-from fuda.formats.graph import from_networkx, to_networkx
+
+if TYPE_CHECKING:
+    from fuda.formats.dataset import Dataset as Dataset
+    from fuda.formats.dataset import Record as Record
+    from fuda.formats.graph import from_networkx as from_networkx
+    from fuda.formats.graph import to_networkx as to_networkx
+
+_HOME = {
+    "Dataset": "fuda.formats.dataset",
+    "Record": "fuda.formats.dataset",
+    "from_networkx": "fuda.formats.graph",
+    "to_networkx": "fuda.formats.graph",
+}
 
 __all__ = [
     "FORMATS",
@@ -35,8 +59,109 @@ __all__ = [
     "write",
 ]
 
+Options = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A file format.
+
+    Attributes
+    ----------
+    name : str
+        Also that of its module.
+    extensions : tuple of str
+        Those of its files, in lower case with the dot.
+    description : str
+        One line for users.
+    help : dict of str
+        What ``--label``, ``--columns`` and ``--graph`` of the command mean to the format, for those it has.
+    """
+
+    name: str
+    extensions: tuple[str, ...]
+    description: str
+    help: Mapping[str, str] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("read", "write", "from_command", "remembered", "as_trained"):
+            raise AttributeError(f"a format has no attribute {name!r}")
+        return getattr(import_module(f"fuda.formats.{self.name}"), name, _DEFAULTS.get(name))
+
+    @property
+    def read_options(self) -> tuple[str, ...]:
+        """The names of the options of `read`."""
+        return tuple(inspect.signature(self.read).parameters)[2:]
+
+    @property
+    def write_options(self) -> tuple[str, ...]:
+        """The names of the options of `write`."""
+        return tuple(inspect.signature(self.write).parameters)[1:]
+
+    def read_file(self, path: str | Path, options: Options) -> Dataset:
+        """The dataset in a file, in its gzip, or from standard input (``-``)."""
+        self._check_options("reading", self.read_options, options)
+        dataset: Dataset = self.read(files.read_text(path), files.display_name(path), **options)
+        return dataset
+
+    def write_file(self, dataset: Dataset, path: str | Path, options: Options) -> None:
+        """Write a dataset, whole or not at all."""
+        self._check_options("writing", self.write_options, options)
+        if not dataset.records:
+            raise DataError(f"{path}: there are no structures to write; give at least one")
+        files.write_text(path, self.write(dataset.records, **options))
+
+    def _check_options(self, action: str, known: tuple[str, ...], options: Options) -> None:
+        """Refuse an option that the format does not have."""
+        for option in options:
+            if option not in known:
+                listed = ", ".join(known) or "none"
+                raise DataError(f"{action} {self.name} takes no option {option!r}; it takes: {listed}")
+
+
+# Of formats without rules of their own.
+_DEFAULTS: dict[str, Callable[..., Options]] = {
+    "from_command": lambda options: options,
+    "remembered": lambda dataset: {},
+    "as_trained": lambda path, given, learned, labelled: (learned or {}) | given,
+}
+
+_CONLL = (".conll", ".tsv", ".txt", ".iob", ".iob2", ".bio", ".train", ".testa", ".testb", ".test", ".dev")
+
 # The first is the format of standard input and output, unless another is named.
-FORMATS = {format.name: format for format in (conll.FORMAT, conllu.FORMAT, fasta.FORMAT, jsonl.FORMAT)}
+FORMATS = {
+    format.name: format
+    for format in (
+        Format(
+            "conll",
+            _CONLL,
+            "CoNLL columns: one token per line, its label in the last column",
+            {"label": "a column number", "columns": "as 1 or 1,2"},
+        ),
+        Format(
+            "conllu",
+            (".conllu",),
+            "CoNLL-U: sentences with dependency trees or graphs",
+            {
+                "label": "a column's name or MISC:KEY",
+                "columns": "as FORM,UPOS",
+                "graph": "a tree by default",
+            },
+        ),
+        Format(
+            "fasta",
+            (".fasta", ".fa", ".faa", ".fna"),
+            "FASTA: residues, with lines of labels or marked sites",
+        ),
+        Format("jsonl", (".jsonl", ".ndjson"), "JSON lines: any structure, any observation"),
+    )
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'fuda.formats' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
 
 
 def format_of(path: str | Path, format: str | None = None) -> Format:

@@ -26,12 +26,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Any
 
 from fuda.checks import check_choice, is_whole
 from fuda.data import structures
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
-from fuda.formats.base import Format, Options
 from fuda.formats.dataset import (
     Dataset,
     Label,
@@ -396,19 +396,12 @@ def _check_lines(index: int, lines: list[str], separator: str | None, width: int
             )
 
 
-def _from_command(options: Options) -> Options:
+def from_command(options: dict[str, Any]) -> dict[str, Any]:
     """The word "tab" as a separator means the character."""
     named = {"tab": "\t", "\\t": "\t"}
     return {k: named.get(v, v) if k == "separator" and isinstance(v, str) else v for k, v in options.items()}
 
 
-FORMAT = Format(
-    "conll",
-    (".conll", ".tsv", ".txt", ".iob", ".iob2", ".bio", ".train", ".testa", ".testb", ".test", ".dev"),
-    "CoNLL columns: one token per line, its label in the last column",
-    read,
-    write,
-    help={"label": "a column number", "columns": "as 1 or 1,2"},
-    from_command=_from_command,
-    remembered=lambda data: {"width": data.records[0].rows.table.width},
-)
+def remembered(dataset: Dataset) -> dict[str, Any]:
+    """The number of columns: a file that lacks the last of them has no labels."""
+    return {"width": dataset.records[0].rows.table.width}

@@ -24,13 +24,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fuda.checks import check_choice
 from fuda.data import structures
 from fuda.data.structures import Dag, Structure, Tree
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
-from fuda.formats.base import Format, Options
 from fuda.formats.conllu_fields import COLUMNS, EMPTY, Field, LabelField, check_value, named
 from fuda.formats.dataset import (
     Dataset,
@@ -376,7 +376,7 @@ def _comment_lines(index: int, record: Record) -> list[str]:
     return [comment if comment.startswith("#") else f"# {comment}" for comment in comments]
 
 
-def _from_command(options: Options) -> Options:
+def from_command(options: dict[str, Any]) -> dict[str, Any]:
     """Columns separated by commas."""
     columns = options.get("columns")
     return options | (
@@ -384,7 +384,9 @@ def _from_command(options: Options) -> Options:
     )
 
 
-def _as_trained(path: str, given: Options, learned: Options | None, labelled: bool) -> Options:
+def as_trained(
+    path: str, given: dict[str, Any], learned: dict[str, Any] | None, labelled: bool
+) -> dict[str, Any]:
     """Labels must not replace UPOS unasked where the model was trained on files of another format."""
     if learned is None and "label" not in given:
         raise DataError(
@@ -392,19 +394,3 @@ def _as_trained(path: str, given: Options, learned: Options | None, labelled: bo
             "--label MISC:NE"
         )
     return (learned or {}) | given
-
-
-FORMAT = Format(
-    "conllu",
-    (".conllu",),
-    "CoNLL-U: sentences with dependency trees or graphs",
-    read,
-    write,
-    help={
-        "label": "a column's name or MISC:KEY",
-        "columns": "as FORM,UPOS",
-        "graph": "a tree by default",
-    },
-    from_command=_from_command,
-    as_trained=_as_trained,
-)

@@ -26,12 +26,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 from fuda.checks import check_choice
 from fuda.data import structures
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
-from fuda.formats.base import Format, Options
 from fuda.formats.dataset import (
     Dataset,
     Label,
@@ -286,26 +286,17 @@ def _label_character(label: Label, index: int, node: int) -> str:
     return text
 
 
-def _from_command(options: Options) -> Options:
+def from_command(options: dict[str, Any]) -> dict[str, Any]:
     """``--label none`` reads no labels, as ``labels=None`` does."""
     if "label" not in options or options["label"] is not None:
         return options
     return {name: value for name, value in options.items() if name != "label"} | {"labels": None}
 
 
-def _as_trained(path: str, given: Options, learned: Options | None, labelled: bool) -> Options:
+def as_trained(
+    path: str, given: dict[str, Any], learned: dict[str, Any] | None, labelled: bool
+) -> dict[str, Any]:
     """A file to be labelled need not have lines of labels, even where the training files had them."""
     options = (learned or {}) | given
     unneeded = learned is not None and not labelled and options.get("labels") == "lines"
     return options | ({"labels": "auto"} if unneeded else {})
-
-
-FORMAT = Format(
-    "fasta",
-    (".fasta", ".fa", ".faa", ".fna"),
-    "FASTA: residues, with lines of labels or marked sites",
-    read,
-    write,
-    from_command=_from_command,
-    as_trained=_as_trained,
-)

@@ -34,6 +34,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -43,7 +44,6 @@ from fuda.data import structures
 from fuda.data.structures import Dag, Observation, Structure, Tree
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
-from fuda.formats.base import Format
 from fuda.formats.dataset import Dataset, Label, Record, labels_to_write
 
 KEYS = ("observations", "labels", "heads", "edges", "comments")
@@ -119,8 +119,7 @@ def _parse(line: str) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise DataError(f"the key {short(twice)} is given twice; keep it once")
     return content
 
@@ -282,6 +281,3 @@ def _name(value: Any) -> str:
     if not isinstance(value, str):
         raise DataError(f"{short(value)} ({type(value).__name__}) where a string is expected; make it one")
     return str(value)
-
-
-FORMAT = Format("jsonl", (".jsonl", ".ndjson"), "JSON lines: any structure, any observation", read, write)

@@ -228,11 +228,7 @@ class HMPerceptron(MarkovLabeler):
             raise DataError(
                 "position_weight: a perceptron corrects structures as a whole; weigh these by sample_weight"
             )
-        if encoded.edge_channels:
-            raise DataError(
-                f"template line {encoded.edge_channels[0].name!r}: an HMPerceptron has no features of label "
-                "pairs; leave B lines bare, and begin others with U"
-            )
+        self._refuse_pair_features(encoded)
         encoded.check_values()
         self._take_parameters()
         self.mistakes_: list[Mistakes] = []

@@ -208,11 +208,7 @@ class HMSVM(MarkovLabeler):
     ) -> None:
         corpus = encoded.corpus
         right = _known(labels.astype(np.int64), corpus)
-        if encoded.edge_channels:
-            raise DataError(
-                f"template line {encoded.edge_channels[0].name!r}: an HMSVM has no features of label pairs; "
-                "leave B lines bare, and begin others with U"
-            )
+        self._refuse_pair_features(encoded)
         encoded.check_values()
         self.kernel_ = clone(as_kernel(self.kernel))
         problem = MaxMargin(

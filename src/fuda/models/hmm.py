@@ -66,11 +66,7 @@ class HMM(MarkovLabeler):
         sample_weight: np.ndarray | None,
         position_weight: np.ndarray | None,
     ) -> None:
-        if encoded.edge_channels:
-            raise DataError(
-                f"template line {encoded.edge_channels[0].name!r}: an HMM has no features of label pairs; "
-                "leave B lines bare, and begin others with U"
-            )
+        self._refuse_pair_features(encoded)
         _check_counts(encoded)
         corpus, L, s = encoded.corpus, len(self.classes_), float(self.smoothing)
         structure_weight = np.ones(len(corpus)) if sample_weight is None else sample_weight

@@ -18,7 +18,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
 from fuda.errors import DataError, short
 from fuda.models.base import Labeler
-from fuda.schemes import legal, scheme_name
+from fuda.schemes import forbid, scheme_name
 
 
 class MarkovLabeler(Labeler):
@@ -91,10 +91,7 @@ class MarkovLabeler(Labeler):
                 f"but structure 0 is a {corpus.shape}; predict with scheme=None"
             )
         if self.scheme is not None:
-            start, pairs, end = legal(self.classes_, self.scheme)
-            scores[np.ix_(corpus.roots, np.flatnonzero(~start))] = -np.inf
-            scores[np.ix_(corpus.leaves, np.flatnonzero(~end))] = -np.inf
-            transitions = np.where(pairs, transitions, -np.inf)
+            transitions = forbid(scores, transitions, self.classes_, self.scheme, corpus.roots, corpus.leaves)
         if known is not None:
             labels = self._numbers(known, corpus)
             fixed = np.flatnonzero(labels >= 0)
