@@ -72,15 +72,12 @@ class Format:
         Also that of its module.
     extensions : tuple of str
         Those of its files, in lower case with the dot.
-    description : str
-        One line for users.
     help : dict of str
         What ``--label``, ``--columns`` and ``--graph`` of the command mean to the format, for those it has.
     """
 
     name: str
     extensions: tuple[str, ...]
-    description: str
     help: Mapping[str, str] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
@@ -127,33 +124,16 @@ _DEFAULTS: dict[str, Callable[..., Options]] = {
 }
 
 _CONLL = (".conll", ".tsv", ".txt", ".iob", ".iob2", ".bio", ".train", ".testa", ".testb", ".test", ".dev")
+_CONLLU = {"label": "a column's name or MISC:KEY", "columns": "as FORM,UPOS", "graph": "a tree by default"}
 
 # The first is the format of standard input and output, unless another is named.
 FORMATS = {
     format.name: format
     for format in (
-        Format(
-            "conll",
-            _CONLL,
-            "CoNLL columns: one token per line, its label in the last column",
-            {"label": "a column number", "columns": "as 1 or 1,2"},
-        ),
-        Format(
-            "conllu",
-            (".conllu",),
-            "CoNLL-U: sentences with dependency trees or graphs",
-            {
-                "label": "a column's name or MISC:KEY",
-                "columns": "as FORM,UPOS",
-                "graph": "a tree by default",
-            },
-        ),
-        Format(
-            "fasta",
-            (".fasta", ".fa", ".faa", ".fna"),
-            "FASTA: residues, with lines of labels or marked sites",
-        ),
-        Format("jsonl", (".jsonl", ".ndjson"), "JSON lines: any structure, any observation"),
+        Format("conll", _CONLL, {"label": "a column number", "columns": "as 1 or 1,2"}),
+        Format("conllu", (".conllu",), _CONLLU),
+        Format("fasta", (".fasta", ".fa", ".faa", ".fna")),
+        Format("jsonl", (".jsonl", ".ndjson")),
     )
 }
 

@@ -76,10 +76,29 @@ def read(
 ) -> Dataset:
     """Sentences as sequences; the observation of a token is a string, or a tuple if it has several columns.
 
-    `columns` are those of the observation, counted from 1; by default all but the label's. `label` is the
-    label's column, −1 the last, None if there are no labels. `width` is the number of columns of a file
-    with labels: a file that lacks just the last of them has no labels, and others need `columns`.
+    Parameters
+    ----------
+    text : str
+        The content of the file.
+    name : str
+        The name of the file, for messages.
+    separator : str, optional
+        The character between columns; by default a tab if the first token's line has one, else runs of
+        spaces and tabs.
+    columns : int or list of int, optional
+        The columns of the observation, counted from 1; by default all but the label's.
+    label : int or None
+        The column of the label; −1 is the last, None means that there are no labels.
+    width : int, optional
+        The number of columns of a file with labels. A file that lacks just the last of them has no labels,
+        and others need `columns`.
 
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
     >>> X, y = read("Ana NP B-PER\\nlives VB O\\n\\n", "example", columns=1)
     >>> X, y
     ([Sequence(['Ana', 'lives'], 2 nodes)], [['B-PER', 'O']])
@@ -139,8 +158,18 @@ def read(
 def write(records: Sequence[Record], separator: str | None = None, flatten: bool = False) -> str:
     """Columns of the observation, and the label last; or the rows that were read, labels replaced.
 
-    `separator` is that of the file read, else a tab. A tree or DAG is refused, because columns say nothing of
-    its edges, unless `flatten` allows to write its nodes as a sequence.
+    Parameters
+    ----------
+    records : list of Record
+    separator : str, optional
+        The character between columns; by default that of the file read, else a tab.
+    flatten : bool
+        Whether to write the nodes of a tree or DAG as a sequence. Otherwise they are refused, because
+        columns cannot hold their edges.
+
+    Returns
+    -------
+    str
     """
     explicit = separator is not None
     check_choice("flatten", flatten, (True, False))

@@ -62,10 +62,26 @@ def read(
 ) -> Dataset:
     """Proteins, DNA or RNA as sequences of characters.
 
-    `labels` is the form of the labels: "lines", "marks", "none", or "auto": marks if any mark is found; lines
-    if every record has two lines and these cannot be residues broken at one length; else none. `sites` are
-    the residues that can be sites: marks after others are dropped and counted in the notes.
+    Parameters
+    ----------
+    text : str
+        The content of the file.
+    name : str
+        The name of the file, for messages.
+    labels : {"auto", "lines", "marks", "none"} or None
+        The form of the labels. "auto" is marks if any mark is found; lines if every record has two lines
+        and these cannot be residues broken at one length; else none.
+    mark : str
+        The character after a residue that makes it a site.
+    sites : str, optional
+        The residues that can be sites: marks after others are dropped and counted in the notes.
 
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
     >>> X, y = read(">p\\nRRS#V\\n", "example")
     >>> X, y
     ([Sequence(['R', 'R', 'S', 'V'], 4 nodes)], [['O', 'O', 'site', 'O']])
@@ -93,9 +109,20 @@ def read(
 
 
 def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> str:
-    """FASTA text; `labels` is its form.
+    """FASTA text.
 
-    "auto" is the form read; for other formats marks if every label is ``site`` or ``O``, else lines.
+    Parameters
+    ----------
+    records : list of Record
+    labels : {"auto", "lines", "marks", "none"}
+        The form of the labels. "auto" is the form read; for other formats marks if every label is ``site``
+        or ``O``, else lines.
+    mark : str
+        The character after a residue that is a site.
+
+    Returns
+    -------
+    str
     """
     check_choice("labels", labels, MODES)
     _check_mark(mark)
