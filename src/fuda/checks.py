@@ -26,7 +26,7 @@ def is_whole(value: Any, least: float = -math.inf, most: float = math.inf) -> bo
     (True, False, False, False)
     """
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole and bool(least <= value <= most)
+    return whole and least <= int(value) <= most
 
 
 def is_number(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
@@ -38,9 +38,10 @@ def is_number(value: Any, least: float = -math.inf, most: float = math.inf) -> b
     if not isinstance(value, float | np.floating) and not is_whole(value):
         return False
     try:
-        return math.isfinite(value) and least <= value <= most
+        number = float(value)
     except OverflowError:  # an integer past all floats
         return False
+    return math.isfinite(number) and least <= number <= most
 
 
 def is_flag(value: Any) -> bool:
