@@ -19,6 +19,7 @@ from fuda.schemes import (
     convert,
     encode,
     entities,
+    forbid,
     guess_scheme,
     legal,
     scheme_name,
@@ -353,3 +354,15 @@ def test_a_label_of_another_scheme_is_named():
 def test_bad_segments_are_named(segments, message):
     with pytest.raises(DataError, match=message):
         encode(segments, 3, "IOB2")
+
+
+def test_forbid_leaves_well_formed_sequences_alone():
+    classes, nodes = ["O", "B-X", "I-X"], 3
+    scores, transitions = np.zeros((nodes, 3)), np.zeros((3, 3))
+    masked = forbid(scores, transitions, classes, "IOB2", np.array([0]), np.array([nodes - 1]))
+    assert not transitions.any()  # a copy
+    for sequence in product(range(3), repeat=nodes):
+        total = sum(scores[t, k] for t, k in enumerate(sequence))
+        total += sum(masked[a, b] for a, b in pairwise(sequence))
+        labels = [classes[k] for k in sequence]
+        assert (total == 0) == (encode(entities(labels, "IOB2"), nodes, "IOB2") == labels)

@@ -23,7 +23,10 @@ def place(structure: int | None = None, node: int | None = None) -> str:
 
 def short(value: object) -> str:
     """A value as messages show it: its repr on one line, cut where it is long."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except RecursionError:
+        return f"a deeply nested {type(value).__name__}"
     return text if len(text) <= 40 else text[:39] + "…"
 
 

@@ -201,6 +201,39 @@ def legal(labels: Iterable[str], scheme: str) -> tuple[np.ndarray, np.ndarray, n
     return start, transition.reshape(len(parts), len(parts)), end
 
 
+def forbid(
+    scores: np.ndarray,
+    transitions: np.ndarray,
+    classes: Iterable[str],
+    scheme: str,
+    first: np.ndarray,
+    last: np.ndarray,
+) -> np.ndarray:
+    """Make −∞ what a scheme does not allow, so that decoders find well-formed sequences only.
+
+    Parameters
+    ----------
+    scores : array of shape (N, L)
+        Of the labels of nodes; changed in place.
+    transitions : array of shape (…, L, L)
+        Of pairs of neighbouring labels.
+    classes : iterable of str
+        The L labels.
+    scheme : str
+    first, last : array of int
+        The nodes that begin and end a sequence.
+
+    Returns
+    -------
+    array
+        The transitions, as a copy.
+    """
+    start, pairs, end = legal(classes, scheme)
+    scores[np.ix_(first, np.flatnonzero(~start))] = -np.inf
+    scores[np.ix_(last, np.flatnonzero(~end))] = -np.inf
+    return np.where(pairs, transitions, -np.inf)
+
+
 def guess_scheme(label_lists: Iterable[Iterable[Any]]) -> str | None:
     """The one scheme in which all label lists are well-formed; None if there is none, or more than one.
 

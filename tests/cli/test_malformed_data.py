@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli.command_cases import TEXTS, assert_refused
+from model_file_cases import altered
 
 COMMANDS = ("train", "tag", "evaluate", "convert")
 
@@ -331,3 +332,10 @@ def test_structures_of_several_files_are_named_by_their_file(run, models, tmp_pa
     second.write_text(GOOD + ', "labels": ["N", 1]}\n')
     words = f"fuda: structure 0 of {second}, node 1: its label is 1"
     assert_refused(run, tmp_path, ["train", first, second, "-o", tmp_path / "m.fuda"], re.escape(words))
+
+
+@pytest.mark.parametrize("reading", [{"format": "conll", "path": 1}, {"format": "conll", "junk": [1]}])
+def test_options_in_a_model_file_that_the_format_does_not_have(run, places, tmp_path, reading):
+    path = altered(places["model"], tmp_path / "bad.fuda", lambda meta, members: meta.update(reading=reading))
+    name = list(reading)[-1]
+    assert_refused(run, tmp_path, ["tag", path, places["conll"]], f"reading conll takes no option '{name}'")

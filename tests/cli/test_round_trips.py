@@ -9,6 +9,7 @@ import pytest
 
 from cli.command_cases import TEXTS, conllu_row
 from fuda import formats
+from fuda.cli.train import LEARNERS
 
 
 def numbers(value):
@@ -242,3 +243,16 @@ def test_options_that_are_lists_or_tabs(run, tmp_path):
     )
     assert run("convert", str(path), str(copy), "--write", "separator=tab").code == 0
     assert copy.read_text() == "Ana\tN\tB\n\n"
+
+
+@pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in ("crf", "hmm")])
+def test_every_learner_can_be_trained(run, places, tmp_path, learner):
+    model = tmp_path / "model.fuda"
+    settings = ["--set", "folds=2"] if learner == "reranker" else []
+    trained = run("train", places["conll"], "-o", model, "--learner", learner, *settings)
+    assert trained.code == 0, trained.err
+    assert trained.err.splitlines()[-1] == f"{model}: {LEARNERS[learner]}, 2 sequences, 6 nodes, 3 labels"
+    tagged = run("tag", model, places["conll"])
+    assert tagged.code == 0, tagged.err
+    assert len(tagged.out.splitlines()) == len(TEXTS["conll"].splitlines())
+    assert run("evaluate", model, places["conll"]).code == 0

@@ -4,14 +4,16 @@ import copy
 import pickle
 import re
 import string
+import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuda import HMM, Dag, DataError, Sequence, Template, Tree, read
 from fuda.data.template_encoding import TemplateEncoder
+from fuda.features.expressions import Expression
 
 CHUNKING = """
 # Unigram
@@ -184,6 +186,47 @@ def test_expressions_are_those_of_wapiti(start, inner, end, words):
     assert lower == [f"U2:{(part or '').lower()}" for part in found]
 
 
+PYTHON_CLASSES = {
+    r"\a": r"[^\W\d_]",
+    r"\l": "[a-z]",
+    r"\p": r"(?:[^\w\s]|_)",
+    r"\u": "[A-Z]",
+    r"\w": r"[^\W_]",
+    r"\A": r"(?:(?![^\W\d_]).)",
+    r"\U": "[^A-Z]",
+}
+
+
+@given(
+    st.sampled_from(["", "^"]),
+    st.lists(st.tuples(ATOMS, st.sampled_from(["", "?", "*"])), max_size=6),
+    st.sampled_from(["", "$"]),
+    st.text(st.sampled_from("abBC1-_.é"), max_size=8),
+)
+@settings(max_examples=500)
+def test_expressions_find_what_a_backtracking_search_finds_first(start, items, end, text):
+    expression = start + "".join(map("".join, items)) + end
+    python = "".join(PYTHON_CLASSES.get(atom, atom) + repeat.replace("*", "*?") for atom, repeat in items)
+    found = re.compile((r"\A" if start else "") + python + (r"\Z" if end else ""), re.DOTALL).search(text)
+    assert Expression(expression).search(text) == (None if found is None else found.group())
+
+
+@pytest.mark.parametrize("expression", [".*" * 40 + "b$", "a?" * 40 + "a" * 40 + "b", r"\w*\a*" * 20 + "-"])
+def test_expressions_take_linear_time(expression):
+    began = time.perf_counter()
+    assert Expression(expression).search("a" * 2000) is None
+    assert time.perf_counter() - began < 2.0  # a backtracking search would take years
+
+
+def test_comments_take_linear_time():
+    began = time.perf_counter()
+    line = "U0:%x[0,0]" + " #" * 100_000
+    assert Template(line + "\nB").lines[0].texts == ["U0:", ""]
+    with pytest.raises(DataError, match="'%' cannot be expressed"):
+        Template(line + "%\nB")
+    assert time.perf_counter() - began < 2.0
+
+
 @pytest.mark.parametrize(
     ("expression", "cell", "part"),
     [
@@ -344,7 +387,7 @@ def test_a_template_in_a_model():
     X, y = [[("a", "N"), ("b", "V")], [("b", "N")]], [["1", "2"], ["1"]]
     model = HMM(features=Template("U0:%x[0,0]\nU1:%x[-1,1]\nB")).fit(X, y)
     assert model.predict(X).tolist() == y
-    with pytest.raises(DataError, match="template line 'B1': an HMM has no features of label pairs"):
+    with pytest.raises(DataError, match="template line 'B1': HMM has no features of label pairs"):
         HMM(features=Template("U0:%x[0,0]\nB1:%x[0,0]\nB")).fit(X, y)
 
 

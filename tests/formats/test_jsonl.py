@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -118,3 +119,11 @@ def test_what_has_no_json_form_is_refused_with_its_place(observation, words):
 def test_labels_that_would_not_come_back_are_refused(label):
     with pytest.raises(DataError, match=r"structure 0, node 0: the label .* is neither a string"):
         jsonl.write([Record(Sequence(["x"]), [label])])
+
+
+def test_a_key_given_twice_among_many_is_found_at_once():
+    keys = ", ".join(f'"k{i}": 1' for i in range(30_000))
+    began = time.perf_counter()
+    with pytest.raises(DataError, match="the key 'k29999' is given twice; keep it once"):
+        jsonl.read(f'{{"observations": [{{"features": {{{keys}, "k29999": 2}}}}]}}', "x")
+    assert time.perf_counter() - began < 2.0

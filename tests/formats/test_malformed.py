@@ -185,7 +185,7 @@ CASES = [
 @pytest.mark.parametrize(("name", "text", "options", "line", "words"), CASES)
 def test_malformed(name, text, options, line, words):
     with pytest.raises(DataError, match=words) as caught:
-        FORMATS[name].module.read(text, "dir/file", **options)
+        FORMATS[name].read(text, "dir/file", **options)
     if line is not None:
         assert re.match(rf"dir/file:{line}: ", str(caught.value))
     assert "\n" not in str(caught.value)

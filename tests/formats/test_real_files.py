@@ -20,7 +20,7 @@ def text_of(path: Path) -> str:
 
 
 def written(dataset, name: str) -> str:
-    return FORMATS[name].module.write(dataset.records)
+    return FORMATS[name].write(dataset.records)
 
 
 @pytest.mark.parametrize(

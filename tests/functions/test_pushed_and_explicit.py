@@ -250,7 +250,7 @@ def test_the_choice_between_the_two(monkeypatch):
         (Function(lambda x, y: float("nan")), "a kernel is finite"),
         (Function(lambda x, y: -1.0), "structure 0, node 0"),
         (Polynomial(20, scale=1e6), "structure 1, node 0: the kernel Polynomial(degree=20"),
-        (Precomputed(np.eye(2)), "is no row of its matrix"),
+        (Precomputed(np.eye(2)), "is not a row of its matrix"),
     ],
 )
 def test_what_is_no_kernel(kernel, words):

@@ -22,6 +22,7 @@ from fuda.kernels import (
     Polynomial,
     Precomputed,
     Product,
+    Sees,
     Sum,
     as_kernel,
     check_kernel,
@@ -133,10 +134,11 @@ def test_precomputed_takes_integer_observations():
     p = points_of([2, 0, 2, 1], "word")
     assert Precomputed(gram).gram(p, p).tolist() == gram[np.ix_([2, 0, 1], [2, 0, 1])].tolist()
     assert from_json(Precomputed(gram).to_json()) == Precomputed(gram.tolist())
-    assert repr(Precomputed(gram)) == "Precomputed(gram_matrix=3 × 3 matrix)"
-    with pytest.raises(DataError, match="observation 7 is no row of its matrix of 3; give observations"):
+    assert eval(repr(Precomputed(gram))) == Precomputed(gram)
+    assert repr(Precomputed(np.eye(6))) == "Precomputed(gram_matrix=<6 × 6 matrix>)"
+    with pytest.raises(DataError, match="observation 7 is not a row of its matrix of 3; give observations"):
         Precomputed(gram).gram(points_of([0, 7], "word"), p)
-    with pytest.raises(DataError, match="'Ana' is no row of its matrix"):
+    with pytest.raises(DataError, match="'Ana' is not a row of its matrix"):
         Precomputed(gram).gram(points_of(["Ana"]), p)
 
 
@@ -181,6 +183,11 @@ def test_parameters_are_reached_through_the_algebra():
         (Polynomial(0).normalized(), "degree=0"),
         (Precomputed([[1.0, 2.0]]), "give a square matrix"),
         (Precomputed("ab"), "give a square matrix"),
+        (Precomputed([[10**400]]), "give a square matrix"),
+        (RBF(10**400), "gamma=1000.*above 0"),
+        (Sum(3, Delta()), r"Sum\(left=3\): give a kernel"),
+        (Normalized("x"), r"Normalized\(kernel='x'\): give a kernel"),
+        (sum([Delta()] * 200, Linear()), "nested more than 100 deep"),
         (Precomputed([[1.0, math.nan], [math.nan, 1.0]]), "gives nan for id 0 and id 1"),
         (Precomputed([[1.0, 0.5], [0.2, 1.0]]), "gives 0.5 for id 0 and id 1, but 0.2 the other way"),
     ],
@@ -222,3 +229,87 @@ def test_a_kernel_that_is_none_on_the_data_is_said(function, message):
 def test_what_describes_no_kernel_is_said(value):
     with pytest.raises(DataError):
         from_json(value)
+
+
+def nested(depth):
+    value = {"type": "Linear"}
+    for _ in range(depth):
+        value = {"type": "Sum", "left": value, "right": {"type": "Linear"}}
+    return value
+
+
+def test_descriptions_nested_too_deep_are_refused():
+    assert from_json(nested(99)).inner_count == 100
+    for depth in (100, 430, 900):
+        with pytest.raises(DataError, match="deep"):
+            from_json(nested(depth))
+
+
+def test_whatever_is_accepted_can_be_stored_and_read_back():
+    kernel = as_kernel(sum([Delta()] * 99, Linear()))
+    assert from_json(kernel.to_json()) == kernel
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_normalizing_a_normalized_kernel_changes_nothing(kernel):
+    p = points_of(WORDS)
+    once = kernel.normalized()
+    assert (once.normalized().gram(p, p) == once.gram(p, p)).all()
+    np.testing.assert_allclose(once.evaluate_self(once.norms(p)), once.diagonal(p), atol=1e-12)
+
+
+def test_nested_normalizations_cost_no_more_than_their_number():
+    class Counting(RBF):
+        calls = 0
+
+        def evaluate(self, inners, norms_a, norms_b):
+            Counting.calls += 1
+            return super().evaluate(inners, norms_a, norms_b)
+
+    p = points_of(WORDS)
+    deep, sums = Counting(0.3), Counting(0.3)
+    for _ in range(20):
+        deep, sums = deep.normalized(), (sums + 0).normalized()
+    expected = RBF(0.3).normalized().gram(p, p)
+    for kernel in (deep, sums):
+        Counting.calls = 0
+        np.testing.assert_allclose(kernel.gram(p, p), expected, atol=1e-12)
+        assert Counting.calls <= 1 + 2 * 20  # the values once, the norms twice per level; not 3^20
+
+
+kernels = st.recursive(
+    st.sampled_from([Linear(), Polynomial(3, scale=0.5), RBF(0.25), Delta(), Constant(2.0)]),
+    lambda inner: st.one_of(
+        st.builds(Sum, inner, inner), st.builds(Product, inner, inner), st.builds(Normalized, inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(kernels)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_repr_is_code_that_makes_the_kernel(kernel):
+    assert eval(repr(kernel)) == kernel
+    assert as_kernel(from_json(kernel.to_json())) == kernel
+
+
+@given(kernels)
+@settings(max_examples=50, deadline=None, derandomize=True)
+def test_capabilities_are_those_of_the_values(kernel):
+    p = points_of(WORDS)
+    assert len(kernel.norms(p)) == len(kernel.inners(p, p)) == kernel.inner_count
+    assert (kernel.sees == Sees.FEATURES) == ("Delta" not in repr(kernel))
+    if kernel.polynomial is not None:
+        *parameters, normalized = kernel.polynomial
+        same = Polynomial(*parameters).normalized() if normalized else Polynomial(*parameters)
+        np.testing.assert_allclose(same.gram(p, p), kernel.gram(p, p), rtol=1e-12)
+
+
+def test_what_kernels_see_and_which_are_polynomials():
+    given = (Linear(), RBF(), Constant(), Delta(), Precomputed(np.eye(2)), Function(max), RBF() * Delta())
+    assert [kernel.sees.name for kernel in given] == (
+        ["FEATURES"] * 3 + ["EQUALITY", "OBSERVATIONS", "OBSERVATIONS", "EQUALITY"]
+    )
+    assert Linear().normalized().normalized().polynomial == (1, 0.0, 1.0, True)
+    assert Polynomial(3).polynomial == (3, 1.0, 1.0, False)
+    assert [k.polynomial for k in (*given[1:], Linear() + Delta())] == [None] * 7

@@ -255,5 +255,5 @@ def test_probabilities_too_small_for_their_product_have_logarithms():
 
 
 def test_integers_past_the_precomputed_matrix_are_named():
-    with pytest.raises(DataError, match="the observation 5 is no row of its matrix of 2"):
+    with pytest.raises(DataError, match="the observation 5 is not a row of its matrix of 2"):
         marginalized_kernel([0, 5], Sequence([1]), kernel=Precomputed(np.eye(2)), prior=uniform(2, 1))

@@ -212,7 +212,7 @@ BAD = [
     ({"decode": "best"}, "decode='best': choose viterbi or posterior"),
     ({"scheme": "IOB9"}, "IOB9"),
     ({"features": "nothing"}, "features='nothing': no such feature set"),
-    ({"features": Template("U0:%x[0,0]\nB0:%x[0,0]")}, "line 'B0.*': a MEMM has no features of label pairs"),
+    ({"features": Template("U0:%x[0,0]\nB0:%x[0,0]")}, "line 'B0.*': MEMM has no features of label pairs"),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import stat
@@ -14,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fuda
-from fuda import HMM, DataError, ModelFileError, Template, Tree, load, registry
+from fuda import HMM, HMSVM, DataError, ModelFileError, Template, Tree, load, registry
+from fuda.kernels import Precomputed
 from fuda.storage import model_file
-from model_file_cases import peak, refused
+from model_file_cases import altered, peak, refused
 
 X = [["Ana", "lives", "in", "Lima"], ["Bo", "sleeps"]]
 Y = [["PER", "O", "O", "LOC"], ["PER", "O"]]
@@ -290,3 +292,60 @@ def test_registered_classes_are_models():
     for name, model in registry.MODELS.items():
         cls = model_file.load_class({"class": name, "class_version": model.version}, "x")
         assert cls.__name__ == name
+
+
+def test_large_gram_matrices_are_stored_as_arrays(tmp_path):
+    vectors = np.random.default_rng(0).normal(size=(300, 4))
+    gram = vectors @ vectors.T
+    structures, labels = [[0, 1], [2, 299]], [["A", "B"]] * 2
+    kernel = 0.5 * Precomputed(gram) + Precomputed(gram + np.eye(300)).normalized()
+    model = HMSVM(kernel=kernel, window=0).fit(structures, labels)
+    model.save(tmp_path / "m.fuda")
+    meta = model_file.read_meta(tmp_path / "m.fuda")
+    assert meta["members"]["arrays/matrix0.npy"]["shape"] == [300, 300]
+    stored = load(tmp_path / "m.fuda")
+    assert stored.kernel == kernel
+    assert stored.predict(structures).tolist() == model.predict(structures).tolist()
+    path = altered(
+        tmp_path / "m.fuda",
+        tmp_path / "bad.fuda",
+        lambda meta, members: meta["parameters"]["kernel"]["kernel"]["left"]["right"].update(
+            gram_matrix={"array": "matrix7"}
+        ),
+    )
+    refused(path, "its matrix 'matrix7' is missing")
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        {"type": "RBF", "gamma": 10**400},
+        {"type": "Precomputed", "gram_matrix": [[10**400]]},
+        {"type": "Precomputed", "gram_matrix": {"array": ["x"]}},
+        {"type": "Normalized", "kernel": [1]},
+        functools.reduce(
+            lambda k, _: {"type": "Sum", "left": k, "right": {"type": "Linear"}},
+            range(430),
+            {"type": "Linear"},
+        ),
+    ],
+    ids=["number", "matrix", "name", "operand", "depth"],
+)
+def test_kernels_that_are_not_usable_are_refused(kernel, tmp_path):
+    HMSVM().fit(X, Y).save(tmp_path / "m.fuda")
+    path = altered(
+        tmp_path / "m.fuda",
+        tmp_path / "bad.fuda",
+        lambda meta, members: meta["parameters"].update(kernel={"kernel": kernel}),
+    )
+    refused(path, "not a usable model file")
+
+
+def test_whatever_goes_wrong_in_a_model_names_the_file(tmp_path, monkeypatch):
+    HMM().fit(X, Y).save(tmp_path / "m.fuda")
+
+    def fails(*_):
+        raise OverflowError("too large")
+
+    monkeypatch.setattr(HMM, "_restore", fails)
+    refused(tmp_path / "m.fuda", "not a usable model file (OverflowError: 'too large'); save the model again")

@@ -32,10 +32,10 @@ def convert(source: str, target: str, to: str | None, writing: tuple[str, ...], 
 
     if target != "-":
         check_output(target)
-    target_format = formats.format_of(target, to).name
-    options = assignments(writing, "--write")
+    target_format = formats.format_of(target, to)
+    options = target_format.from_command(assignments(writing, "--write"))
     data = read(source, reading(**how))
     with naming([source], [data]):
-        formats.write(data, target, format=target_format, **options)
+        target_format.write_file(data, target, options)
     if target != "-":
         click.echo(f"{target}: {describe(data)}", err=True)

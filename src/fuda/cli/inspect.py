@@ -91,6 +91,8 @@ def _shown(value: Any) -> str:
         return f"{value.get('type', value.get('labeler'))}({_assigned(inner)})"
     if isinstance(value, dict) and "kernel" in value:
         return _shown(value["kernel"])
+    if isinstance(value, dict) and "array" in value:
+        return f"<{value['array']}>"
     if isinstance(value, dict):
         return f"{next(iter(value), '')} {value.get('name') or value.get('function')}"
     return str(value)

@@ -17,13 +17,26 @@ from fuda.progress import stage
 if TYPE_CHECKING:
     from fuda.formats import Dataset
 
-_FORMAT = "conll, conllu, fasta or jsonl; by default what the file's extension says."
-_LABEL = (
-    "Where labels stand: a column number (conll), a column's name or MISC:KEY (conllu); 'none' for a file "
-    "without labels."
-)
-_COLUMNS = "Which columns are the observation, as 1 or 1,2 (conll) or FORM,UPOS (conllu)."
+# {} is filled in by the formats.
+_FORMAT = "{}; by default what the file's extension says."
+_LABEL = "Where labels stand: {}; 'none' for a file without labels."
+_COLUMNS = "Which columns are the observation, {}."
+_GRAPH = "The shape to read: {}."
 _OPTION = "Any other option of the format, by the name that messages use: --option cyclic=skip."
+
+
+class _FormatOption(click.Option):
+    """An option whose help comes from the formats, which are imported only where help is shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        from fuda.formats import FORMATS
+
+        record = super().get_help_record(ctx)
+        if record is None:
+            return None
+        of_formats = {format.name: format.help.get(str(self.name)) for format in FORMATS.values()}
+        words = [f"{words} ({name})" for name, words in of_formats.items() if words]
+        return record[0], record[1].format(", ".join(words or of_formats))
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,10 +44,10 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     shapes = click.Choice(["sequence", "tree", "dag"])
     for option in (
         click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help=_OPTION),
-        click.option("--graph", type=shapes, help="The shape to read (conllu); a tree by default."),
-        click.option("--columns", metavar="LIST", help=_COLUMNS),
-        click.option("--label", metavar="WHERE", help=_LABEL),
-        click.option("--format", "format_name", metavar="NAME", help=_FORMAT),
+        click.option("--graph", type=shapes, help=_GRAPH, cls=_FormatOption),
+        click.option("--columns", metavar="LIST", help=_COLUMNS, cls=_FormatOption),
+        click.option("--label", metavar="WHERE", help=_LABEL, cls=_FormatOption),
+        click.option("--format", "format_name", metavar="NAME", help=_FORMAT, cls=_FormatOption),
     ):
         command = option(command)
     return command
@@ -70,10 +83,6 @@ def assignments(pairs: Iterable[str], option: str) -> dict[str, Any]:
         if name in values:
             raise DataError(f"{option} {pair}: {name} is given twice; give it once")
         values[name] = literal(value)
-        if name == "columns" and isinstance(values[name], str) and "," in value:
-            values[name] = [_number_or_text(part.strip()) for part in value.split(",")]
-        if name == "separator" and value in ("tab", "\\t"):
-            values[name] = "\t"
     return values
 
 
@@ -108,13 +117,13 @@ def check_output(path: str, *others: str) -> None:
 
 def read(path: str, keywords: dict[str, Any]) -> Dataset:
     """Read a file, with progress; what the reader has to say goes to standard error."""
-    from fuda import formats
     from fuda.files import display_name
+    from fuda.formats import format_of
 
-    if formats.format_of(path, keywords.get("format")).name == "fasta" and keywords.get("label", "") is None:
-        keywords = {name: value for name, value in keywords.items() if name != "label"} | {"labels": None}
+    options = dict(keywords)
+    format = format_of(path, options.pop("format", None))
     with stage(f"reading {display_name(path)}") as say:
-        data = formats.read(path, **keywords)
+        data = format.read_file(path, format.from_command(options))
         say(describe(data))
     for note in data.notes:
         click.echo(f"fuda: {note}", err=True)
@@ -131,27 +140,18 @@ def read_as_trained(path: str, model: Any, keywords: dict[str, Any], labelled: b
 
     learned = model.reading_
     named = keywords.get("format", learned.get("format") if path == "-" else None)
-    format_name = format_of(path, named).name
-    if format_name == learned.get("format"):
-        keywords = learned | keywords
-        if format_name == "fasta" and not labelled and keywords.get("labels") == "lines":
-            keywords["labels"] = "auto"  # a file to label need not have the lines
-    elif format_name == "conllu" and "label" not in keywords:  # labels must not replace UPOS unasked
-        raise DataError(
-            f"{path}: the model was not trained on conllu files; say where labels stand in this one, such as "
-            "--label MISC:NE"
-        )
-    return read(path, keywords | {"format": format_name}), format_name
+    format = format_of(path, named)
+    same = format.name == learned.get("format")
+    options = format.as_trained(path, keywords, learned if same else None, labelled)
+    return read(path, options | {"format": format.name}), format.name
 
 
 def how_read(path: str, keywords: dict[str, Any], data: Dataset) -> dict[str, Any]:
     """What a model remembers of the files it was trained on."""
     from fuda.formats import format_of
 
-    kept = keywords | {"format": format_of(path, keywords.get("format")).name}
-    if kept["format"] == "conll":
-        kept["width"] = data.records[0].rows.table.width
-    return kept
+    format = format_of(path, keywords.get("format"))
+    return keywords | {"format": format.name} | format.remembered(data)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import click
@@ -89,21 +90,8 @@ def reproduce(name: str, data: str, table: int | None) -> None:
 
     if table is not None and table > TABLES[name]:
         raise click.UsageError(f"--table {table}: {name} has {TABLES[name]}; choose a smaller number")
-    with Console(stderr=True).status("") if sys.stderr.isatty() else Silent() as status:
-        EXPERIMENTS[name](data, table, printer(), status.update)
-
-
-class Silent:
-    """Stands for a status line where there is no terminal."""
-
-    def __enter__(self) -> Silent:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-    def update(self, text: str) -> None:
-        return None
+    with Console(stderr=True).status("") if sys.stderr.isatty() else nullcontext() as status:
+        EXPERIMENTS[name](data, table, printer(), status.update if status else lambda text: None)
 
 
 def _losses_tuned(found: list) -> object:

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fuda.checks import is_whole
 from fuda.errors import DataError, described, place, short
 
 # str | int | tuple of columns | dict feature → value | set or list of feature names | 1-D numeric array
@@ -245,7 +246,7 @@ def _node_numbers(values: Any, what: str) -> list[int]:
         raise DataError(f"{what} are a list of node numbers, but {described(values)} was given")
     numbers = list(numbers)
     for at, number in enumerate(numbers):
-        if not isinstance(number, int | np.integer) or isinstance(number, bool):
+        if not is_whole(number):
             raise DataError(f"{what} are whole numbers, but {described(number)} was given at {at}")
         if abs(int(number)) > np.iinfo(np.int32).max:
             raise DataError(f"{what} are node numbers, but {short(number)} was given at {at}")

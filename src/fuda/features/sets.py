@@ -26,8 +26,7 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Any
 
-import numpy as np
-
+from fuda.checks import is_whole
 from fuda.errors import DataError, short
 
 Features = list[str] | dict[str, Any]
@@ -238,7 +237,7 @@ PAPER_SETS = {"S1": ("word", 0), "S2": ("spelling", 0), "S3": ("spelling", 1)}
 
 def resolve(features: Any, window: Any) -> tuple[Any, int]:
     """The parameters `features` and `window`, checked: a set's name or a function, and a whole number."""
-    if isinstance(window, bool) or not isinstance(window, int | np.integer) or not 0 <= window <= 100:
+    if not is_whole(window, 0, 100):
         raise DataError(f"window={short(window)}: give how many neighbours to each side count, from 0 to 100")
     if isinstance(features, str):
         if features in PAPER_SETS:

@@ -12,9 +12,8 @@ many tokens it joins. A lone ``B`` stands for label transitions, which every mod
 %X %T %M           the same in lower case
 =================  ==============================================================
 
-Wapiti's expressions are a small language of their own: ``^`` at the start, ``$`` at the end, ``.``, ``?``
-(once if possible), ``*`` (as seldom as possible), and the classes ``\a`` ``\d`` ``\l`` ``\p`` ``\s`` ``\u``
-``\w``, negated in upper case. Past the ends they are matched against ``_x-1``, ``_x+1`` …
+Wapiti's expressions are a small language of their own, see `fuda.features.expressions`. Past the ends they
+are matched against ``_x-1``, ``_x+1`` …
 """
 
 from __future__ import annotations
@@ -25,22 +24,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fuda.errors import DataError, short
+from fuda.features.expressions import Expression
 from fuda.files import read_text
 
 _MACRO = re.compile(r'%([xXtTmM])\[\s*([+-]?\d+)\s*,\s*(\d+)\s*(?:,\s*"((?:[^"\\]|\\.)*)"\s*)?\]')
-_COMMENT = re.compile(
-    r"^\s*#.*|\s#[^%]*$"
-)  # a # inside a line may be text, unless it follows a blank and ends it
+_COMMENT = re.compile(r"\s#")
 _MAX_OFFSET = 100
-_WAPITI_CLASSES = {
-    "a": r"[^\W\d_]",
-    "d": r"\d",
-    "l": r"[a-z]",
-    "p": r"[^\w\s]|_",
-    "s": r"\s",
-    "u": r"[A-Z]",
-    "w": r"[^\W_]",
-}
 
 
 @dataclass(frozen=True)
@@ -80,7 +69,7 @@ class Template:
         has_transitions = False
         seen: dict[tuple[str, ...], int] = {}
         for number, raw in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
-            line = _COMMENT.sub("", raw).strip()
+            line = _without_comment(raw).strip()
             if not line:
                 continue
             parsed = _parse(line, f"{name}:{number}", number)
@@ -119,6 +108,17 @@ class Template:
 
     def __repr__(self) -> str:
         return f"Template({self.name!r}, {len(self.lines)} lines)"
+
+
+def _without_comment(line: str) -> str:
+    """A line without its comment: all of it after a leading #, or what follows a blank and a # at its end.
+
+    A # may also be text of the line, and is where a macro follows it.
+    """
+    if line.lstrip().startswith("#"):
+        return ""
+    found = _COMMENT.search(line, line.rfind("%") + 1)
+    return line[: found.start()] if found else line
 
 
 def _parse(line: str, where: str, number: int) -> Line:
@@ -162,40 +162,12 @@ def _macro(letter: str, row: str, column: str, expression: str | None) -> Macro:
         return Macro(int(row), int(column), "_B", str.lower if lower else str)
     if expression is None:
         raise ValueError(f'%{letter} needs an expression: %{letter}[row,col,"re"]')
-    pattern = _wapiti_pattern(expression)
+    matcher = Expression(expression)
 
     def apply(cell: str) -> str:
-        found = pattern.search(cell)
+        found = matcher.search(cell)
         if kind == "t":
-            return "true" if found else "false"
-        part = found.group() if found else ""
-        return part.lower() if lower else part
+            return "false" if found is None else "true"
+        return (found or "").lower() if lower else found or ""
 
     return Macro(int(row), int(column), "_x", apply)
-
-
-def _wapiti_pattern(expression: str) -> re.Pattern[str]:
-    """An expression in Wapiti's language as a pattern of Python's."""
-    items = re.findall(r"\\.|[^\\]", expression)
-    start, end = items[:1] == ["^"], items[-1:] == ["$"]
-    parts = [r"\A"] if start else []
-    may_repeat = False
-    for item in items[int(start) : len(items) - int(end)]:
-        if item in ("?", "*"):
-            if not may_repeat:
-                raise ValueError(
-                    f"the expression {expression!r} repeats nothing at {item}; write \\{item} for itself"
-                )
-            parts.append("?" if item == "?" else "*?")
-            may_repeat = False
-            continue
-        character = item[-1]
-        if item == ".":
-            parts.append(".")
-        elif len(item) == 2 and character.lower() in _WAPITI_CLASSES:
-            members = _WAPITI_CLASSES[character.lower()]
-            parts.append(f"(?:{members})" if character.islower() else f"(?:(?!{members}).)")
-        else:
-            parts.append(re.escape(character))
-        may_repeat = True
-    return re.compile("".join(parts) + (r"\Z" if end else ""), re.DOTALL)

@@ -26,7 +26,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Any
 
+from fuda.checks import check_choice, is_whole
 from fuda.data import structures
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
@@ -34,7 +36,6 @@ from fuda.formats.dataset import (
     Dataset,
     Label,
     Record,
-    check_choice,
     check_line,
     check_rows,
     column_values,
@@ -75,10 +76,29 @@ def read(
 ) -> Dataset:
     """Sentences as sequences; the observation of a token is a string, or a tuple if it has several columns.
 
-    `columns` are those of the observation, counted from 1; by default all but the label's. `label` is the
-    label's column, −1 the last, None if there are no labels. `width` is the number of columns of a file
-    with labels: a file that lacks just the last of them has no labels, and others need `columns`.
+    Parameters
+    ----------
+    text : str
+        The content of the file.
+    name : str
+        The name of the file, for messages.
+    separator : str, optional
+        The character between columns; by default a tab if the first token's line has one, else runs of
+        spaces and tabs.
+    columns : int or list of int, optional
+        The columns of the observation, counted from 1; by default all but the label's.
+    label : int or None
+        The column of the label; −1 is the last, None means that there are no labels.
+    width : int, optional
+        The number of columns of a file with labels. A file that lacks just the last of them has no labels,
+        and others need `columns`.
 
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
     >>> X, y = read("Ana NP B-PER\\nlives VB O\\n\\n", "example", columns=1)
     >>> X, y
     ([Sequence(['Ana', 'lives'], 2 nodes)], [['B-PER', 'O']])
@@ -138,8 +158,18 @@ def read(
 def write(records: Sequence[Record], separator: str | None = None, flatten: bool = False) -> str:
     """Columns of the observation, and the label last; or the rows that were read, labels replaced.
 
-    `separator` is that of the file read, else a tab. A tree or DAG is refused, because columns say nothing of
-    its edges, unless `flatten` allows to write its nodes as a sequence.
+    Parameters
+    ----------
+    records : list of Record
+    separator : str, optional
+        The character between columns; by default that of the file read, else a tab.
+    flatten : bool
+        Whether to write the nodes of a tree or DAG as a sequence. Otherwise they are refused, because
+        columns cannot hold their edges.
+
+    Returns
+    -------
+    str
     """
     explicit = separator is not None
     check_choice("flatten", flatten, (True, False))
@@ -221,7 +251,7 @@ def _check_separator(separator: str) -> None:
 
 def _check_width(width: int, found: int, all_observed: bool, name: str, number: int) -> None:
     """A file with all columns observed has `width` of them, or one less if it has no labels."""
-    if not isinstance(width, int) or isinstance(width, bool) or width < 2:
+    if not is_whole(width, 2):
         raise DataError(f"{name}: width={width!r}: give the number of columns with labels, at least 2")
     if all_observed and found not in (width, width - 1):
         raise fault(
@@ -247,7 +277,7 @@ def _label_index(label: int | None, width: int, name: str) -> int | None:
 
 
 def _column_index(column: int, width: int, name: str, option: str) -> int:
-    if not isinstance(column, int) or isinstance(column, bool) or not 1 <= column <= width:
+    if not is_whole(column, 1, width):
         raise DataError(f"{name}: {option}={column!r}: count columns from 1 to {width}, the last")
     return column - 1
 
@@ -393,3 +423,14 @@ def _check_lines(index: int, lines: list[str], separator: str | None, width: int
             raise DataError(
                 f"{place(index, node)}: {short(line)} would be read as a document mark; write jsonl"
             )
+
+
+def from_command(options: dict[str, Any]) -> dict[str, Any]:
+    """The word "tab" as a separator means the character."""
+    named = {"tab": "\t", "\\t": "\t"}
+    return {k: named.get(v, v) if k == "separator" and isinstance(v, str) else v for k, v in options.items()}
+
+
+def remembered(dataset: Dataset) -> dict[str, Any]:
+    """The number of columns: a file that lacks the last of them has no labels."""
+    return {"width": dataset.records[0].rows.table.width}

@@ -24,7 +24,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from fuda.checks import check_choice
 from fuda.data import structures
 from fuda.data.structures import Dag, Structure, Tree
 from fuda.errors import DataError, place, short
@@ -34,7 +36,6 @@ from fuda.formats.dataset import (
     Dataset,
     Label,
     Record,
-    check_choice,
     check_line,
     check_rows,
     column_values,
@@ -68,11 +69,29 @@ def read(
 ) -> Dataset:
     """Sentences as trees (`graph` "tree"), DAGs ("dag") or sequences ("sequence").
 
-    `label` names the label's column or key, None if there are no labels. A word without the key has the label
-    `absent`. `columns` names what is observed: one gives a string, several a tuple, with ``_`` where a key is
-    absent. Enhanced graphs may have cycles: `cyclic` "error" refuses them, "skip" leaves such sentences out
-    and counts them in the notes.
+    Parameters
+    ----------
+    text : str
+        The content of the file.
+    name : str
+        The name of the file, for messages.
+    label : str or None
+        The column or key of the label, such as ``UPOS`` or ``MISC:NE``; None means that there are no labels.
+    absent : str or None
+        The label of a word without the key.
+    graph : {"tree", "dag", "sequence"}
+    columns : str or list of str
+        What is observed, as a list or with commas between. One column gives a string, several a tuple, with
+        ``_`` where a key is absent.
+    cyclic : {"error", "skip"}
+        Enhanced graphs may have cycles: refuse them, or leave such sentences out and count them in the notes.
 
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
     >>> row = "1\\tLima\\tLima\\tPROPN\\t_\\t_\\t0\\troot\\t_\\tNE=U-LOC\\n\\n"
     >>> X, y = read(row, "example", label="MISC:NE")
     >>> X, y
@@ -128,10 +147,22 @@ def write(
 ) -> str:
     """The lines that were read, labels replaced; structures of other formats get fresh lines.
 
-    `label` says where labels go (with `absent`, the label that takes the key out): by default where they were
-    read from, and UPOS for other formats. `columns` says where the observations of other formats go: one for
-    strings, several for tuples. A tree fills HEAD, a DAG fills DEPS with the relation ``dep``, and a sequence
-    neither: read it with ``graph="sequence"``.
+    A tree fills HEAD, a DAG fills DEPS with the relation ``dep``, and a sequence neither: read it with
+    ``graph="sequence"``.
+
+    Parameters
+    ----------
+    records : list of Record
+    label : str, optional
+        Where labels go; by default where they were read from, and UPOS for other formats.
+    absent : str or None
+        The label that takes the key out.
+    columns : str or list of str
+        Where the observations of other formats go: one column for strings, several for tuples.
+
+    Returns
+    -------
+    str
     """
     given = None if label is None else LabelField(named(label, "label"), absent)
     labelled = any(record.labels is not None for record in records)
@@ -170,7 +201,7 @@ class _CycleError(DataError):
 
 
 def _observed(columns: str | Sequence[str], label: LabelField | None) -> list[Field]:
-    names = [columns] if isinstance(columns, str) else columns
+    names = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else columns
     if not isinstance(names, list | tuple) or not names:
         raise DataError(f"columns={columns!r}: name at least one column to observe, such as FORM")
     fields = [named(name, "columns") for name in names]
@@ -373,3 +404,15 @@ def _comment_lines(index: int, record: Record) -> list[str]:
     dropped."""
     comments = [check_line(comment, index) for comment in record.comments if comment.strip(" \t")]
     return [comment if comment.startswith("#") else f"# {comment}" for comment in comments]
+
+
+def as_trained(
+    path: str, given: dict[str, Any], learned: dict[str, Any] | None, labelled: bool
+) -> dict[str, Any]:
+    """Labels must not replace UPOS unasked where the model was trained on files of another format."""
+    if learned is None and "label" not in given:
+        raise DataError(
+            f"{path}: the model was not trained on conllu files; say where labels stand in this one, such as "
+            "--label MISC:NE"
+        )
+    return (learned or {}) | given

@@ -104,12 +104,6 @@ def column_values(observation: Observation, index: int, node: int) -> list[str]:
     )
 
 
-def check_choice(option: str, value: Any, choices: tuple[Any, ...]) -> None:
-    """Refuse an option that is none of its choices."""
-    if value not in choices:
-        raise DataError(f"{option}={value!r}: choose one of {', '.join(map(str, choices))}")
-
-
 def check_rows(index: int, record: Record, nodes: int) -> None:
     """Rows kept from reading must be those of the structure they are written for."""
     if nodes != len(record.structure):

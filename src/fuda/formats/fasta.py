@@ -26,7 +26,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
+from fuda.checks import check_choice
 from fuda.data import structures
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
@@ -34,7 +36,6 @@ from fuda.formats.dataset import (
     Dataset,
     Label,
     Record,
-    check_choice,
     check_line,
     check_rows,
     label_text,
@@ -61,10 +62,26 @@ def read(
 ) -> Dataset:
     """Proteins, DNA or RNA as sequences of characters.
 
-    `labels` is the form of the labels: "lines", "marks", "none", or "auto": marks if any mark is found; lines
-    if every record has two lines and these cannot be residues broken at one length; else none. `sites` are
-    the residues that can be sites: marks after others are dropped and counted in the notes.
+    Parameters
+    ----------
+    text : str
+        The content of the file.
+    name : str
+        The name of the file, for messages.
+    labels : {"auto", "lines", "marks", "none"} or None
+        The form of the labels. "auto" is marks if any mark is found; lines if every record has two lines
+        and these cannot be residues broken at one length; else none.
+    mark : str
+        The character after a residue that makes it a site.
+    sites : str, optional
+        The residues that can be sites: marks after others are dropped and counted in the notes.
 
+    Returns
+    -------
+    Dataset
+
+    Examples
+    --------
     >>> X, y = read(">p\\nRRS#V\\n", "example")
     >>> X, y
     ([Sequence(['R', 'R', 'S', 'V'], 4 nodes)], [['O', 'O', 'site', 'O']])
@@ -92,9 +109,20 @@ def read(
 
 
 def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> str:
-    """FASTA text; `labels` is its form.
+    """FASTA text.
 
-    "auto" is the form read; for other formats marks if every label is ``site`` or ``O``, else lines.
+    Parameters
+    ----------
+    records : list of Record
+    labels : {"auto", "lines", "marks", "none"}
+        The form of the labels. "auto" is the form read; for other formats marks if every label is ``site``
+        or ``O``, else lines.
+    mark : str
+        The character after a residue that is a site.
+
+    Returns
+    -------
+    str
     """
     check_choice("labels", labels, MODES)
     _check_mark(mark)
@@ -283,3 +311,19 @@ def _label_character(label: Label, index: int, node: int) -> str:
             "does not fit into a line of labels; write conll or jsonl"
         )
     return text
+
+
+def from_command(options: dict[str, Any]) -> dict[str, Any]:
+    """``--label none`` reads no labels, as ``labels=None`` does."""
+    if "label" not in options or options["label"] is not None:
+        return options
+    return {name: value for name, value in options.items() if name != "label"} | {"labels": None}
+
+
+def as_trained(
+    path: str, given: dict[str, Any], learned: dict[str, Any] | None, labelled: bool
+) -> dict[str, Any]:
+    """A file to be labelled need not have lines of labels, even where the training files had them."""
+    options = (learned or {}) | given
+    unneeded = learned is not None and not labelled and options.get("labels") == "lines"
+    return options | ({"labels": "auto"} if unneeded else {})

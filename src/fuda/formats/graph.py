@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from fuda.checks import check_choice
 from fuda.data import structures
 from fuda.data.structures import Dag, Structure, Tree
 from fuda.errors import DataError, place, short
-from fuda.formats.dataset import Dataset, Label, Record, check_choice, labels_to_write
+from fuda.formats.dataset import Dataset, Label, Record, labels_to_write
 
 if TYPE_CHECKING:
     import networkx

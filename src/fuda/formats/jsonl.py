@@ -34,11 +34,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
+from fuda.checks import is_whole
 from fuda.data import structures
 from fuda.data.structures import Dag, Observation, Structure, Tree
 from fuda.errors import DataError, place, short
@@ -82,7 +84,9 @@ def write(records: Sequence[Record]) -> str:
         }
         labels = labels_to_write(index, record)
         if labels is not None:
-            content["labels"] = [_encode_label(label, index, node) for node, label in enumerate(labels)]
+            content["labels"] = [_plain(label) for label in labels]
+            for node, label in enumerate(content["labels"]):
+                _check_label(label, place(index, node))
         if isinstance(structure, Tree):
             content["heads"] = structure.heads.tolist()
         elif isinstance(structure, Dag):
@@ -118,8 +122,7 @@ def _parse(line: str) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise DataError(f"the key {short(twice)} is given twice; keep it once")
     return content
 
@@ -147,10 +150,7 @@ def _record(content: Any) -> Record:
     labels: list[Label] | None = content.get("labels")
     if labels is not None:
         for node, label in enumerate(labels):
-            if isinstance(label, bool) or not (label is None or isinstance(label, str | int)):
-                raise DataError(
-                    f"{place(node=node)}: the label {short(label)} is neither a string, an integer nor null"
-                )
+            _check_label(label, place(node=node))
         if len(labels) != len(structure):
             raise DataError(
                 f"{len(labels)} labels for {len(structure)} observations; give one a node, null if not known"
@@ -263,13 +263,10 @@ def _encode(observation: Observation, index: int, node: int) -> Any:
         raise DataError(f"{place(index, node)}: {error}") from None
 
 
-def _encode_label(label: Label, index: int, node: int) -> str | int | None:
-    value = _plain(label)
-    if isinstance(value, bool) or not (value is None or isinstance(value, str | int)):
-        raise DataError(
-            f"{place(index, node)}: the label {short(label)} is neither a string, an integer nor None"
-        )
-    return value
+def _check_label(label: Label, where: str) -> None:
+    """Refuse a label that JSON would not give back."""
+    if not (label is None or isinstance(label, str) or is_whole(label)):
+        raise DataError(f"{where}: the label {short(label)} is neither a string, an integer nor null (None)")
 
 
 def _plain(value: Any) -> Any:

@@ -19,8 +19,8 @@ from numba import njit
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
 from fuda.functions.monomials import Monomials, Vectors, coefficients, inner_products
-from fuda.functions.pushed import ROW_BYTES, Expansion, KernelScores, only_features, window_of
-from fuda.kernels.algebra import Kernel, Linear, Normalized, Polynomial, check_kernel
+from fuda.functions.pushed import ROW_BYTES, Expansion, KernelScores, window_of
+from fuda.kernels import Kernel, Sees, check_kernel
 from fuda.kernels.points import Numbering, points
 from fuda.parallel import blocks, run
 
@@ -45,7 +45,7 @@ def scores_for(
     DataError where the kernel is none on these data.
     """
     _check(kernel, encoded)
-    if isinstance(kernel.kernel if isinstance(kernel, Normalized) else kernel, Linear | Polynomial):
+    if kernel.polynomial is not None:
         vectors = Vectors(kernel, encoded)
         count = vectors.counts(vectors.binary).mean() if len(vectors) else 0.0
         push_is_faster = 4 * len(vectors) ** 2 <= ROW_BYTES and label_count * count > max(
@@ -61,7 +61,7 @@ def _check(kernel: Kernel, encoded: Encoded) -> None:
     """Raise DataError where the kernel is not symmetric, or of a node with itself negative or too large."""
     numbering = Numbering(encoded.corpus)
     norms = window_of(encoded, kernel, numbering).norms
-    if not only_features(kernel):
+    if kernel.sees > Sees.FEATURES:
         types = points(encoded, numbering)[: len(encoded.corpus.observations)]
         check_kernel(kernel, types, encoded.corpus.place_of_type)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -21,7 +21,7 @@ from numba import njit
 
 from fuda.data.encoding import Encoded
 from fuda.functions.pushed import Shown, window_of
-from fuda.kernels.algebra import Kernel, Normalized, Polynomial
+from fuda.kernels import Kernel, Polynomial
 from fuda.kernels.points import Numbering
 
 Array = np.ndarray
@@ -31,7 +31,7 @@ class Vectors:
     """The stacked feature vectors of all nodes in CSR form, and the polynomial that the kernel is."""
 
     def __init__(self, kernel: Kernel, encoded: Encoded) -> None:
-        plain = kernel.kernel if isinstance(kernel, Normalized) else kernel
+        assert kernel.polynomial is not None
         window = window_of(encoded, kernel, Numbering(encoded.corpus))
         matrix = sp.hstack([_summed(shown) for shown in window.channels], format="csr")
         matrix.eliminate_zeros()
@@ -40,12 +40,10 @@ class Vectors:
         self.indptr, self.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
         self.values = matrix.data.astype(np.float64)
         self.base = matrix.shape[1] + 1
-        self.degree, self.offset, self.scale = 1, 0.0, 1.0
-        if isinstance(plain, Polynomial):
-            self.degree, self.offset, self.scale = int(plain.degree), float(plain.offset), float(plain.scale)
+        self.degree, self.offset, self.scale, normalized = kernel.polynomial
         self.factors = np.ones(len(self))
-        if isinstance(kernel, Normalized):
-            own = np.asarray(plain.evaluate(window.norms, window.norms, window.norms))
+        if normalized:
+            own = Polynomial(self.degree, self.offset, self.scale).evaluate_self(window.norms)
             self.factors = np.where(own > 0, 1 / np.sqrt(np.where(own > 0, own, 1.0)), 0.0)
         self.binary = bool((self.values == 1).all())
 

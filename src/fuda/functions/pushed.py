@@ -23,7 +23,7 @@ from numba import njit
 
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError
-from fuda.kernels.algebra import RBF, Constant, Kernel, Linear, Normalized, Polynomial, Product, Sum
+from fuda.kernels import Kernel, Sees
 from fuda.kernels.points import Numbering, Points, points
 from fuda.parallel import run
 
@@ -76,7 +76,7 @@ def window_of(encoded: Encoded, kernel: Kernel, numbering: Numbering) -> Window:
     observations, and not those of joint texts.
     """
     has_observations = any(channel.rows is encoded.corpus.types for channel in encoded.channels)
-    if only_features(kernel):
+    if kernel.sees == Sees.FEATURES:
         channels = [
             Shown(_features(encoded, c.table, c.table == 0 or not has_observations), c.rows, c.indptr)
             for c in encoded.channels
@@ -90,15 +90,6 @@ def window_of(encoded: Encoded, kernel: Kernel, numbering: Numbering) -> Window:
             "of features (Linear, Polynomial, RBF), or a feature set in place of the template"
         )
     return Window(channels, _norms(channels, kernel))
-
-
-def only_features(kernel: Kernel) -> bool:
-    """Whether a kernel is a function of features alone, and never asks which observations are equal."""
-    if isinstance(kernel, Sum | Product):
-        return only_features(kernel.left) and only_features(kernel.right)
-    if isinstance(kernel, Normalized):
-        return only_features(kernel.kernel)
-    return isinstance(kernel, Linear | Polynomial | RBF | Constant)
 
 
 def _features(encoded: Encoded, table: int, with_beyond: bool) -> Points:
@@ -230,6 +221,7 @@ class KernelScores:
 
     >>> from fuda import Sequence
     >>> from fuda.data.encoding import WindowEncoder
+    >>> from fuda.kernels import Linear
     >>> encoder = WindowEncoder("word", 0)
     >>> held = KernelScores(encoder.fit([Sequence(["a", "b"]), Sequence(["b"])]), Linear(), 2)
     >>> held.add(1, 2, np.array([[0.5, -0.5]]))

@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from fuda.checks import is_whole
 from fuda.errors import DataError, short
 from fuda.inference.graph import Array, Graph, Problem
 from fuda.inference.max_product import maximize
@@ -53,7 +54,7 @@ def no_grams(order: int, label_count: int) -> Grams:
     >>> [part.shape for part in no_grams(order=2, label_count=3)]
     [(4, 3), (3, 3, 3)]
     """
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 0:
+    if not is_whole(order, 0):
         raise DataError(f"order={short(order)}: give how many labels before a label count, 0 or more")
     if order > 30 or label_count ** (order + 1) > _MOST:
         raise DataError(

@@ -1,22 +1,8 @@
 """Kernels between observations (or labels), their algebra, and the points that they compare."""
 
-from fuda.kernels.algebra import (
-    KERNELS,
-    RBF,
-    Constant,
-    Delta,
-    Function,
-    Kernel,
-    Linear,
-    Normalized,
-    Polynomial,
-    Precomputed,
-    Product,
-    Sum,
-    as_kernel,
-    check_kernel,
-    from_json,
-)
+from fuda.kernels.algebra import Constant, Kernel, Normalized, PolynomialForm, Product, Sees, Sum
+from fuda.kernels.checked import KERNELS, as_kernel, check_kernel, from_json
+from fuda.kernels.observations import RBF, Delta, Function, Linear, Polynomial, Precomputed
 
 __all__ = [
     "KERNELS",
@@ -28,8 +14,10 @@ __all__ = [
     "Linear",
     "Normalized",
     "Polynomial",
+    "PolynomialForm",
     "Precomputed",
     "Product",
+    "Sees",
     "Sum",
     "as_kernel",
     "check_kernel",

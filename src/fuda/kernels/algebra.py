@@ -1,4 +1,4 @@
-"""Kernels between observations (or labels), and their algebra.
+"""The base of all kernels, and their algebra: constants, sums, products and normalization.
 
 A kernel is a function of inner products: of ⟨a, b⟩, that of two feature vectors, or [a = b], that of two
 indicator vectors.
@@ -15,10 +15,15 @@ k + l, k * l           sums and products of kernels
 k.normalized()         k(a, b) / √(k(a, a) k(b, b))                0 where a root is 0
 =====================  ==========================================  =============================
 
-A window puts the vectors of its observations one after another, so over a window *inner products add*, and a
-kernel is evaluated on their sums: ``Polynomial(2)`` on a window of three words has the products of any two
-features in it, ``Delta()`` counts the words that agree.
+A window concatenates the vectors of its observations, so over a window *inner products add*, and a
+kernel is evaluated on their sums: ``Polynomial(2)`` on a window of three words contains the products of any
+two features in it, ``Delta()`` counts the words that agree.
 
+What a kernel can be used for is read from its attributes, never from its class: `inner_count`, `sees` and
+`polynomial`. To add a kernel, write a class with these attributes; `fuda.kernels.checked` lists the classes
+that model files may name.
+
+>>> from fuda.kernels import Delta, Polynomial
 >>> kernel = Polynomial(2).normalized() + 0.5 * Delta()
 >>> kernel
 Polynomial(degree=2).normalized() + Constant(value=0.5) * Delta()
@@ -29,25 +34,70 @@ Polynomial(degree=3).normalized() + Constant(value=0.5) * Delta()
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable
-from typing import Any
+from enum import IntEnum
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from fuda.errors import DataError, described, short
+from fuda.checks import is_number
+from fuda.errors import DataError, short
 from fuda.kernels.points import Points
 
 Array = np.ndarray
 
 
+class Sees(IntEnum):
+    """What a kernel is a function of; each level includes those before it."""
+
+    FEATURES = 0
+    EQUALITY = 1  # also of whether two observations are equal
+    OBSERVATIONS = 2  # of the observations themselves
+
+
+class PolynomialForm(NamedTuple):
+    """(scale ⟨a, b⟩ + offset)^degree of feature vectors, normalized or not."""
+
+    degree: int
+    offset: float
+    scale: float
+    normalized: bool = False
+
+
 class Kernel(BaseEstimator):
-    """Base of all kernels. A subclass that is a function of k inner products defines
+    """Base of all kernels.
+
+    A subclass that is a function of k inner products defines
 
     - `inners(a, b)` and `norms(a)`: lists of k arrays (n, m) and (n,), which add over windows,
     - `evaluate(inners, norms_a, norms_b)`: the kernel's values, elementwise, all arrays broadcast together.
+
+    Attributes
+    ----------
+    inner_count : int
+        k, the number of inner products that the kernel is a function of.
+    sees : Sees
+        What these inner products are taken of.
+    polynomial : PolynomialForm or None
+        The polynomial of one inner product of features that the kernel is; None for all others.
+    parts : tuple of Kernel
+        The kernels that this one is made of.
     """
+
+    inner_count: int = 1
+    sees: Sees = Sees.OBSERVATIONS
+    polynomial: PolynomialForm | None = None
+
+    _operands: ClassVar[tuple[str, ...]] = ()  # parameters that are kernels
+    _always_shown: ClassVar[tuple[str, ...]] = ()  # parameters that repr gives even at their defaults
+    _binds: ClassVar[int] = 2  # how tightly repr binds: 0 a sum, 1 a product, 2 a call
+
+    @property
+    def parts(self) -> tuple[Kernel, ...]:
+        operands = (getattr(self, name) for name in self._operands)
+        return tuple(operand for operand in operands if isinstance(operand, Kernel))
 
     def inners(self, a: Points, b: Points) -> list[Array]:
         raise NotImplementedError
@@ -57,6 +107,10 @@ class Kernel(BaseEstimator):
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
         raise NotImplementedError
+
+    def evaluate_self(self, norms: list[Array]) -> Array:
+        """The kernel of points with themselves, from their norms."""
+        return self.evaluate(norms, norms, norms)
 
     def gram(self, a: Points, b: Points) -> Array:
         """(n, m) the kernel of each point of a with each of b."""
@@ -70,28 +124,33 @@ class Kernel(BaseEstimator):
         return np.array(np.broadcast_to(self.evaluate(norms, norms, norms), (len(a),)), dtype=np.float64)
 
     def normalized(self) -> Normalized:
+        """k(a, b) / √(k(a, a) k(b, b))."""
         return Normalized(self)
 
     def __add__(self, other: Any) -> Kernel:
-        return Sum(self, _factor(other)) if _is_factor(other) else NotImplemented
+        return Sum(self, _operand(other)) if _is_operand(other) else NotImplemented
 
     def __radd__(self, other: Any) -> Kernel:
-        return Sum(_factor(other), self) if _is_factor(other) else NotImplemented
+        return Sum(_operand(other), self) if _is_operand(other) else NotImplemented
 
     def __mul__(self, other: Any) -> Kernel:
-        return Product(self, _factor(other)) if _is_factor(other) else NotImplemented
+        return Product(self, _operand(other)) if _is_operand(other) else NotImplemented
 
     def __rmul__(self, other: Any) -> Kernel:
-        return Product(_factor(other), self) if _is_factor(other) else NotImplemented
+        return Product(_operand(other), self) if _is_operand(other) else NotImplemented
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        parameters = self.get_params(deep=False)
-        default = {name: p.default for name, p in self._parameters().items()}
-        shown = [f"{k}={_shown(v)}" for k, v in parameters.items() if k in self._always or v != default[k]]
+        """Python code that makes the kernel again (but for large matrices and functions without a name)."""
+        defaults = {name: p.default for name, p in inspect.signature(type(self)).parameters.items()}
+        shown = [
+            f"{name}={_shown(value)}"
+            for name, value in self.get_params(deep=False).items()
+            if name in self._always_shown or value != defaults[name]
+        ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def __eq__(self, other: object) -> bool:
-        """Kernels with equal parameters are equal."""
+        """Kernels of one class with equal parameters are equal."""
         if type(self) is not type(other):
             return NotImplemented
         ours, theirs = self.get_params(deep=False), other.get_params(deep=False)
@@ -101,180 +160,31 @@ class Kernel(BaseEstimator):
 
     __hash__ = None  # type: ignore[assignment]  # parameters may change
 
-    _always: tuple[str, ...] = ()
-
-    @classmethod
-    def _parameters(cls) -> Any:
-        return inspect.signature(cls).parameters
-
-    def _check(self) -> None:
-        """Raise DataError at a parameter that makes no kernel."""
+    def check(self) -> None:
+        """Raise DataError at a parameter for which this is not a kernel."""
+        for name in self._operands:
+            operand = getattr(self, name)
+            if not isinstance(operand, Kernel):
+                raise DataError(f"{type(self).__name__}({name}={short(operand)}): give a kernel")
+            operand.check()
 
     def to_json(self) -> dict[str, Any]:
-        """What `from_json` makes the kernel from again."""
+        """A description from which `from_json` makes the kernel again."""
         return {"type": type(self).__name__} | {k: _stored(v) for k, v in self.get_params(deep=False).items()}
 
-
-class _OfFeatures(Kernel):
-    """A function of the inner product of two feature vectors."""
-
-    def inners(self, a: Points, b: Points) -> list[Array]:
-        dots: Any = a.features @ b.features.T
-        return [dots if isinstance(dots, np.ndarray) else dots.toarray()]
-
-    def norms(self, a: Points) -> list[Array]:
-        if sp.issparse(a.features):
-            own = np.asarray(a.features.multiply(a.features).sum(axis=1)).ravel()
-        else:
-            own = np.einsum("ij,ij->i", a.features, a.features)
-        return [own + a.beyond]
-
-
-class Linear(_OfFeatures):
-    """⟨a, b⟩, the inner product of the features."""
-
-    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
-        return inners[0]
-
-
-class Polynomial(_OfFeatures):
-    """(scale ⟨a, b⟩ + offset)^degree: products of up to `degree` features."""
-
-    _always = ("degree",)
-
-    def __init__(self, degree: int = 2, offset: float = 1.0, scale: float = 1.0) -> None:
-        self.degree = degree
-        self.offset = offset
-        self.scale = scale
-
-    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
-        base = self.scale * inners[0] + self.offset
-        values = base
-        for _ in range(self.degree - 1):  # a few products are much faster than a power
-            values = values * base
-        return values
-
-    def _check(self) -> None:
-        if type(self.degree) is not int or not 1 <= self.degree <= 20:
-            raise DataError(f"Polynomial(degree={short(self.degree)}): give a whole number from 1 to 20")
-        _check_number(self, "offset", 0.0, "0 or more, or values of the kernel would be no inner products")
-        _check_number(self, "scale", 0.0, "above 0", above=True)
-
-
-class RBF(_OfFeatures):
-    """exp(−γ ‖a − b‖²), gamma above 0."""
-
-    _always = ("gamma",)
-
-    def __init__(self, gamma: float = 1.0) -> None:
-        self.gamma = gamma
-
-    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
-        return np.exp(-self.gamma * np.maximum(norms_a[0] + norms_b[0] - 2 * inners[0], 0.0))
-
-    def _check(self) -> None:
-        _check_number(self, "gamma", 0.0, "above 0", above=True)
-
-
-class Delta(Kernel):
-    """1 where observations are equal, else 0."""
-
-    def inners(self, a: Points, b: Points) -> list[Array]:
-        return [(a.ids[:, None] == b.ids).astype(np.float64)]
-
-    def norms(self, a: Points) -> list[Array]:
-        return [np.ones(len(a))]
-
-    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
-        return inners[0]
-
-
-class Precomputed(Kernel):
-    """The kernel of integer observations (or of label numbers) by its Gram matrix; 0 at boundary marks."""
-
-    _always = ("gram_matrix",)
-
-    def __init__(self, gram_matrix: Any) -> None:
-        self.gram_matrix = gram_matrix
-
-    def inners(self, a: Points, b: Points) -> list[Array]:
-        return [self._matrix()[self._rows(a)[:, None], self._rows(b)]]
-
-    def norms(self, a: Points) -> list[Array]:
-        rows = self._rows(a)
-        return [self._matrix()[rows, rows]]
-
-    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
-        return inners[0]
-
-    def _matrix(self) -> Array:
-        """The Gram matrix with one more row and column of zeros, for boundary marks."""
-        return np.pad(np.asarray(self.gram_matrix, dtype=np.float64), (0, 1))
-
-    def _rows(self, a: Points) -> Array:
-        size = len(self.gram_matrix)
-        outside = [
-            (i, x) for i, x in zip(a.ids.tolist(), a.observations, strict=True) if i >= size or not _is_id(x)
-        ]
-        if outside:
-            raise DataError(
-                f"Precomputed: the observation {short(outside[0][1])} is no row of its matrix of {size}; "
-                f"give observations (or labels) as integers from 0 to {size - 1}"
-            )
-        return np.where(a.ids < 0, size, a.ids)
-
-    def _check(self) -> None:
-        try:
-            matrix = np.asarray(self.gram_matrix, dtype=np.float64)
-        except (TypeError, ValueError):
-            matrix = np.empty(0)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
-            raise DataError(f"Precomputed({short(self.gram_matrix)}): give a square matrix of numbers")
-        _check_values(self, matrix, lambda i: f"id {i}")
-
-
-class Function(Kernel):
-    """f(a, b) of two observations, by a function of one's own; 0 at boundary marks. Slow; in no file."""
-
-    _always = ("function",)
-
-    def __init__(self, function: Callable[[Any, Any], float]) -> None:
-        self.function = function
-
-    def inners(self, a: Points, b: Points) -> list[Array]:
-        return [
-            np.array([[self._value(x, y) for y in b.observations] for x in a.observations]).reshape(
-                len(a), len(b)
-            )
-        ]
-
-    def norms(self, a: Points) -> list[Array]:
-        return [np.array([self._value(x, x) for x in a.observations])]
-
-    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
-        return inners[0]
-
-    def _value(self, x: Any, y: Any) -> float:
-        if x is None or y is None:
-            return 0.0
-        value = self.function(x, y)
-        if isinstance(value, bool | int | float | np.number | np.bool_):
-            return float(value)
-        raise DataError(
-            f"the kernel function gave {described(value)} for {short(x)} and {short(y)}; give a number"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        raise DataError(
-            "a kernel by a function of one's own cannot be stored in a model file; use Precomputed, or "
-            "pickle the model"
-        )
+    def _check_number(self, name: str, wanted: str, positive: bool = False) -> None:
+        """A parameter that is a finite number of at least 0, or above 0."""
+        value = getattr(self, name)
+        if not is_number(value, least=0) or (positive and value == 0):
+            raise DataError(f"{type(self).__name__}({name}={short(value)}): give a number {wanted}")
 
 
 class Constant(Kernel):
     """The same value for all pairs, 0 or more."""
 
-    _always = ("value",)
+    inner_count = 0
+    sees = Sees.FEATURES
+    _always_shown = ("value",)
 
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
@@ -288,14 +198,28 @@ class Constant(Kernel):
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
         return np.array(float(self.value))
 
-    def _check(self) -> None:
-        _check_number(self, "value", 0.0, "0 or more, or it would be no kernel")
+    def check(self) -> None:
+        self._check_number("value", "of at least 0, or values would not be those of a kernel")
 
 
 class _Pair(Kernel):
+    """Two kernels combined by an operation on their values."""
+
+    _operands = ("left", "right")
+    _operation: ClassVar[Callable[[Array, Array], Array]]
+    _sign: ClassVar[str]
+
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
         self.right = right
+
+    @property
+    def inner_count(self) -> int:  # type: ignore[override]
+        return self.left.inner_count + self.right.inner_count
+
+    @property
+    def sees(self) -> Sees:  # type: ignore[override]
+        return max(self.left.sees, self.right.sees)
 
     def inners(self, a: Points, b: Points) -> list[Array]:
         return [*self.left.inners(a, b), *self.right.inners(a, b)]
@@ -303,45 +227,55 @@ class _Pair(Kernel):
     def norms(self, a: Points) -> list[Array]:
         return [*self.left.norms(a), *self.right.norms(a)]
 
-    def _sides(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> tuple[Array, Array]:
-        cut = _count(self.left)
-        return (
-            self.left.evaluate(inners[:cut], norms_a[:cut], norms_b[:cut]),
-            self.right.evaluate(inners[cut:], norms_a[cut:], norms_b[cut:]),
+    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
+        cut = self.left.inner_count
+        left = self.left.evaluate(inners[:cut], norms_a[:cut], norms_b[:cut])
+        return type(self)._operation(left, self.right.evaluate(inners[cut:], norms_a[cut:], norms_b[cut:]))
+
+    def evaluate_self(self, norms: list[Array]) -> Array:
+        cut = self.left.inner_count
+        return type(self)._operation(
+            self.left.evaluate_self(norms[:cut]), self.right.evaluate_self(norms[cut:])
         )
 
-    def _check(self) -> None:
-        self.left._check()
-        self.right._check()
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        left = f"({self.left})" if self.left._binds < self._binds else f"{self.left}"
+        right = f"({self.right})" if self.right._binds <= self._binds else f"{self.right}"
+        return f"{left} {self._sign} {right}"
 
 
 class Sum(_Pair):
     """left + right."""
 
-    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
-        left, right = self._sides(inners, norms_a, norms_b)
-        return left + right
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return f"{self.left} + {self.right}"
+    _operation, _sign, _binds = operator.add, "+", 0
 
 
 class Product(_Pair):
     """left * right."""
 
-    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
-        left, right = self._sides(inners, norms_a, norms_b)
-        return left * right
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        return " * ".join(f"({k})" if isinstance(k, Sum) else f"{k}" for k in (self.left, self.right))
+    _operation, _sign, _binds = operator.mul, "*", 1
 
 
 class Normalized(Kernel):
-    """k(a, b) / √(k(a, a) k(b, b)): every observation is like itself to the degree 1."""
+    """k(a, b) / √(k(a, a) k(b, b)), so that every observation is 1 with itself; 0 where a root is 0."""
+
+    _operands = ("kernel",)
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+
+    @property
+    def inner_count(self) -> int:  # type: ignore[override]
+        return self.kernel.inner_count
+
+    @property
+    def sees(self) -> Sees:  # type: ignore[override]
+        return self.kernel.sees
+
+    @property
+    def polynomial(self) -> PolynomialForm | None:  # type: ignore[override]
+        form = self.kernel.polynomial
+        return None if form is None else form._replace(normalized=True)
 
     def inners(self, a: Points, b: Points) -> list[Array]:
         return self.kernel.inners(a, b)
@@ -350,72 +284,20 @@ class Normalized(Kernel):
         return self.kernel.norms(a)
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
-        own = [_reciprocal_root(self.kernel.evaluate(norms, norms, norms)) for norms in (norms_a, norms_b)]
-        return self.kernel.evaluate(inners, norms_a, norms_b) * own[0] * own[1]
+        # Two calls of evaluate_self, which calls itself once per level, and one of evaluate: no 3^depth.
+        of_a, of_b = (_reciprocal_root(self.kernel.evaluate_self(norms)) for norms in (norms_a, norms_b))
+        return self.kernel.evaluate(inners, norms_a, norms_b) * of_a * of_b
 
-    def _check(self) -> None:
-        self.kernel._check()
+    def evaluate_self(self, norms: list[Array]) -> Array:
+        return (self.kernel.evaluate_self(norms) > 0).astype(np.float64)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        inner = f"({self.kernel})" if isinstance(self.kernel, _Pair) else f"{self.kernel}"
+        inner = f"({self.kernel})" if self.kernel._binds < 2 else f"{self.kernel}"
         return f"{inner}.normalized()"
 
 
-KERNELS = {
-    cls.__name__: cls
-    for cls in (Delta, Linear, Polynomial, RBF, Precomputed, Constant, Sum, Product, Normalized)
-}
-
-
-def as_kernel(value: Any, name: str = "kernel") -> Kernel:
-    """A kernel, its parameters checked; a function of two observations becomes a kernel."""
-    if isinstance(value, type) and issubclass(value, Kernel):
-        raise DataError(f"{name}={value.__name__}: that is a class; write {value.__name__}()")
-    if not isinstance(value, Kernel) and callable(value):
-        value = Function(value)
-    if not isinstance(value, Kernel):
-        raise DataError(
-            f"{name}={short(value)}: give a kernel of fuda.kernels ({', '.join(KERNELS)}) or a function of "
-            "two observations"
-        )
-    value._check()
-    return value
-
-
-def check_kernel(kernel: Kernel, a: Points, where: Callable[[int], str], most: int = 300) -> None:
-    """Raise DataError where the kernel is not finite or not symmetric on some of the points.
-
-    `where(i)` names point i in messages.
-    """
-    step = max(1, len(a) // most)
-    some = np.arange(0, len(a), step)
-    values = kernel.gram(a[some], a[some])
-    _check_values(kernel, values, lambda i: where(int(some[i])))
-    diagonal = kernel.diagonal(a)
-    bad = ~(np.isfinite(diagonal) & (diagonal >= 0))
-    if bad.any():
-        i = int(bad.argmax())
-        raise DataError(
-            f"the kernel {short(kernel)} gives {diagonal[i]} for the observation of {where(i)} with itself; "
-            "a kernel is finite and not negative there: correct it, or scale its features"
-        )
-
-
-def from_json(value: Any) -> Kernel:
-    """The kernel that `to_json` described."""
-    if not isinstance(value, dict) or value.get("type") not in list(KERNELS):
-        raise DataError(f"{short(value)} describes no kernel of fuda.kernels")
-    cls = KERNELS[value["type"]]
-    given = {k: from_json(v) if isinstance(v, dict) else v for k, v in value.items() if k != "type"}
-    if set(given) != set(cls._parameters()):
-        raise DataError(f"{short(value)} does not have the parameters of a {cls.__name__} kernel")
-    if issubclass(cls, _Pair | Normalized) and not all(isinstance(k, Kernel) for k in given.values()):
-        raise DataError(f"{short(value)} is no {cls.__name__} of kernels")
-    return as_kernel(cls(**given))
-
-
-def _check_values(kernel: Kernel, values: Array, where: Callable[[int], str]) -> None:
-    """Raise at the first value that is not finite, or that differs from its mirror."""
+def check_values(kernel: Kernel, values: Array, where: Callable[[int], str]) -> None:
+    """Raise DataError at the first kernel value that is not finite, or that differs from its transpose."""
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
         i, j = map(int, bad[0])
@@ -433,47 +315,36 @@ def _check_values(kernel: Kernel, values: Array, where: Callable[[int], str]) ->
         )
 
 
-def _check_number(kernel: Kernel, name: str, least: float, what: str, above: bool = False) -> None:
-    value = getattr(kernel, name)
-    plain = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not plain or not np.isfinite(value) or value < least or (above and value == least):
-        raise DataError(f"{type(kernel).__name__}({name}={short(value)}): give a number {what}")
-
-
 def _reciprocal_root(values: Array) -> Array:
+    """1 / √value, 0 where a value is not positive."""
     with np.errstate(divide="ignore"):
         return np.where(values > 0, 1 / np.sqrt(np.maximum(values, 0.0)), 0.0)
 
 
-def _count(kernel: Kernel) -> int:
-    """How many inner products a kernel is a function of."""
-    if isinstance(kernel, _Pair):
-        return _count(kernel.left) + _count(kernel.right)
-    if isinstance(kernel, Normalized):
-        return _count(kernel.kernel)
-    return 0 if isinstance(kernel, Constant) else 1
+def _is_operand(value: Any) -> bool:
+    """Whether a value may stand beside a kernel in a sum or product."""
+    return isinstance(value, Kernel) or is_number(value)
 
 
-def _is_factor(value: Any) -> bool:
-    return isinstance(value, Kernel | int | float | np.number) and not isinstance(value, bool)
-
-
-def _factor(value: Any) -> Kernel:
+def _operand(value: Any) -> Kernel:
+    """A kernel as it is, a number as a constant kernel."""
     return value if isinstance(value, Kernel) else Constant(float(value))
 
 
-def _is_id(x: Any) -> bool:
-    return x is None or (isinstance(x, int | np.integer) and not isinstance(x, bool) and int(x) >= 0)
-
-
 def _stored(value: Any) -> Any:
+    """A parameter as plain JSON values."""
     if isinstance(value, Kernel):
         return value.to_json()
     return np.asarray(value).tolist() if isinstance(value, np.ndarray | np.generic | list) else value
 
 
+_SHOWN_ENTRIES = 25  # of a matrix, that repr gives in full
+
+
 def _shown(value: Any) -> str:
+    """A parameter as code."""
     if hasattr(value, "__name__"):
         return str(value.__name__)
-    shape = np.shape(value)
-    return f"{shape[0]} × {shape[-1]} matrix" if shape else f"{value!r}"
+    if np.size(value) > _SHOWN_ENTRIES:
+        return f"<{' × '.join(map(str, np.shape(value)))} matrix>"
+    return repr(_stored(value))

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fuda import kernels
-from fuda.kernels.algebra import Kernel
+from fuda.kernels import Kernel, Sees
 from fuda.kernels.points import Points
 from fuda.marginalized.push import APART, NONE
 from fuda.parallel import run
@@ -29,7 +28,6 @@ Array = np.ndarray
 _SMALL = 1 << 20  # entries of a table that are computed faster than codes are found
 _LARGEST = 1 << 24  # entries of a table that is kept as a whole
 _PART = 1 << 18  # entries that a thread computes at once
-_BY_FEATURES = (kernels.Linear, kernels.Polynomial, kernels.RBF, kernels.Delta, kernels.Constant)
 
 
 class Codes:
@@ -52,7 +50,8 @@ class Codes:
         self.sources, self.targets = np.arange(len(sources)), np.arange(len(targets))
         self.source_twins, self.target_twins = np.full(len(sources), APART), np.full(len(targets), NONE)
         self._whole: Array | None = None
-        if len(sources) * len(targets) > _SMALL and sp.issparse(sources.features) and _by_features(kernel):
+        shareable = kernel.sees <= Sees.EQUALITY and sp.issparse(sources.features)
+        if shareable and len(sources) * len(targets) > _SMALL:
             self._share(np.asarray(frequent, dtype=np.int64))
         if self._whole is None and len(sources) * len(targets) <= _LARGEST:
             self._whole = self._computed(*map(np.arange, self.counts))
@@ -113,15 +112,6 @@ class Codes:
         self.source_twins[frequent] = APART
         self._whole = self._computed(numbers[0], numbers[0])
         self._whole[new, new] = self.own[frequent]
-
-
-def _by_features(kernel: Kernel) -> bool:
-    """Whether the kernel is a function of features and of the equality of observations alone."""
-    if isinstance(kernel, kernels.Sum | kernels.Product):
-        return _by_features(kernel.left) and _by_features(kernel.right)
-    if isinstance(kernel, kernels.Normalized):
-        return _by_features(kernel.kernel)
-    return type(kernel) in _BY_FEATURES
 
 
 def _number_rows(points: Points, norms: list[Array]) -> tuple[Array, Array]:

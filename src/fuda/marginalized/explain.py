@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fuda.checks import is_whole
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
 from fuda.marginalized.machine import Machine, Side
@@ -96,12 +97,12 @@ def explain(model: Any, x: Any, node: int, prior: Any = None, top: int = 5) -> E
     The `top` loudest voices on each are given one by one. `prior` is the (nodes, labels) array of x, where
     the model was fitted with arrays.
     """
-    if not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 1:
+    if not is_whole(top, 1):
         raise DataError(f"top={short(top)}: ask for at least one voice, a whole number")
     encoded = model._encode([x])
     assert encoded is not None  # there is one structure
     here = encoded.corpus.structures[0]
-    if not isinstance(node, int | np.integer) or isinstance(node, bool) or not 0 <= node < len(here):
+    if not is_whole(node, 0, len(here) - 1):
         raise DataError(f"node={short(node)}: give a node of the structure, from 0 to {len(here) - 1}")
     of_x = model._prior_of(encoded.corpus, None if prior is None else [prior])
     speakers: list[_Speaker] = []

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from fuda.checks import is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded, WindowEncoder
 from fuda.data.structures import as_structures
 from fuda.errors import DataError, described, place, short
-from fuda.kernels.algebra import Kernel, Precomputed, as_kernel, check_kernel
+from fuda.kernels import Kernel, Precomputed, as_kernel, check_kernel
 from fuda.kernels.points import Points, points
 from fuda.marginalized.links import links
 from fuda.marginalized.recursions import chain_prior, pair
@@ -53,7 +54,7 @@ def marginalized_kernel(
     probabilities, one row a node, or for sequences a chain, the tuple (start, [transitions]) of P(y_0) and
     T−1 matrices P(y_{t+1}|y_t). With ``log`` the result is log K, −inf where K = 0.
 
-    >>> from fuda.kernels.algebra import Delta
+    >>> from fuda.kernels import Delta
     >>> uniform = np.full((2, 1), 1.0)
     >>> K = marginalized_kernel(["a", "b"], ["a", "b"], kernel=Delta(), prior=(uniform, uniform))
     >>> K[:, :, 0, 0].tolist()
@@ -107,16 +108,12 @@ def label_gram(label_kernel: Any, label_count: int) -> Array:
 
 
 def _check_numbers(mixing: Any, gap: Any, shape: str) -> None:
-    if not _is_number(mixing) or not 1e-150 <= mixing <= 1e150:
+    if not is_number(mixing, 1e-150, 1e150):
         raise DataError(f"mixing={short(mixing)}: give c, a number above 0 (from 1e-150 to 1e150)")
-    if not _is_number(gap) or not 0.0 <= gap <= 1.0:
+    if not is_number(gap, 0, 1):
         raise DataError(f"gap={short(gap)}: give a number from 0 (no gaps) to 1 (gaps at no price)")
     if gap > 0.0 and shape != "sequence":
         raise DataError(f"gap={gap:g}: only sequences have gaps, but these are {shape}s; leave gap at 0")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _weight(k_x: Kernel, mixing: float, encoded: Encoded) -> Array:

@@ -27,12 +27,13 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from fuda.checks import is_number
 from fuda.data.corpus import Neighbours
 from fuda.data.encoding import Encoded, WindowEncoder
 from fuda.data.labels import number_labels
 from fuda.data.structures import as_structures
 from fuda.errors import DataError, short
-from fuda.kernels.algebra import Kernel, as_kernel, check_kernel
+from fuda.kernels import Kernel, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
 from fuda.marginalized.links import Links, links
 from fuda.marginalized.recursions import pair
@@ -72,7 +73,7 @@ def labelled_kernel(
     ``kernel`` is k_x, on observations; ``features`` is the set or function that gives strings their features.
     ``label_kernel`` is k_y, a kernel on labels, None for [y = y']. ``mixing`` is c, above 0.
 
-    >>> from fuda.kernels.algebra import Delta
+    >>> from fuda.kernels import Delta
     >>> labelled_kernel(["a", "b"], ["a", "c"], ["N", "V"], ["N", "V"], kernel=Delta())
     5.0
     """
@@ -102,8 +103,7 @@ def _label_gram(label_kernel: Any, labels: list[Any]) -> Array:
 
 
 def check_mixing(mixing: Any) -> None:
-    plain = isinstance(mixing, int | float | np.number) and not isinstance(mixing, bool)
-    if not plain or not 1e-75 <= mixing <= 1e75:
+    if not is_number(mixing, 1e-75, 1e75):
         raise DataError(f"mixing={short(mixing)}: give c, a number above 0 (from 1e-75 to 1e75)")
 
 

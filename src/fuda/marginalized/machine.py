@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fuda.data.encoding import Encoded, WindowEncoder
-from fuda.kernels.algebra import Kernel
+from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering, Points, points
 from fuda.marginalized import push as pushing
 from fuda.marginalized import tables

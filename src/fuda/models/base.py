@@ -154,6 +154,14 @@ class Labeler(BaseEstimator):
                 )
         return np.array([number[label] for label in labels], dtype=np.int64)
 
+    def _refuse_pair_features(self, encoded: Encoded) -> None:
+        """Refuse template lines for label pairs, for models that have no weights for them."""
+        if encoded.edge_channels:
+            raise DataError(
+                f"template line {encoded.edge_channels[0].name!r}: {type(self).__name__} has no features of "
+                "label pairs; leave B lines bare, and begin others with U"
+            )
+
     def _encode(self, X: Any) -> Encoded | None:
         """X encoded by the fitted vocabulary; None where X is empty."""
         check_is_fitted(self, "classes_")

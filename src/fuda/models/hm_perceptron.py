@@ -32,6 +32,7 @@ from fuda.checks import (
     check_flags,
     check_randomness,
     check_threads,
+    is_flag,
 )
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
@@ -43,7 +44,7 @@ from fuda.functions.pushed import KernelScores
 from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
 from fuda.interrupts import inner_training, is_inner
-from fuda.kernels.algebra import as_kernel
+from fuda.kernels import as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler, graph_of
 from fuda.models.named_weights import feature_names, largest
@@ -100,7 +101,7 @@ class HMPerceptron(MarkovLabeler):
     >>> model.mistakes_[-1]
     Mistakes(structures=0, nodes=0)
 
-    >>> from fuda.kernels.algebra import Polynomial
+    >>> from fuda.kernels import Polynomial
     >>> HMPerceptron(kernel=Polynomial(2)).fit(X, y).predict([["Ana", "sings"]])[0]
     ['PER', 'O']
     """
@@ -222,9 +223,7 @@ class HMPerceptron(MarkovLabeler):
         self._check_decode()
         if self.kernel is not None:
             as_kernel(self.kernel)
-        if not isinstance(self.average, bool | np.bool_) and (
-            not isinstance(self.average, str) or self.average != "voted"
-        ):
+        if not is_flag(self.average) and (not isinstance(self.average, str) or self.average != "voted"):
             raise DataError(f"average={short(self.average)}: give True, False or 'voted'")
         check_counts(self, "epochs")
         check_counts(self, "order", least=0)
@@ -239,11 +238,7 @@ class HMPerceptron(MarkovLabeler):
             raise DataError(
                 "position_weight: a perceptron corrects structures as a whole; weigh these by sample_weight"
             )
-        if encoded.edge_channels:
-            raise DataError(
-                f"template line {encoded.edge_channels[0].name!r}: an HMPerceptron has no features of label "
-                "pairs; leave B lines bare, and begin others with U"
-            )
+        self._refuse_pair_features(encoded)
         encoded.check_values()
         self._take_parameters()
         self.mistakes_: list[Mistakes] = []

@@ -39,7 +39,7 @@ from fuda.data.structures import Structure
 from fuda.errors import DataError, short
 from fuda.functions.explicit import function_for, scores_for
 from fuda.interrupts import is_inner
-from fuda.kernels.algebra import Polynomial, as_kernel
+from fuda.kernels import Polynomial, as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler, graph_of
 from fuda.optimize.result import INTERRUPTED
@@ -182,9 +182,8 @@ class HMSVM(MarkovLabeler):
     def _check_parameters(self) -> None:
         self._check_decode()
         as_kernel(self.kernel)
-        check_numbers(self, "C", "tol")
-        if not self.C > 0:
-            raise DataError(f"C={short(self.C)}: give a number above 0, or nothing would be learned")
+        check_numbers(self, "tol")
+        check_numbers(self, "C", positive=True)
         if self.slack not in SLACKS:
             raise DataError(f"slack={short(self.slack)}: choose 'l1', 'l2' or None")
         check_flags(self, "rescale", "verbose")
@@ -211,11 +210,7 @@ class HMSVM(MarkovLabeler):
     ) -> None:
         corpus = encoded.corpus
         right = _known(labels.astype(np.int64), corpus)
-        if encoded.edge_channels:
-            raise DataError(
-                f"template line {encoded.edge_channels[0].name!r}: an HMSVM has no features of label pairs; "
-                "leave B lines bare, and begin others with U"
-            )
+        self._refuse_pair_features(encoded)
         encoded.check_values()
         self.kernel_ = clone(as_kernel(self.kernel))
         problem = MaxMargin(

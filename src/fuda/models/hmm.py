@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from fuda.checks import check_arrays
+from fuda.checks import check_arrays, check_numbers
 from fuda.data.encoding import Encoded
-from fuda.errors import DataError, short
+from fuda.errors import DataError
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 
@@ -56,12 +56,7 @@ class HMM(MarkovLabeler):
 
     def _check_parameters(self) -> None:
         self._check_decode()
-        if isinstance(self.smoothing, bool) or not isinstance(self.smoothing, int | float | np.number):
-            raise DataError(f"smoothing={short(self.smoothing)}: give a number above 0")
-        if not 0 < self.smoothing < np.inf:
-            raise DataError(
-                f"smoothing={self.smoothing!r}: give a number above 0, or unseen events would be impossible"
-            )
+        check_numbers(self, "smoothing", positive=True)
 
     def _fit(
         self,
@@ -70,11 +65,7 @@ class HMM(MarkovLabeler):
         sample_weight: np.ndarray | None,
         position_weight: np.ndarray | None,
     ) -> None:
-        if encoded.edge_channels:
-            raise DataError(
-                f"template line {encoded.edge_channels[0].name!r}: an HMM has no features of label pairs; "
-                "leave B lines bare, and begin others with U"
-            )
+        self._refuse_pair_features(encoded)
         _check_counts(encoded)
         corpus, L, s = encoded.corpus, len(self.classes_), float(self.smoothing)
         structure_weight = np.ones(len(corpus)) if sample_weight is None else sample_weight

@@ -19,14 +19,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference
-from fuda.checks import check_arrays, check_flags, check_threads
+from fuda.checks import check_arrays, check_flags, check_threads, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded, WindowEncoder
 from fuda.data.labels import as_object_array
 from fuda.data.structures import Structure
 from fuda.errors import DataError, place, short
 from fuda.interrupts import inner_training, is_inner
-from fuda.kernels.algebra import Kernel, as_kernel, check_kernel
+from fuda.kernels import Kernel, as_kernel, check_kernel
 from fuda.kernels.points import Numbering
 from fuda.marginalized import calibration
 from fuda.marginalized.calibration import Calibration
@@ -171,7 +171,7 @@ class MarginalizedLabeler(Labeler):
     def prune(self, threshold: float) -> int:
         """Drop α of size below `threshold` times the largest; the number of support positions that go."""
         check_is_fitted(self, "classes_")
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
+        if not is_number(threshold, 0, 1):
             raise DataError(f"threshold={short(threshold)}: give a share of the largest α, from 0 to 1")
         before = len(self.support_)
         largest = max((np.abs(support.alpha).max(initial=0.0) for support in self._support), default=0.0)
@@ -183,14 +183,12 @@ class MarginalizedLabeler(Labeler):
 
     def _check_shared_parameters(self) -> None:
         as_kernel(self.kernel)
-        if self.mixing is not None:
-            plain = isinstance(self.mixing, int | float | np.number) and not isinstance(self.mixing, bool)
-            if not plain or not 1e-150 <= self.mixing <= 1e150:
-                raise DataError(
-                    f"mixing={short(self.mixing)}: give c, a number above 0, or None for the largest at "
-                    "which no number grows"
-                )
-        if isinstance(self.gap, bool) or not isinstance(self.gap, int | float) or not 0 <= self.gap <= 1:
+        if self.mixing is not None and not is_number(self.mixing, 1e-150, 1e150):
+            raise DataError(
+                f"mixing={short(self.mixing)}: give c, a number above 0, or None for the largest at "
+                "which no number grows"
+            )
+        if not is_number(self.gap, 0, 1):
             raise DataError(f"gap={short(self.gap)}: give a number from 0 (no gaps) to 1 (gaps at no price)")
         priors.check_prior(self.prior, self.prior_form)
         if self.prior_form == "chain" and (self.gap or self.label_kernel is not None):

@@ -27,7 +27,7 @@ from sklearn.utils import check_random_state
 
 from fuda.checks import check_counts, check_flags, check_randomness
 from fuda.errors import DataError
-from fuda.kernels.algebra import Linear, Polynomial
+from fuda.kernels import Linear, Polynomial
 from fuda.marginalized.machine import Machine, Side
 from fuda.marginalized.primal import PrimalMachine
 from fuda.marginalized.scaled import Table

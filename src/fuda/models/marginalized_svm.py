@@ -25,9 +25,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from fuda.checks import LARGEST, check_counts, check_numbers, check_randomness
+from fuda.checks import check_counts, check_numbers, check_randomness
 from fuda.errors import DataError, short
-from fuda.kernels.algebra import Polynomial
+from fuda.kernels import Polynomial
 from fuda.marginalized.machine import Machine, Side
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.progress import Iterations
@@ -118,9 +118,8 @@ class MarginalizedSVM(MarginalizedLabeler):
     def _check_parameters(self) -> None:
         self._check_shared_parameters()
         check_randomness(self)
-        check_numbers(self, "C", "tol")
-        if not self.C:
-            raise DataError(f"C={self.C}: give a number above 0, up to {LARGEST:g}")
+        check_numbers(self, "tol")
+        check_numbers(self, "C", positive=True)
         check_counts(self, "epochs")
 
     def _largest_mixing(self, side: Side) -> float:

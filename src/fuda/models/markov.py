@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from fuda import inference
+from fuda.checks import is_whole
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
 from fuda.errors import DataError, short
 from fuda.models.base import Labeler
-from fuda.schemes import legal, scheme_name
+from fuda.schemes import forbid, scheme_name
 
 
 class MarkovLabeler(Labeler):
@@ -60,7 +61,7 @@ class MarkovLabeler(Labeler):
 
         There are fewer than n where a structure has fewer labelings.
         """
-        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
+        if not is_whole(n, 1):
             raise DataError(f"n={short(n)}: ask for at least one labeling, a whole number")
         encoded = self._encode(X)
         if encoded is None:
@@ -90,10 +91,7 @@ class MarkovLabeler(Labeler):
                 f"but structure 0 is a {corpus.shape}; predict with scheme=None"
             )
         if self.scheme is not None:
-            start, pairs, end = legal(self.classes_, self.scheme)
-            scores[np.ix_(corpus.roots, np.flatnonzero(~start))] = -np.inf
-            scores[np.ix_(corpus.leaves, np.flatnonzero(~end))] = -np.inf
-            transitions = np.where(pairs, transitions, -np.inf)
+            transitions = forbid(scores, transitions, self.classes_, self.scheme, corpus.roots, corpus.leaves)
         if known is not None:
             labels = self._numbers(known, corpus)
             fixed = np.flatnonzero(labels >= 0)

@@ -128,11 +128,7 @@ class MEMM(MarkovLabeler):
     def _fit(
         self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
     ) -> None:
-        if encoded.edge_channels:
-            raise DataError(
-                f"template line {encoded.edge_channels[0].name!r}: a MEMM has no features of label pairs; "
-                "leave B lines bare, and begin others with U"
-            )
+        self._refuse_pair_features(encoded)
         encoded.check_values()
         L = len(self.classes_)
         loss = LocalLoss(encoded, labels, L, sample_weight, position_weight, self.n_jobs)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fuda.checks import is_whole
 from fuda.errors import DataError, short
 
 
@@ -17,7 +18,7 @@ def largest(
     >>> largest(["a", "b"], np.array([[1.0, 0.0], [-2.0, 0.5]]), ["X", "Y"], 2)
     {'X': [('b', -2.0), ('a', 1.0)], 'Y': [('b', 0.5)]}
     """
-    if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
+    if not is_whole(n, 1):
         raise DataError(f"n={short(n)}: ask for at least one feature, a whole number")
     top = {}
     for i, label in enumerate(classes):

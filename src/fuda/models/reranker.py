@@ -43,7 +43,7 @@ from fuda.data.labels import as_object_array, flat_labels
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
 from fuda.interrupts import inner_training
-from fuda.kernels.algebra import Kernel, Polynomial, as_kernel, check_kernel
+from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
 from fuda.marginalized.labelled import Similarity, check_mixing
 from fuda.metrics import Report, evaluate

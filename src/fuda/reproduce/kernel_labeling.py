@@ -20,7 +20,6 @@ All folds are stretches of sentences that follow one another.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import Any
 
 from fuda.errors import DataError
 from fuda.features.sets import extract
+from fuda.files import read_text
 from fuda.formats import read
 from fuda.formats.dataset import Dataset, Record
 from fuda.reproduce.cross_validation import Row, cross_validated
@@ -168,7 +168,7 @@ def _entities(path: Path) -> dict[str, tuple[list[str], list[str]]]:
     found: dict[str, tuple[list[str], list[str]]] = {}
     forms: list[str] = []
     labels: list[str] = []
-    for line in _text(path).splitlines():
+    for line in read_text(_existing(path)).splitlines():
         if line.startswith("# sent_id = "):
             forms, labels = found[line.removeprefix("# sent_id = ")] = ([], [])
         elif line and not line.startswith("#"):
@@ -181,10 +181,6 @@ def _entities(path: Path) -> dict[str, tuple[list[str], list[str]]]:
 def _sentence_id(record: Record) -> str:
     prefix = "# sent_id = "
     return next(line.removeprefix(prefix) for line in record.comments if line.startswith(prefix))
-
-
-def _text(path: Path) -> str:
-    return gzip.decompress(_existing(path).read_bytes()).decode()
 
 
 def _read(path: Path, **options: Any) -> Dataset:

@@ -17,7 +17,7 @@ from fuda.data.corpus import KINDS, Kind
 from fuda.data.encoders import make_encoder
 from fuda.errors import DataError, ModelFileError, short
 from fuda.features.templates import Template
-from fuda.kernels.algebra import Kernel, as_kernel, from_json
+from fuda.kernels import Kernel, as_kernel, from_json
 from fuda.registry import MODELS
 from fuda.storage import model_file
 
@@ -45,6 +45,7 @@ class Storable(Protocol):
 
 
 _DEEPEST = 4  # labelers within labelers
+_LARGE = 1000  # entries of a matrix among the parameters that is stored as an array
 
 
 def save(model: Storable, path: str | Path) -> None:
@@ -75,6 +76,9 @@ def load(path: str | Path, features: Any = None) -> Any:
         raise ModelFileError(f"{path}: {error}") from None
     except DataError as error:
         raise ModelFileError(f"{path}: not a usable model file: {error}; save the model again") from None
+    except Exception as error:  # whatever else a foreign file may do to code that trusts its own files
+        why = f"{type(error).__name__}: {short(str(error))}"
+        raise ModelFileError(f"{path}: not a usable model file ({why}); save the model again") from error
     model.reading_ = meta["reading"]
     return model
 
@@ -96,7 +100,7 @@ def _taken_apart(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict
     meta: dict[str, Any] = {
         "class": type(model).__name__,
         "class_version": MODELS[type(model).__name__].version,
-        "parameters": _parameters(model),
+        "parameters": _without_matrices(_parameters(model), arrays),
         "labels": model.classes_,
         "shape": model.shape_,
         "observations": {"kind": model.encoder_.observations.name, "size": model.encoder_.observations.size},
@@ -122,7 +126,8 @@ def _put_together(
 ) -> Storable:
     if not depth:
         raise DataError(f"it holds models within models, more than {_DEEPEST} deep")
-    model = _made(meta["class"], meta["parameters"], features)
+    arrays = dict(arrays)
+    model = _made(meta["class"], _with_matrices(meta["parameters"], arrays), features)
     model.classes_, model.shape_, model.reading_ = meta["labels"], meta["shape"], {}
     if model.shape_ not in model._shapes:
         raise DataError(f"{type(model).__name__} does not label {model.shape_}s")
@@ -151,6 +156,28 @@ def _put_together(
     model._restore(arrays, vocabularies[cut:], parts)
     model._learned_names = frozenset(vars(model)) - frozenset(model._get_param_names())
     return model
+
+
+def _without_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Parameters as JSON whose large matrices have been moved to the arrays, where they are named."""
+    if isinstance(value, dict):
+        return {key: _without_matrices(inner, arrays) for key, inner in value.items()}
+    if not isinstance(value, list) or np.size(value) <= _LARGE:
+        return value
+    name = f"matrix{sum(key.startswith('matrix') for key in arrays)}"
+    arrays[name] = np.array(value, dtype=np.float64)
+    return {"array": name}
+
+
+def _with_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """Parameters with their large matrices, which are taken out of the arrays."""
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"array"}:
+        if value["array"] not in list(arrays):
+            raise DataError(f"its matrix {short(value['array'])} is missing")
+        return arrays.pop(value["array"])
+    return {key: _with_matrices(inner, arrays) for key, inner in value.items()}
 
 
 def _parameters(model: Storable) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from fuda.errors import DataError
 from fuda.functions.pushed import add_expansion, window_of
 from fuda.inference.graph import Array, Graph
 from fuda.inference.higher_order import Grams, Shape, decode, no_grams, shape_of
-from fuda.kernels.algebra import Kernel
+from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering
 from fuda.parallel import Block, blocks, run
 from fuda.training.perceptron import change_features, change_grams, fill_scores, node_change, pack

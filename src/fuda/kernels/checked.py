@@ -1,0 +1,104 @@
+"""Kernels as parameters, on data and in files: each is checked before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fuda.errors import DataError, short
+from fuda.kernels import algebra, observations
+from fuda.kernels.algebra import Kernel, check_values
+from fuda.kernels.points import Points
+
+DEEPEST = 100  # levels of kernels within kernels
+
+# The kernels that files may name: all public ones that can be stored. Classes of users are not among them.
+KERNELS: dict[str, type[Kernel]] = {
+    name: value
+    for name, value in {**vars(observations), **vars(algebra)}.items()
+    if isinstance(value, type)
+    and issubclass(value, Kernel)
+    and not name.startswith("_")
+    and value not in (Kernel, observations.Function)
+}
+
+
+def as_kernel(value: Any, name: str = "kernel") -> Kernel:
+    """A kernel whose parameters have been checked.
+
+    Parameters
+    ----------
+    value : Kernel or callable
+        A function of two observations becomes a `Function` kernel.
+    name : str
+        The name of the parameter, for messages.
+
+    Returns
+    -------
+    Kernel
+    """
+    if isinstance(value, type) and issubclass(value, Kernel):
+        raise DataError(f"{name}={value.__name__}: that is a class; write {value.__name__}()")
+    if not isinstance(value, Kernel) and callable(value):
+        value = observations.Function(value)
+    if not isinstance(value, Kernel):
+        raise DataError(
+            f"{name}={short(value)}: give a kernel of fuda.kernels ({', '.join(KERNELS)}) or a function of "
+            "two observations"
+        )
+    level, depth = [value], 0
+    while level:
+        level, depth = [part for kernel in level for part in kernel.parts], depth + 1
+        if depth > DEEPEST:
+            raise DataError(
+                f"{name}: sums and products of kernels are nested more than {DEEPEST} deep; add them in "
+                "pairs, or leave some out"
+            )
+    value.check()
+    return value
+
+
+def check_kernel(kernel: Kernel, a: Points, where: Callable[[int], str], most: int = 300) -> None:
+    """Raise DataError where the kernel is not finite or not symmetric on some of the points.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    a : Points
+    where : callable
+        Gives the name of point i for messages.
+    most : int
+        About how many points are compared with each other.
+    """
+    step = max(1, len(a) // most)
+    some = np.arange(0, len(a), step)
+    values = kernel.gram(a[some], a[some])
+    check_values(kernel, values, lambda i: where(int(some[i])))
+    diagonal = kernel.diagonal(a)
+    bad = ~(np.isfinite(diagonal) & (diagonal >= 0))
+    if bad.any():
+        i = int(bad.argmax())
+        raise DataError(
+            f"the kernel {short(kernel)} gives {diagonal[i]} for the observation of {where(i)} with itself; "
+            "a kernel is finite and not negative there: correct it, or scale its features"
+        )
+
+
+def from_json(value: Any) -> Kernel:
+    """The kernel that `Kernel.to_json` described; DataError where it is not a kernel."""
+    return as_kernel(_made(value, DEEPEST))
+
+
+def _made(value: Any, depth: int) -> Kernel:
+    """The kernel of a description, its parameters not yet checked."""
+    if not depth:
+        raise DataError(f"a kernel is nested more than {DEEPEST} deep")
+    if not isinstance(value, dict) or value.get("type") not in list(KERNELS):
+        raise DataError(f"{short(value)} does not describe a kernel of fuda.kernels")
+    cls = KERNELS[value["type"]]
+    given = {k: _made(v, depth - 1) if isinstance(v, dict) else v for k, v in value.items() if k != "type"}
+    if set(given) != set(cls._get_param_names()):
+        raise DataError(f"{short(value)} does not have the parameters of a {cls.__name__} kernel")
+    return cls(**given)

@@ -1,0 +1,199 @@
+"""Kernels of two observations: of their features, of their equality, or given by their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fuda.checks import is_flag, is_number, is_whole
+from fuda.errors import DataError, described, short
+from fuda.kernels.algebra import Array, Kernel, PolynomialForm, Sees, check_values
+from fuda.kernels.points import Points
+
+
+class _OfFeatures(Kernel):
+    """A function of the inner product of two feature vectors."""
+
+    sees = Sees.FEATURES
+
+    def inners(self, a: Points, b: Points) -> list[Array]:
+        dots: Any = a.features @ b.features.T
+        return [dots if isinstance(dots, np.ndarray) else dots.toarray()]
+
+    def norms(self, a: Points) -> list[Array]:
+        if sp.issparse(a.features):
+            squares = np.asarray(a.features.multiply(a.features).sum(axis=1)).ravel()
+        else:
+            squares = np.einsum("ij,ij->i", a.features, a.features)
+        return [squares + a.beyond]
+
+
+class _OneInnerProduct(Kernel):
+    """A kernel that is itself an inner product."""
+
+    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
+        return inners[0]
+
+
+class Linear(_OneInnerProduct, _OfFeatures):
+    """⟨a, b⟩, the inner product of the features."""
+
+    polynomial = PolynomialForm(1, 0.0, 1.0)
+
+
+class Polynomial(_OfFeatures):
+    """(scale ⟨a, b⟩ + offset)^degree: products of up to `degree` features.
+
+    Parameters
+    ----------
+    degree : int
+        From 1 to 20.
+    offset : float
+        At least 0.
+    scale : float
+        Above 0.
+    """
+
+    _always_shown = ("degree",)
+
+    def __init__(self, degree: int = 2, offset: float = 1.0, scale: float = 1.0) -> None:
+        self.degree = degree
+        self.offset = offset
+        self.scale = scale
+
+    @property
+    def polynomial(self) -> PolynomialForm:  # type: ignore[override]
+        return PolynomialForm(self.degree, float(self.offset), float(self.scale))
+
+    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
+        base = self.scale * inners[0] + self.offset
+        values = base
+        for _ in range(self.degree - 1):  # a few products are much faster than a power
+            values = values * base
+        return values
+
+    def check(self) -> None:
+        if type(self.degree) is not int or not 1 <= self.degree <= 20:
+            raise DataError(f"Polynomial(degree={short(self.degree)}): give a whole number from 1 to 20")
+        self._check_number("offset", "of at least 0, or values would not be those of a kernel")
+        self._check_number("scale", "above 0", positive=True)
+
+
+class RBF(_OfFeatures):
+    """exp(−γ ‖a − b‖²).
+
+    Parameters
+    ----------
+    gamma : float
+        γ, above 0.
+    """
+
+    _always_shown = ("gamma",)
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        self.gamma = gamma
+
+    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
+        return np.exp(-self.gamma * np.maximum(norms_a[0] + norms_b[0] - 2 * inners[0], 0.0))
+
+    def check(self) -> None:
+        self._check_number("gamma", "above 0", positive=True)
+
+
+class Delta(_OneInnerProduct):
+    """1 where observations are equal, else 0."""
+
+    sees = Sees.EQUALITY
+
+    def inners(self, a: Points, b: Points) -> list[Array]:
+        return [(a.ids[:, None] == b.ids).astype(np.float64)]
+
+    def norms(self, a: Points) -> list[Array]:
+        return [np.ones(len(a))]
+
+
+class Precomputed(_OneInnerProduct):
+    """The kernel of integer observations (or of label numbers) by its Gram matrix; 0 at boundary marks.
+
+    Parameters
+    ----------
+    gram_matrix : array of shape (n, n)
+        Symmetric; its rows are the observations 0 to n − 1.
+    """
+
+    _always_shown = ("gram_matrix",)
+
+    def __init__(self, gram_matrix: Any) -> None:
+        self.gram_matrix = gram_matrix
+
+    def inners(self, a: Points, b: Points) -> list[Array]:
+        return [self._matrix()[self._rows(a)[:, None], self._rows(b)]]
+
+    def norms(self, a: Points) -> list[Array]:
+        rows = self._rows(a)
+        return [self._matrix()[rows, rows]]
+
+    def _matrix(self) -> Array:
+        """The Gram matrix with one more row and column of zeros, for boundary marks."""
+        return np.pad(np.asarray(self.gram_matrix, dtype=np.float64), (0, 1))
+
+    def _rows(self, a: Points) -> Array:
+        """The row of each point."""
+        size = len(self.gram_matrix)
+        for number, x in zip(a.ids.tolist(), a.observations, strict=True):
+            if x is not None and (number >= size or not is_whole(x, 0)):
+                raise DataError(
+                    f"Precomputed: the observation {short(x)} is not a row of its matrix of {size}; give "
+                    f"observations (or labels) as integers from 0 to {size - 1}"
+                )
+        return np.where(a.ids < 0, size, a.ids)
+
+    def check(self) -> None:
+        try:
+            matrix = np.asarray(self.gram_matrix, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            matrix = np.empty(0)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+            raise DataError(f"Precomputed({short(self.gram_matrix)}): give a square matrix of numbers")
+        check_values(self, matrix, lambda i: f"id {i}")
+
+
+class Function(_OneInnerProduct):
+    """f(a, b) of two observations, by a Python function; 0 at boundary marks. Slow, and never in files.
+
+    Parameters
+    ----------
+    function : callable
+        Takes two observations and returns a number.
+    """
+
+    _always_shown = ("function",)
+
+    def __init__(self, function: Callable[[Any, Any], float]) -> None:
+        self.function = function
+
+    def inners(self, a: Points, b: Points) -> list[Array]:
+        values = [[self._value(x, y) for y in b.observations] for x in a.observations]
+        return [np.array(values).reshape(len(a), len(b))]
+
+    def norms(self, a: Points) -> list[Array]:
+        return [np.array([self._value(x, x) for x in a.observations])]
+
+    def _value(self, x: Any, y: Any) -> float:
+        if x is None or y is None:
+            return 0.0
+        value = self.function(x, y)
+        if is_flag(value) or is_number(value) or isinstance(value, float | np.floating):
+            return float(value)  # a value that is not finite is refused with its place by `check_kernel`
+        raise DataError(
+            f"the kernel function gave {described(value)} for {short(x)} and {short(y)}; give a number"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        raise DataError(
+            "a kernel by a Python function cannot be stored in a model file; use Precomputed, or pickle the "
+            "model"
+        )
