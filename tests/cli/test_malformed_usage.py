@@ -228,7 +228,7 @@ MODELS = [
     ("json", lambda data, path: json.dumps({"format": "fuda-model"}).encode(), "not a usable model file"),
     ("newer format", setting("format_version", 99), "format version 99, .*install a newer fuda"),
     ("newer class", setting("class_version", 99), "holds version 99 of HMM; .*install a newer fuda"),
-    ("foreign class", setting("class", "os.system"), "holds a 'os.system', which is no model of fuda"),
+    ("foreign class", setting("class", "os.system"), "holds a 'os.system', which is not a model of fuda"),
     ("no labels", setting("labels", []), "'labels' is missing or not of its kind"),
     ("unknown parameter", setting("parameters", {"x": 1}), "HMM has no parameter 'x'"),
     ("bad parameter", setting("parameters", {"window": -1}), "window=-1"),

@@ -208,7 +208,8 @@ def test_expressions_find_what_a_backtracking_search_finds_first(start, items, e
     expression = start + "".join(map("".join, items)) + end
     python = "".join(PYTHON_CLASSES.get(atom, atom) + repeat.replace("*", "*?") for atom, repeat in items)
     found = re.compile((r"\A" if start else "") + python + (r"\Z" if end else ""), re.DOTALL).search(text)
-    assert Expression(expression).search(text) == (None if found is None else found.group())
+    for search in (Expression(expression).search, Expression(expression)._linear_search):
+        assert search(text) == (None if found is None else found.group())
 
 
 @pytest.mark.parametrize("expression", [".*" * 40 + "b$", "a?" * 40 + "a" * 40 + "b", r"\w*\a*" * 20 + "-"])

@@ -290,7 +290,7 @@ def test_a_class_of_ones_own_is_not_saved(tmp_path):
 
 def test_registered_classes_are_models():
     for name, model in registry.MODELS.items():
-        cls = model_file.load_class({"class": name, "class_version": model.version}, "x")
+        cls = model_file.stored_class(name, model.version)
         assert cls.__name__ == name
 
 

@@ -1,4 +1,4 @@
-r"""Wapiti's expressions, matched in time linear in the text and in the expression.
+r"""Wapiti's expressions, matched in time that is bounded whatever the expression.
 
 The language is small: ``^`` at the start, ``$`` at the end, ``.`` any character, ``?`` (once if possible),
 ``*`` (as few times as possible), and the classes ``\a`` ``\d`` ``\l`` ``\p`` ``\s`` ``\u`` ``\w``, negated
@@ -9,6 +9,9 @@ Let live(p) be the set of items from which the rest of the expression can match 
 n is in it where a match may end. It follows from live(p + 1), so all sets take one pass from the end, each
 a bit set. The match that a backtracking search would find first is then read off from the start without
 ever going back.
+
+Backtracking itself, which `re` does, is faster on most cells and takes ages on some: it may try every choice
+of a start, of each ``?`` and of each ``*``. It is used where there are few such choices.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
+_FEW_CHOICES = 1 << 14
 _CLASSES = {
     "a": r"[^\W\d_]",
     "d": r"\d",
@@ -58,6 +62,9 @@ class Expression:
                 )
             else:
                 repeats[-1] = part
+        parts = [item + repeat.replace("*", "*?") for item, repeat in zip(items, repeats, strict=True)]
+        whole = (r"\A" if self._at_start else "") + "".join(parts) + (r"\Z" if self._at_end else "")
+        self._backtracking = re.compile(whole, re.DOTALL)
         self._items = [re.compile(item, re.DOTALL) for item in items]
         self._repeats = repeats
         self._skippable = [i for i in reversed(range(len(items))) if repeats[i]]
@@ -66,6 +73,14 @@ class Expression:
 
     def search(self, text: str) -> str | None:
         """The first part of a text that matches; None where no part does."""
+        choices = (len(text) + 1) ** (self._repeats.count("*") + (not self._at_start))
+        if choices << self._repeats.count("?") > _FEW_CHOICES:
+            return self._linear_search(text)
+        found = self._backtracking.search(text)
+        return None if found is None else found.group()
+
+    def _linear_search(self, text: str) -> str | None:
+        """The same in time linear in the text and in the expression."""
         live = list(accumulate(reversed(text), self._before, initial=self._closed(1 << len(self._items))))
         live.reverse()
         starts = live[:1] if self._at_start else live

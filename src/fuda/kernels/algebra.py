@@ -202,7 +202,25 @@ class Constant(Kernel):
         self._check_number("value", "of at least 0, or values would not be those of a kernel")
 
 
-class _Pair(Kernel):
+class _Composite(Kernel):
+    """A kernel of the inner products of its parts, one part's after another's."""
+
+    @property
+    def inner_count(self) -> int:  # type: ignore[override]
+        return sum(part.inner_count for part in self.parts)
+
+    @property
+    def sees(self) -> Sees:  # type: ignore[override]
+        return max(part.sees for part in self.parts)
+
+    def inners(self, a: Points, b: Points) -> list[Array]:
+        return [inner for part in self.parts for inner in part.inners(a, b)]
+
+    def norms(self, a: Points) -> list[Array]:
+        return [norm for part in self.parts for norm in part.norms(a)]
+
+
+class _Pair(_Composite):
     """Two kernels combined by an operation on their values."""
 
     _operands = ("left", "right")
@@ -212,20 +230,6 @@ class _Pair(Kernel):
     def __init__(self, left: Kernel, right: Kernel) -> None:
         self.left = left
         self.right = right
-
-    @property
-    def inner_count(self) -> int:  # type: ignore[override]
-        return self.left.inner_count + self.right.inner_count
-
-    @property
-    def sees(self) -> Sees:  # type: ignore[override]
-        return max(self.left.sees, self.right.sees)
-
-    def inners(self, a: Points, b: Points) -> list[Array]:
-        return [*self.left.inners(a, b), *self.right.inners(a, b)]
-
-    def norms(self, a: Points) -> list[Array]:
-        return [*self.left.norms(a), *self.right.norms(a)]
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
         cut = self.left.inner_count
@@ -256,7 +260,7 @@ class Product(_Pair):
     _operation, _sign, _binds = operator.mul, "*", 1
 
 
-class Normalized(Kernel):
+class Normalized(_Composite):
     """k(a, b) / √(k(a, a) k(b, b)), so that every observation is 1 with itself; 0 where a root is 0."""
 
     _operands = ("kernel",)
@@ -265,23 +269,9 @@ class Normalized(Kernel):
         self.kernel = kernel
 
     @property
-    def inner_count(self) -> int:  # type: ignore[override]
-        return self.kernel.inner_count
-
-    @property
-    def sees(self) -> Sees:  # type: ignore[override]
-        return self.kernel.sees
-
-    @property
     def polynomial(self) -> PolynomialForm | None:  # type: ignore[override]
         form = self.kernel.polynomial
         return None if form is None else form._replace(normalized=True)
-
-    def inners(self, a: Points, b: Points) -> list[Array]:
-        return self.kernel.inners(a, b)
-
-    def norms(self, a: Points) -> list[Array]:
-        return self.kernel.norms(a)
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
         # Two calls of evaluate_self, which calls itself once per level, and one of evaluate: no 3^depth.

@@ -62,28 +62,18 @@ def read(path: str | Path) -> tuple[dict[str, Any], list[list[str]], dict[str, n
         return file.meta, vocabularies, arrays
 
 
-def load_class(meta: dict[str, Any], path: str | Path) -> Any:
-    """The registered class that a file names."""
-    name, version = meta["class"], meta["class_version"]
-    if name not in MODELS:
-        known = ", ".join(MODELS)
-        raise ModelFileError(
-            f"{path}: holds a {short(name)}, which is no model of fuda {__version__} ({known}): install a "
-            "newer fuda, or save the model again"
-        )
-    newest = MODELS[name].version
-    if not 1 <= version <= newest:
-        raise ModelFileError(
-            f"{path}: holds version {version} of {name}; fuda {__version__} reads up to {newest}: install a "
-            "newer fuda"
-        )
-    return registered(name)
-
-
-def registered(name: Any) -> Any:
-    """The class of that name."""
+def stored_class(name: Any, version: int = 1) -> Any:
+    """The registered class of that name, if this version of its state is understood."""
     if not isinstance(name, str) or name not in MODELS:
-        raise DataError(f"there is no model {short(name)}; there are {', '.join(MODELS)}")
+        raise ModelFileError(
+            f"holds a {short(name)}, which is not a model of fuda {__version__} ({', '.join(MODELS)}): "
+            "install a newer fuda, or save the model again"
+        )
+    if not 1 <= version <= MODELS[name].version:
+        raise ModelFileError(
+            f"holds version {version} of {name}; fuda {__version__} reads up to {MODELS[name].version}: "
+            "install a newer fuda"
+        )
     return model_class(name)
 
 
@@ -93,13 +83,10 @@ def _check_meta(meta: dict[str, Any]) -> None:
 
 
 def check_part(meta: dict[str, Any], name: str) -> None:
-    """What the metadata of a model within a model has, and a version that is understood."""
+    """What the metadata of a model within a model has."""
     wrong = [key for key, well in _kinds(meta).items() if not well]
     if wrong:
         raise DataError(f"in its part {short(name)}, {wrong[0]!r} is missing or not of its kind")
-    registered(meta["class"])
-    if not 1 <= meta["class_version"] <= MODELS[meta["class"]].version:
-        raise DataError(f"its part {short(name)} is of a version that is not known; install a newer fuda")
 
 
 def _kinds(meta: dict[str, Any]) -> dict[str, bool]:

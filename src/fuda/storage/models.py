@@ -69,7 +69,6 @@ def load(path: str | Path, features: Any = None) -> Any:
             f"features={short(features)}: give the function that the model in {path} was fitted with, or "
             f"leave features out where it was fitted with none; its features are {short(stored)}"
         )
-    model_file.load_class(meta, path)
     try:
         model = _put_together(meta, vocabularies, arrays, features, _DEEPEST)
     except ModelFileError as error:
@@ -127,6 +126,7 @@ def _put_together(
     if not depth:
         raise DataError(f"it holds models within models, more than {_DEEPEST} deep")
     arrays = dict(arrays)
+    model_file.stored_class(meta["class"], meta["class_version"])
     model = _made(meta["class"], _with_matrices(meta["parameters"], arrays), features)
     model.classes_, model.shape_, model.reading_ = meta["labels"], meta["shape"], {}
     if model.shape_ not in model._shapes:
@@ -186,7 +186,7 @@ def _parameters(model: Storable) -> dict[str, Any]:
 
 def _made(name: Any, parameters: Any, features: Any) -> Storable:
     """The labeler of that class, not fitted, its parameters checked."""
-    cls = model_file.registered(name)
+    cls = model_file.stored_class(name)
     if not isinstance(parameters, dict):
         raise DataError(f"the parameters of {short(name)} are not named")
     made = {key: _from_json(key, value, features) for key, value in parameters.items()}
