@@ -190,6 +190,7 @@ def on_a_terminal(*arguments: object) -> tuple[bytes, str]:
     return out, drawn.decode()
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_and_never_on_standard_output(run, models, places):
     plain = run("tag", models["conll"], places["conll"])
     out, drawn = on_a_terminal("tag", models["conll"], places["conll"])
@@ -197,6 +198,7 @@ def test_progress_is_shown_on_a_terminal_and_never_on_standard_output(run, model
     assert "6 nodes" in drawn
 
 
+@pytest.mark.slow
 def test_a_model_does_not_depend_on_the_terminal(models, places):
     out, drawn = on_a_terminal("train", places["conll"], "-o", places["out"])
     assert out == b""

@@ -202,6 +202,7 @@ def test_notes_of_the_reader_go_to_standard_error(run, places, tmp_path):
     assert found.out.count(b"\n") == 2
 
 
+@pytest.mark.slow
 def test_demo(run):
     found = run("demo")
     assert (found.code, found.err) == (0, "")

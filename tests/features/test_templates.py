@@ -392,6 +392,7 @@ def test_a_template_in_a_model():
         HMM(features=Template("U0:%x[0,0]\nB1:%x[0,0]\nB")).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_real_corpus(corpora):
     X = read(corpora / "conll2002" / "esp.train").X
     encoder = TemplateEncoder(Template(CHUNKING))

@@ -49,7 +49,9 @@ def test_the_papers_spanish_sentences():
     assert len({label for labels in dataset.y for label in labels}) == 9
 
 
-@pytest.mark.parametrize(("part", "sentences"), [("train", 7050), ("dev", 507)])
+@pytest.mark.parametrize(
+    ("part", "sentences"), [pytest.param("train", 7050, marks=pytest.mark.slow), ("dev", 507)]
+)
 def test_japanese_trees(part, sentences):
     path = DATA / f"ja_gsd_ne/{part}.conllu.gz"
     dataset = read(path, label="MISC:NE")

@@ -142,6 +142,7 @@ def many_blocks() -> oracles.RandomCorpus:
     return corpus
 
 
+@pytest.mark.slow
 def test_threads_change_no_bit(many_blocks):
     one = everything(many_blocks, 1)
     for other in (everything(many_blocks, 2), everything(many_blocks, 5)):
@@ -149,6 +150,7 @@ def test_threads_change_no_bit(many_blocks):
             np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 def test_calls_from_several_threads(many_blocks):
     expected = everything(many_blocks, 1)
     results: dict[int, list[np.ndarray]] = {}

@@ -57,6 +57,7 @@ def problems(draw):
 
 @settings(max_examples=300)
 @given(problem=problems(), bound=st.sampled_from([0.1, 1.0, 30.0]), warm=st.integers(0, 3))
+@pytest.mark.slow
 def test_with_a_bound_on_the_sum(problem, bound, warm):
     Q, b = problem
     alpha = np.zeros(len(b))

@@ -116,6 +116,7 @@ CRF(features=shout, tol=1e-7, checkpoint=sys.argv[1]).fit(X, Y)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
+@pytest.mark.slow
 def test_a_process_killed(tmp_path):
     path = tmp_path / "state"
     command = [sys.executable, "-c", SCRIPT, str(path), os.path.dirname(__file__)]

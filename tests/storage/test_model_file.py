@@ -145,6 +145,7 @@ def test_what_metadata_says(model_path):
 # Damage.
 
 
+@pytest.mark.slow
 def test_every_single_byte_matters(model_path, tmp_path):
     """Each byte flipped in turn: always an error, whether in an array or in a field that unzip ignores."""
     data, path = model_path.read_bytes(), tmp_path / "damaged.fuda"
