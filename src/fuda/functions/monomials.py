@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from fuda.data.encoding import Encoded
-from fuda.functions.pushed import Shown, window_of
+from fuda.functions.windows import ChannelView, window_of
 from fuda.kernels.algebra import Kernel, Normalized, Polynomial
 from fuda.kernels.points import Numbering
 
@@ -33,7 +33,7 @@ class Vectors:
     def __init__(self, kernel: Kernel, encoded: Encoded) -> None:
         plain = kernel.kernel if isinstance(kernel, Normalized) else kernel
         window = window_of(encoded, kernel, Numbering(encoded.corpus))
-        matrix = sp.hstack([_summed(shown) for shown in window.channels], format="csr")
+        matrix = sp.hstack([_summed(view) for view in window.channels], format="csr")
         matrix.eliminate_zeros()
         matrix.sort_indices()
         self.kernel = kernel
@@ -95,13 +95,13 @@ class Vectors:
         return self.counts(sets) * (4 if self.binary else 12)
 
 
-def _summed(shown: Shown) -> sp.csr_matrix:
-    """What a channel shows of each node, several vectors added."""
-    matrix = sp.csr_matrix(shown.points.features)
-    if shown.indptr is None:
-        return matrix[shown.rows]
-    shape = (len(shown.indptr) - 1, matrix.shape[0])
-    return sp.csr_matrix((np.ones(len(shown.rows)), shown.rows, shown.indptr), shape=shape) @ matrix
+def _summed(view: ChannelView) -> sp.csr_matrix:
+    """The vector that a channel shows of each node; several are added."""
+    matrix = sp.csr_matrix(view.points.features)
+    if view.indptr is None:
+        return matrix[view.rows]
+    shape = (len(view.indptr) - 1, matrix.shape[0])
+    return sp.csr_matrix((np.ones(len(view.rows)), view.rows, view.indptr), shape=shape) @ matrix
 
 
 class Monomials:

@@ -37,8 +37,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import structure_weights
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
-from fuda.functions.explicit import scores_for
-from fuda.functions.pushed import KernelScores
+from fuda.functions import LabelFunction, function_for, scores_for
 from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
 from fuda.kernels.algebra import as_kernel
@@ -321,16 +320,10 @@ class HMPerceptron(MarkovLabeler):
         self._divisor = max(1.0, float(state.steps[0])) if self._averaged else 1.0
         self._nodes, grams = state.sums() if self._averaged else (state.nodes, state.grams)
         self._grams = Grams(*(part / self._divisor for part in grams))
-        self._function: Any = None
+        self._function: LabelFunction | None = None
         if self.kernel_ is not None and self._support:
-            held = scores_for(
-                self.kernel_, self.encoder_.encode(self._support), len(self.classes_), self.n_jobs
-            )
-            if isinstance(held, KernelScores):
-                held.beta += self._nodes  # scores of the support itself are not needed: no push
-            else:
-                held.add(0, len(self._nodes), self._nodes)
-            self._function = held.function()
+            encoded = self.encoder_.encode(self._support)
+            self._function = function_for(self.kernel_, encoded, self._nodes, self.n_jobs)
 
     def _feature_counts(self) -> list[int]:
         return [self.encoder_.feature_count(c) for c in range(len(self.encoder_.channel_names()))]

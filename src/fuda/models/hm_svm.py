@@ -36,7 +36,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
-from fuda.functions.explicit import function_for, scores_for
+from fuda.functions import LabelFunction, function_for, scores_for
 from fuda.kernels.algebra import Polynomial, as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler, graph_of
@@ -289,7 +289,7 @@ class HMSVM(MarkovLabeler):
         """Make ready what predictions are made by: β of the nodes of the support, (N, L)."""
         size = len(self.classes_)
         self.transitions_ = np.zeros((size, size))
-        self._function: Any = None
+        self._function: LabelFunction | None = None
         beta = np.zeros((sum(map(len, self._support)), size))
         if self._support:
             encoded = self.encoder_.encode(self._support)

@@ -26,8 +26,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from fuda.data.encoding import Encoded
-from fuda.functions.explicit import FeatureScores
-from fuda.functions.pushed import KernelScores
+from fuda.functions import TrainingScores
 from fuda.inference.graph import Array, Graph
 from fuda.inference.higher_order import Grams, Shape, add_to_gram, decode, fill_contexts, no_grams, shape_of
 from fuda.storage.container import check_arrays
@@ -279,7 +278,7 @@ class Primal:
 class Dual:
     """Expansion coefficients β of nodes under a kernel; the state has those of the first structures."""
 
-    def __init__(self, held: KernelScores | FeatureScores, examples: Examples, state: State) -> None:
+    def __init__(self, held: TrainingScores, examples: Examples, state: State) -> None:
         self.examples, self.state, self.held = examples, state, held
         late = np.zeros_like(held.beta)
         late[: len(state.nodes)] = state.late_nodes
