@@ -120,7 +120,9 @@ def test_scores_of_other_structures():
     for kernel in KERNELS:
         held = pushed(encoder.fit(old), kernel, seed=1)
         gram = gram_of(kernel, both)
-        np.testing.assert_allclose(held.function().of(encoder.encode(new)), gram[4:, :4] @ held.beta, atol=1e-9)
+        np.testing.assert_allclose(
+            held.function().of(encoder.encode(new)), gram[4:, :4] @ held.beta, atol=1e-9
+        )
     ids = WindowEncoder("word", 0)
     kernel = Precomputed([[1.0, 0.5], [0.5, 1.0]])
     held = PushedScores(ids.fit([Sequence([1, 0, 1])]), kernel, 2)

@@ -4,7 +4,7 @@ protocol (`fuda.functions.base`)."""
 from __future__ import annotations
 
 from fuda.functions.base import LabelFunction, TrainingScores
-from fuda.functions.choice import function_for, scores_for
+from fuda.functions.choice import function_for, scores_for, squared_norms
 from fuda.functions.pushed import CACHE_BYTES
 
-__all__ = ["CACHE_BYTES", "LabelFunction", "TrainingScores", "function_for", "scores_for"]
+__all__ = ["CACHE_BYTES", "LabelFunction", "TrainingScores", "function_for", "scores_for", "squared_norms"]

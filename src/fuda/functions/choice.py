@@ -1,4 +1,11 @@
-"""Which representation a function in a kernel's space gets."""
+"""Which representation a function in a kernel's space gets.
+
+An explicit score reads the weights of a node's monomials for all labels, and a change writes them; a push is
+a pass over all N nodes for two labels or so, along memory, and the score is there. So a push is cheaper where
+a node has more than 2 N weights and all kernel values fit into memory, as with cubes of pixels or with rich
+features of few sentences. The score of another node by expansion takes N kernel values in place of its
+weights, each of which costs as much as eight look-ups or so.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +22,7 @@ from fuda.kernels.algebra import Kernel, Linear, Normalized, Polynomial, check_k
 from fuda.kernels.points import Numbering, points
 
 Array = np.ndarray
-_FEW_WEIGHTS = 1 << 13  # of a node, that cost next to nothing
+_FEW_WEIGHTS = 1 << 12  # of a node, that cost next to nothing
 _LARGEST = 1e100  # value of a kernel; squares and sums stay finite
 
 
@@ -51,55 +58,59 @@ def scores_for(
     DataError
         Where the kernel is not a kernel on these data.
     """
-    vectors = _explicit_vectors(kernel, encoded, label_count, cache_bytes)
+    vectors = _explicit_vectors(kernel, encoded, cache_bytes)
     if vectors is not None:
-        return ExplicitScores(vectors, label_count, n_jobs)
+        pushed = 8 * len(vectors) ** 2 <= cache_bytes  # all kernel values fit
+        if not pushed or _weights(vectors, label_count) <= max(2 * len(vectors), _FEW_WEIGHTS):
+            return ExplicitScores(vectors, label_count, n_jobs)
     return PushedScores(encoded, kernel, label_count, n_jobs, cache_bytes)
 
 
 def function_for(kernel: Kernel, encoded: Encoded, beta: Array, n_jobs: int | None = None) -> LabelFunction:
     """The function Σ_τ β(τ) k(x_τ, ·) over the nodes τ of a corpus, for coefficients β (N, L)."""
-    vectors = _explicit_vectors(kernel, encoded, beta.shape[1], CACHE_BYTES)
-    if vectors is None:
-        numbering = Numbering(encoded.corpus)
-        return Expansion(kernel, numbering, window_of(encoded, kernel, numbering), beta)
-    held = ExplicitScores(vectors, beta.shape[1], n_jobs)
-    held.add(0, len(beta), beta)
-    return held.function()
+    vectors = _explicit_vectors(kernel, encoded, CACHE_BYTES)
+    if vectors is not None and _weights(vectors, beta.shape[1]) <= max(8 * len(vectors), 2 * _FEW_WEIGHTS):
+        held = ExplicitScores(vectors, beta.shape[1], n_jobs)
+        held.add(0, len(beta), beta)
+        return held.function()
+    numbering = Numbering(encoded.corpus)
+    return Expansion(kernel, numbering, window_of(encoded, kernel, numbering), beta)
 
 
-def _explicit_vectors(
-    kernel: Kernel, encoded: Encoded, label_count: int, cache_bytes: int
-) -> Vectors | None:
-    """The feature vectors of the nodes, where the kernel's features should be explicit; the kernel is checked.
-
-    An explicit score reads the weights of a node's monomials for all labels; a push is a pass over all nodes
-    for two labels or so. Where all kernel values fit into memory, the smaller of the two decides.
-    """
+def _explicit_vectors(kernel: Kernel, encoded: Encoded, cache_bytes: int) -> Vectors | None:
+    """The feature vectors of the nodes, where the kernel is a polynomial whose monomials fit into memory; the
+    kernel is checked."""
     _check(kernel, encoded)
     if not isinstance(kernel.kernel if isinstance(kernel, Normalized) else kernel, Linear | Polynomial):
         return None
     vectors = Vectors(kernel, encoded)
-    nodes = len(vectors)
-    weights = label_count * (vectors.counts(vectors.binary).mean() if nodes else 0.0)
-    push_is_faster = 8 * nodes**2 <= cache_bytes and weights > max(8 * nodes, _FEW_WEIGHTS)
     fits = vectors.numerable and vectors.sizes(vectors.binary).sum() <= cache_bytes
-    return vectors if fits and not push_is_faster else None
+    return vectors if fits else None
+
+
+def _weights(vectors: Vectors, label_count: int) -> float:
+    """How many weights the score of a node reads on average, for all labels."""
+    return label_count * float(vectors.counts(vectors.binary).mean())
+
+
+def squared_norms(kernel: Kernel, encoded: Encoded) -> Array:
+    """(N,) k(x_t, x_t) of all nodes."""
+    norms = window_of(encoded, kernel, Numbering(encoded.corpus)).norms
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.broadcast_to(kernel.evaluate(norms, norms, norms), (encoded.corpus.size,))
 
 
 def _check(kernel: Kernel, encoded: Encoded) -> None:
     """Raise DataError where the kernel is not symmetric, or of a node with itself negative or too large."""
-    numbering = Numbering(encoded.corpus)
-    norms = window_of(encoded, kernel, numbering).norms
+    squares = squared_norms(kernel, encoded)
     if not only_features(kernel):
-        types = points(encoded, numbering)[: len(encoded.corpus.observations)]
+        types = points(encoded, Numbering(encoded.corpus))[: len(encoded.corpus.observations)]
         check_kernel(kernel, types, encoded.corpus.place_of_type)
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.broadcast_to(kernel.evaluate(norms, norms, norms), (encoded.corpus.size,))
     bad = ~((squares >= 0) & (squares <= _LARGEST))
     if bad.any():
         node = int(bad.argmax())
         raise DataError(
             f"{encoded.corpus.place(node)}: the kernel {short(kernel)} of the node with itself is "
-            f"{squares[node]:g}, not a number from 0 to {_LARGEST:g}; correct the kernel, or scale the features"
+            f"{squares[node]:g}, not a number from 0 to {_LARGEST:g}; correct the kernel, or scale the "
+            "features"
         )

@@ -47,7 +47,13 @@ from fuda.models.named_weights import feature_names, largest
 from fuda.progress import Iterations
 from fuda.storage import structures as stored_structures
 from fuda.training.perceptron import Dual, Examples, Pass, Primal, State
-from fuda.training.voted_perceptron import Change, Packed, pack_changes, unpack_changes, votes
+from fuda.training.voted_perceptron import (
+    Correction,
+    EncodedGraph,
+    pack_corrections,
+    unpack_corrections,
+    votes,
+)
 
 Array = np.ndarray
 
@@ -237,7 +243,7 @@ class HMPerceptron(MarkovLabeler):
         self._take_parameters()
         self.mistakes_: list[Mistakes] = []
         self._support: list[Structure] = []
-        self._changes: list[Change] = []
+        self._changes: list[Correction] = []
         rows = sum(self._feature_counts()) if self.kernel_ is None else 0
         self._state = State.new(rows, self.order_, len(self.classes_))
         eta = np.ones(len(encoded.corpus)) if sample_weight is None else sample_weight
@@ -300,7 +306,7 @@ class HMPerceptron(MarkovLabeler):
             if found.mistaken[i]:
                 nodes = examples.graph.nodes((i, i + 1))
                 eta = float(examples.eta[i])
-                self._changes.append(Change(i, step, eta, found.targets[nodes], found.predicted[nodes]))
+                self._changes.append(Correction(i, step, eta, found.targets[nodes], found.predicted[nodes]))
 
     def _keep(self, corpus: Corpus) -> None:
         """Keep the structures that predictions need."""
@@ -346,8 +352,8 @@ class HMPerceptron(MarkovLabeler):
         support = self.encoder_.encode(self._support)
         counted = votes(
             self.kernel_,
-            Packed(support, graph_of(support.corpus)),
-            Packed(encoded, graph_of(encoded.corpus)),
+            EncodedGraph(support, graph_of(support.corpus)),
+            EncodedGraph(encoded, graph_of(encoded.corpus)),
             self._changes,
             int(self._state.steps[0]),
             self.order_,
@@ -393,7 +399,7 @@ class HMPerceptron(MarkovLabeler):
             packed = stored_structures.pack(self._support)[1]
             arrays |= {f"support_{name}": array for name, array in packed.items()}
         if self._voted:
-            arrays |= {f"change_{name}": array for name, array in pack_changes(self._changes).items()}
+            arrays |= {f"change_{name}": array for name, array in pack_corrections(self._changes).items()}
         return arrays
 
     def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
@@ -408,7 +414,7 @@ class HMPerceptron(MarkovLabeler):
         nodes = sum(map(len, self._support)) if self.kernel_ is not None else sum(self._feature_counts())
         self._state = State.of(arrays, nodes, self.order_, len(self.classes_))
         sizes = list(map(len, self._support))
-        self._changes = unpack_changes(changes, sizes, len(self.classes_)) if self._voted else []
+        self._changes = unpack_corrections(changes, sizes, len(self.classes_)) if self._voted else []
         self._settle()
 
 

@@ -36,7 +36,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
-from fuda.functions import LabelFunction, function_for, scores_for
+from fuda.functions import LabelFunction, function_for, scores_for, squared_norms
 from fuda.kernels.algebra import Polynomial, as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler, graph_of
@@ -48,6 +48,7 @@ from fuda.training.max_margin import SLACKS, MaxMargin, Measured, violations
 from fuda.training.working_sets import combine
 
 Array = np.ndarray
+_CLOSE_FIT = 100.0  # C · k(x, x) from which on the margins of nearly all structures are kept
 
 
 class SupportSequence(NamedTuple):
@@ -230,7 +231,8 @@ class HMSVM(MarkovLabeler):
         reason = self._run(problem)
         if reason is not None:
             warnings.warn(
-                f"the HMSVM has not converged: {reason}; its relative gap is {self.history_[-1].gap:.2g}",
+                f"the HMSVM has not converged: {reason}; its relative gap is {self.history_[-1].gap:.2g}; "
+                f"{self._remedy(float(squared_norms(self.kernel_, encoded).mean()))}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -239,6 +241,16 @@ class HMSVM(MarkovLabeler):
         self.square_ = float((self.transitions_**2).sum())
         if self._support:
             self.square_ += float((beta * self._scores(self.encoder_.encode(self._support))[0]).sum())
+
+    def _remedy(self, square: float) -> str:
+        """What to set where training does not converge; `square` is the mean of k(x, x)."""
+        if self.slack is None or self.C * square < _CLOSE_FIT:
+            return "allow more rounds by max_iter, or a larger gap by tol"
+        return (
+            f"C times the kernel of a node with itself is {self.C * square:,.0f} on average, so that margins "
+            f"are hardly ever violated, which takes many rounds: normalize the kernel (kernel.normalized()), "
+            f"or set C near {_CLOSE_FIT / 10 / square:.1g}, or allow a larger gap by tol"
+        )
 
     def _run(self, problem: MaxMargin) -> str | None:
         """Rounds until the gap is small: why not, where it is not."""

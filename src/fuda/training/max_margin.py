@@ -43,7 +43,7 @@ from sklearn.utils import check_random_state
 from fuda.errors import DataError, place
 from fuda.functions import TrainingScores
 from fuda.inference import Graph
-from fuda.inference.runner_up import runners_up
+from fuda.inference.best_other import best_others
 from fuda.optimize import qp
 from fuda.parallel import Block, blocks, run
 from fuda.training.working_sets import (
@@ -51,12 +51,12 @@ from fuda.training.working_sets import (
     Problem,
     Visits,
     WorkingSet,
-    combine,
-    margins,
     own_margins,
     pack,
+    products,
     sweep,
     visit,
+    wrong_nodes,
     wrong_somewhere,
 )
 
@@ -140,7 +140,7 @@ class MaxMargin:
             own_margins(self.problem, block[0], scores, packed, own[part])
             loss = self.loss[nodes] if len(self.loss) else self.loss
             found = np.empty_like(self.right[nodes])
-            runners_up(forest, self.transitions, scores, self.right[nodes], loss, found, excess[part])
+            best_others(forest, self.transitions, scores, self.right[nodes], loss, found, excess[part])
 
         run(fill, blocks(self.graph.offsets, _BLOCK_NODES), self.n_jobs)
         violations = excess + (0.0 if len(self.loss) else 1.0)
@@ -213,7 +213,7 @@ class MaxMargin:
         local = self.scores.local(nodes.start, nodes.stop)
         labeling, excess = np.empty_like(right), np.empty(1)
         loss = self.loss[nodes] if len(self.loss) else self.loss
-        runners_up(
+        best_others(
             self.graph.forest((i, i + 1)), self.transitions, local.copy(), right, loss, labeling, excess
         )
         if excess[0] + (0.0 if len(loss) else 1.0) > 0:
@@ -221,7 +221,7 @@ class MaxMargin:
         if not len(self.sets[i].alpha):
             return 0.0
         visits = Visits(*np.zeros((2, 1)))
-        outcome = visit(0, i, self.problem, pack([self.sets[i]]), local, _NO_MOVES, visits)
+        outcome = visit(0, i, self.problem, self.sets[i].packed(), local, _NO_MOVES, visits)
         if outcome == qp.UNBOUNDED:
             raise inseparable(i)
         self.scores.add(nodes.start, nodes.stop, local)
@@ -229,19 +229,15 @@ class MaxMargin:
 
     def _take_in(self, i: int, labeling: Array) -> None:
         """Add a labeling to a working set, unless it is there."""
-        nodes = self.graph.nodes((i, i + 1))
-        right = self.right[nodes]
-        wrong = np.flatnonzero(labeling != right)
-        if not len(wrong) or self.sets[i].holds(labeling):
+        nodes, chosen = self.graph.nodes((i, i + 1)), self.sets[i]
+        right, parents = self.right[nodes], self.graph.parents[nodes]
+        wrong = wrong_nodes(labeling, right, chosen.labelings)
+        if not len(wrong):
             return
-        forest = self.graph.parents[nodes], nodes.start
-        beta, pairs = np.zeros((len(right), self.scores.label_count)), np.zeros_like(self.transitions)
-        combine(labeling[None], right, *forest, np.ones(1), beta, pairs)
         kernel = self.scores.gram(np.arange(nodes.start, nodes.stop), nodes.start + wrong)
-        effect = kernel @ beta[wrong]  # the scores that d(y) itself gives
-        every = np.concatenate([self.sets[i].labelings, labeling[None]])
+        found = products(labeling, chosen.labelings, right, parents, nodes.start, wrong, kernel)
         loss = float(self.loss[nodes][wrong].sum()) if len(self.loss) else 1.0
-        self.sets[i].append(labeling, loss, margins(every, right, *forest, effect, pairs))
+        chosen.append(labeling, loss, found)
 
     def _scale(self, dual: float) -> None:
         """The best multiple of all α, where nothing bounds them."""
@@ -263,7 +259,7 @@ class MaxMargin:
 def violations(graph: Graph, right: Array, scores: Array, transitions: Array, loss: Array) -> Array:
     """(n,) max_{y ≠ y_i} Δ_i(y) − (F(y_i) − F(y)) of each structure; `scores` is overwritten."""
     excess = np.empty(len(graph))
-    runners_up(graph.forest((0, len(graph))), transitions, scores, right, loss, np.empty_like(right), excess)
+    best_others(graph.forest((0, len(graph))), transitions, scores, right, loss, np.empty_like(right), excess)
     return excess + (0.0 if len(loss) else 1.0)
 
 
@@ -308,15 +304,15 @@ class _Sweeps:
         Structures that contradict each other raise their α in turn, by little at each visit; all at once they
         can go as far as is best.
         """
-        first, alpha = self.packed.first, self.packed.alpha
+        starts, alpha = self.packed.first, self.packed.alpha
         direction = np.where(alpha > 0, alpha - before, 0.0)
-        moved = np.add.reduceat(np.abs(direction), first[:-1])
+        moved = np.add.reduceat(np.abs(direction), starts[:-1])
         rooms = self._rooms(direction)
         straight = (self.visits > 2) & (moved > _STRAIGHT * self.travelled) & (rooms > 1)
         chosen = np.flatnonzero(straight)
         if not len(chosen):
             return 0.0
-        direction[~np.repeat(straight, np.diff(first))] = 0.0
+        direction[~np.repeat(straight, np.diff(starts))] = 0.0
         room = float(rooms[chosen].min())
         step = min(1.0, room / 2)
         first, second = (self._move(chosen, step * direction) for _ in range(2))
@@ -328,12 +324,12 @@ class _Sweeps:
 
     def _rooms(self, direction: Array) -> Array:
         """How far the α of each structure can go along a direction."""
-        first, alpha = self.packed.first[:-1], self.packed.alpha
+        starts, alpha = self.packed.first[:-1], self.packed.alpha
         falls = np.divide(alpha, -direction, out=np.full(len(alpha), np.inf), where=direction < 0)
-        sums, growth = np.add.reduceat(alpha, first), np.add.reduceat(direction, first)
-        rises = np.full(len(first), np.inf)
+        sums, growth = np.add.reduceat(alpha, starts), np.add.reduceat(direction, starts)
+        rises = np.full(len(starts), np.inf)
         np.divide(self.problem.problem.bounds[self.structures] - sums, growth, out=rises, where=growth > 0)
-        return np.minimum(np.minimum.reduceat(falls, first), rises)
+        return np.minimum(np.minimum.reduceat(falls, starts), rises)
 
     def _move(self, chosen: Array, moves: Array) -> float:
         self._visit(chosen, moves)

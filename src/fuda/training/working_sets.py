@@ -35,31 +35,43 @@ class WorkingSet:
     gram: Array = field(default_factory=lambda: np.zeros((0, 0)))
     idle: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
-    def holds(self, labeling: Array) -> bool:
-        return bool((self.labelings == labeling).all(axis=1).any())
-
     def append(self, labeling: Array, loss: float, products: Array) -> None:
-        """One labeling more, its α 0; `products` with the others and, last, with itself."""
+        """Add a labeling, its α 0; `products` are those with the others and, last, with itself."""
         size = len(self.alpha)
         gram = np.empty((size + 1, size + 1))
         gram[:size, :size] = self.gram
         gram[size] = gram[:, size] = products
         self.gram = gram
-        self.labelings = np.concatenate([self.labelings, labeling[None]])
-        self.alpha, self.losses = np.append(self.alpha, 0.0), np.append(self.losses, loss)
-        self.idle = np.append(self.idle, 0)
+        self.labelings = np.concatenate((self.labelings, labeling[None]))
+        self.alpha = np.concatenate((self.alpha, (0.0,)))
+        self.losses = np.concatenate((self.losses, (loss,)))
+        self.idle = np.concatenate((self.idle, (0,)))
 
     def drop_idle(self, most: int) -> None:
         """Leave out labelings whose α has been 0 for more than `most` rounds."""
-        self.idle = np.where(self.alpha > 0, 0, self.idle + 1)
-        kept = self.idle <= most
-        if not kept.all():
-            self.labelings, self.alpha, self.losses = (
-                self.labelings[kept],
-                self.alpha[kept],
-                self.losses[kept],
+        if _count_idle(self.alpha, self.idle, most):
+            kept = self.idle <= most
+            self.labelings, self.alpha, self.losses, self.idle = (
+                part[kept] for part in (self.labelings, self.alpha, self.losses, self.idle)
             )
-            self.gram, self.idle = self.gram[np.ix_(kept, kept)], self.idle[kept]
+            self.gram = self.gram[np.ix_(kept, kept)]
+
+    def packed(self) -> PackedSets:
+        """This set alone, its arrays shared."""
+        first, labels_at, gram_at = np.zeros((3, 2), dtype=np.int64)
+        first[1], labels_at[1], gram_at[1] = len(self.alpha), self.labelings.size, self.gram.size
+        labelings, gram = self.labelings.reshape(-1), self.gram.reshape(-1)
+        return PackedSets(first, labels_at, gram_at, labelings, self.losses, gram, self.alpha)
+
+
+@njit(cache=True, nogil=True)
+def _count_idle(alpha: Array, idle: Array, most: int) -> int:
+    """Count one round more for each labeling whose α is 0: how many have been idle for more than `most`."""
+    count = 0
+    for j in range(len(alpha)):
+        idle[j] = 0 if alpha[j] > 0.0 else idle[j] + 1
+        count += idle[j] > most
+    return count
 
 
 class PackedSets(NamedTuple):
@@ -79,7 +91,7 @@ class PackedSets(NamedTuple):
 
 
 def pack(sets: list[WorkingSet]) -> PackedSets:
-    """Pack working sets; their α become views of one array."""
+    """Several working sets; their α become views of one array."""
     counts = np.array([len(s.alpha) for s in sets], dtype=np.int64)
     first = np.concatenate([[0], np.cumsum(counts)])
     alpha = np.concatenate([s.alpha for s in sets])
@@ -150,6 +162,35 @@ def combine(
 
 
 @njit(cache=True, nogil=True)
+def wrong_nodes(labeling: Array, right: Array, labelings: Array) -> Array:
+    """Where a labeling is wrong; nowhere, if it is one of the `labelings` (m, T) already."""
+    for k in range(len(labelings)):
+        if (labelings[k] == labeling).all():
+            return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(labeling != right)
+
+
+@njit(cache=True, nogil=True)
+def products(
+    labeling: Array, labelings: Array, right: Array, parents: Array, base: int, wrong: Array, kernel: Array
+) -> Array:
+    """(m + 1,) ⟨d(y), d(labeling)⟩ for each y of the `labelings` (m, T) and, last, the labeling itself.
+
+    `kernel` (T, w) holds kernel values between all nodes of the structure and the wrong ones.
+    """
+    size = max(labeling.max(), right.max(), labelings.max() if len(labelings) else 0) + 1
+    scores, pairs = np.zeros((len(right), size)), np.zeros((size, size))
+    beta = np.zeros_like(scores)
+    every = np.concatenate((labelings, labeling.reshape((1, -1))))
+    combine(every[-1:], right, parents, base, np.ones(1), beta, pairs)
+    for t in range(len(right)):  # the scores that d(labeling) itself gives
+        for j in range(len(wrong)):
+            for b in (right[wrong[j]], labeling[wrong[j]]):
+                scores[t, b] += kernel[t, j] * beta[wrong[j], b]
+    return margins(every, right, parents, base, scores, pairs)
+
+
+@njit(cache=True, nogil=True)
 def ascend(
     alpha: Array, losses: Array, gram: Array, found: Array, bound: float, penalty: float
 ) -> tuple[Array, int]:
@@ -182,9 +223,7 @@ def gain_of(change: Array, alpha: Array, losses: Array, gram: Array, found: Arra
 
 
 @njit(cache=True, nogil=True)
-def own_margins(
-    problem: Problem, first: int, scores: Array, packed: PackedSets, weighted: Array
-) -> None:
+def own_margins(problem: Problem, first: int, scores: Array, packed: PackedSets, weighted: Array) -> None:
     """Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures from `first` on; `scores` are those of their nodes."""
     base = problem.offsets[first]
     for n in range(len(weighted)):
