@@ -304,6 +304,19 @@ def test_it_says_when_it_has_not_converged():
         small(max_iter=2).fit(X, Y)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"kernel": Linear(), "C": 0.1}, "allow more rounds by max_iter, or a larger gap by tol"),
+        ({"kernel": Polynomial(2, scale=10.0)}, "normalize the kernel .*, or set C near 0.01, or allow"),
+    ],
+)
+def test_it_says_what_to_set_where_it_has_not_converged(parameters, words):
+    """Linear: k(x, x) = 3; with (10 ⟨a, b⟩ + 1)² it is 961."""
+    with pytest.warns(ConvergenceWarning, match=words):
+        small(max_iter=2, window=1, **parameters).fit(X, Y)
+
+
 def test_an_interrupt_keeps_the_best(monkeypatch):
     improve = hm_svm.MaxMargin.improve
     calls = []
