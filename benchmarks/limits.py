@@ -20,7 +20,7 @@ from numba import njit
 
 from common import load, word_features
 from fuda import CRF, Sequence
-from fuda.inference.lanes import LANES, _multiply
+from fuda.inference.chain_batches import LANES, _multiply
 from fuda.optimize.vectors import Vectors
 from fuda.parallel import run, usable_cores
 

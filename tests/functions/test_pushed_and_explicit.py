@@ -11,9 +11,10 @@ from fuda import DataError, Sequence
 from fuda.data.encoding import WindowEncoder
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.features.templates import Template
-from fuda.functions.explicit import FeatureScores, scores_for
+from fuda.functions import scores_for
+from fuda.functions.explicit import ExplicitScores
 from fuda.functions.monomials import Vectors
-from fuda.functions.pushed import KernelScores
+from fuda.functions.pushed import PushedScores
 from fuda.kernels import RBF, Constant, Delta, Function, Linear, Polynomial, Precomputed
 from structure_cases import structure_lists
 
@@ -79,13 +80,13 @@ def gram_of(kernel, encoded) -> np.ndarray:
     return value(kernel)
 
 
-def pushed(encoded, kernel, seed: int, explicit: bool = False) -> KernelScores | FeatureScores:
+def pushed(encoded, kernel, seed: int, explicit: bool = False) -> PushedScores | ExplicitScores:
     """Scores after a few random changes, some of rows of zeros."""
     rng = np.random.default_rng(seed)
     if explicit:
-        held = FeatureScores(Vectors(kernel, encoded), LABELS)
+        held = ExplicitScores(Vectors(kernel, encoded), LABELS)
     else:
-        held = KernelScores(encoded, kernel, LABELS)
+        held = PushedScores(encoded, kernel, LABELS)
     for _ in range(4):
         begin, end = sorted(rng.integers(0, encoded.corpus.size + 1, 2))
         delta = rng.integers(-1, 2, (end - begin, LABELS)) * rng.integers(0, 2, (end - begin, 1))
@@ -105,7 +106,7 @@ def test_pushed_scores_are_sums_of_kernel_values(kernel, structures, features, w
     gram = gram_of(kernel, encoded)
     held = pushed(encoded, kernel, seed=len(structures))
     np.testing.assert_allclose(held.scores, gram @ held.beta, atol=1e-9)
-    np.testing.assert_allclose(held.of(encoded), held.scores, atol=1e-9)
+    np.testing.assert_allclose(held.function().of(encoded), held.scores, atol=1e-9)
     nodes = np.arange(encoded.corpus.size)[::-2]
     np.testing.assert_allclose(held.local(0, 1), held.scores[:1])
     np.testing.assert_allclose(held.gram(nodes, nodes[:1]), gram[nodes][:, nodes[:1]], atol=1e-9)
@@ -119,32 +120,33 @@ def test_scores_of_other_structures():
     for kernel in KERNELS:
         held = pushed(encoder.fit(old), kernel, seed=1)
         gram = gram_of(kernel, both)
-        np.testing.assert_allclose(held.of(encoder.encode(new)), gram[4:, :4] @ held.beta, atol=1e-9)
+        np.testing.assert_allclose(
+            held.function().of(encoder.encode(new)), gram[4:, :4] @ held.beta, atol=1e-9
+        )
     ids = WindowEncoder("word", 0)
     kernel = Precomputed([[1.0, 0.5], [0.5, 1.0]])
-    held = KernelScores(ids.fit([Sequence([1, 0, 1])]), kernel, 2)
+    held = PushedScores(ids.fit([Sequence([1, 0, 1])]), kernel, 2)
     held.add(0, 1, np.array([[1.0, 0.0]]))
     assert held.scores[:, 0].tolist() == [1.0, 0.5, 1.0]
-    assert held.of(ids.encode([Sequence([0])])).tolist() == [[0.5, 0.0]]
+    assert held.function().of(ids.encode([Sequence([0])])).tolist() == [[0.5, 0.0]]
 
 
 def test_blocks_and_threads_change_nothing(monkeypatch):
     encoded = WindowEncoder("spelling", 1).fit([Sequence(["a", "B", "c-1"] * 9), Sequence(["B", "d"])])
     kernel = Polynomial(2).normalized() + Delta()
     expected = pushed(encoded, kernel, seed=3)
-    monkeypatch.setattr("fuda.functions.pushed._ENTRIES", 7)
-    monkeypatch.setattr("fuda.functions.pushed._TABLE_ENTRIES", 11)
+    monkeypatch.setattr("fuda.functions.windows._ENTRIES", 7)
+    monkeypatch.setattr("fuda.functions.windows._TABLE_ENTRIES", 11)
     found = pushed(encoded, kernel, seed=3)
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-12)
-    np.testing.assert_allclose(found.of(encoded), expected.scores, atol=1e-12)
+    np.testing.assert_allclose(found.function().of(encoded), expected.scores, atol=1e-12)
 
 
-@pytest.mark.parametrize("size", [1 << 20, 8 * 29 * 5, 1])
-def test_rows_that_are_kept(size, monkeypatch):
-    """With room for all rows of kernel values, for five, and for one."""
+@pytest.mark.parametrize("size", [1 << 20, 8 * 29 * 5, 8 * 29, 1])
+def test_rows_that_are_kept(size):
+    """With memory for all rows of kernel values, for five, for one, and for none."""
     encoded = WindowEncoder("spelling", 1).fit([Sequence(["a", "B", "c-1"] * 9), Sequence(["B", "d"])])
-    monkeypatch.setattr("fuda.functions.pushed.ROW_BYTES", size)
-    held, rng = KernelScores(encoded, RBF(0.2), LABELS), np.random.default_rng(0)
+    held, rng = PushedScores(encoded, RBF(0.2), LABELS, cache_bytes=size), np.random.default_rng(0)
     for _ in range(30):
         begin = int(rng.integers(0, 20))
         held.add(begin, begin + 7, rng.integers(-1, 2, (7, LABELS)) * rng.integers(0, 2, (7, 1)) * 0.5)
@@ -154,11 +156,11 @@ def test_rows_that_are_kept(size, monkeypatch):
 def test_templates():
     encoder = TemplateEncoder(Template("U0:%x[0,0]\nU1:%x[-1,0]/%x[0,0]\nB"))
     encoded = encoder.fit([Sequence(["a", "b", "a", "b"])])
-    held = KernelScores(encoded, Polynomial(2), 1)
+    held = PushedScores(encoded, Polynomial(2), 1)
     held.add(1, 2, np.array([[1.0]]))
     assert held.scores[:, 0].tolist() == [1.0, 9.0, 1.0, 9.0]
     with pytest.raises(DataError, match="compares observations, and the lines of a template are none"):
-        KernelScores(encoded, Delta(), 1)
+        PushedScores(encoded, Delta(), 1)
 
 
 POLYNOMIALS = [
@@ -183,7 +185,7 @@ def assert_same_scores(kernel, encoder, old, new):
     np.testing.assert_allclose(features.gram(nodes, nodes[:1]), pushes.gram(nodes, nodes[:1]), atol=1e-9)
     if new and new[0].shape == old[0].shape:
         others = encoder.encode(new)
-        np.testing.assert_allclose(features.of(others), pushes.of(others), atol=1e-9)
+        np.testing.assert_allclose(features.function().of(others), pushes.function().of(others), atol=1e-9)
 
 
 @pytest.mark.parametrize("kernel", POLYNOMIALS, ids=str)
@@ -233,14 +235,20 @@ def test_scores_in_blocks(monkeypatch):
     test_vectors()
 
 
-def test_the_choice_between_the_two(monkeypatch):
+def test_the_choice_between_the_two():
     encoded = WindowEncoder("spelling", 1).fit([Sequence(["a", "B", "c-1"])])
-    assert isinstance(scores_for(Polynomial(2).normalized(), encoded, 2), FeatureScores)
-    assert isinstance(scores_for(Linear() + Constant(), encoded, 2), KernelScores)
-    assert isinstance(scores_for(RBF(), encoded, 2), KernelScores)
-    monkeypatch.setattr("fuda.functions.explicit.MOST_BYTES", 120)
-    assert isinstance(scores_for(Polynomial(1), encoded, 2), FeatureScores)
-    assert isinstance(scores_for(Polynomial(2), encoded, 2), KernelScores)
+    assert isinstance(scores_for(Polynomial(2).normalized(), encoded, 2), ExplicitScores)
+    assert isinstance(scores_for(Linear() + Constant(), encoded, 2), PushedScores)
+    assert isinstance(scores_for(RBF(), encoded, 2), PushedScores)
+    assert isinstance(scores_for(Polynomial(1), encoded, 2, cache_bytes=120), ExplicitScores)
+    assert isinstance(scores_for(Polynomial(2), encoded, 2, cache_bytes=120), PushedScores)
+
+
+def test_many_monomials_are_pushed_where_all_kernel_values_fit():
+    encoded = WindowEncoder("word", 0).fit([Sequence(np.ones((9, 40)))])
+    assert isinstance(scores_for(Polynomial(3), encoded, 2, cache_bytes=8 * 9 * 9), PushedScores)
+    assert isinstance(scores_for(Polynomial(3), encoded, 2), PushedScores)
+    assert isinstance(scores_for(Linear(), encoded, 2), ExplicitScores)
 
 
 @pytest.mark.parametrize(
@@ -263,11 +271,14 @@ def test_what_is_no_kernel(kernel, words):
 
 
 @pytest.mark.parametrize("size", [1, 2, 9, 40])
-def test_no_matrix_over_all_pairs_of_nodes_is_held(size):
+@pytest.mark.parametrize("cache_bytes", [0, 100, 8 * 40, 5000, 1 << 30])
+def test_no_more_bytes_than_the_budget_are_cached(size, cache_bytes):
+    """Whatever share of the nodes that is."""
     encoded = WindowEncoder("word", 0).fit([Sequence([f"w{t}" for t in range(size)])])
-    held = KernelScores(encoded, RBF(0.5), 2)
+    held = PushedScores(encoded, RBF(0.5), 2, cache_bytes=cache_bytes)
     held.add(0, size, np.ones((size, 2)))
     arrays = [x for x in vars(held).values() if isinstance(x, np.ndarray)]
-    assert max(x.size for x in arrays) <= max(2 * size, size * (size // 2))
+    assert held._rows.nbytes == 8 * size * min(size, cache_bytes // (8 * size)) <= cache_bytes
+    assert sum(x.nbytes for x in arrays) - held._rows.nbytes <= 8 * size * (2 + 2 + 2)
     gram = held.gram(np.arange(size), np.arange(size))
     np.testing.assert_allclose(held.scores, gram.sum(axis=1)[:, None] * [1.0, 1.0])

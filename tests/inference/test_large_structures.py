@@ -15,10 +15,9 @@ from fuda.inference import (
     log_partition,
     marginals,
     nbest,
-    sample,
-    score_labelings,
     viterbi,
 )
+from labelings import sample, score_labelings
 
 NODES = 100_000
 CHAIN = Graph([0, NODES])

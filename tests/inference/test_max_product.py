@@ -6,7 +6,8 @@ from hypothesis import given, settings
 
 import oracles
 from fuda.errors import DataError
-from fuda.inference import Graph, score_labelings, viterbi
+from fuda.inference import Graph, viterbi
+from labelings import score_labelings
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)

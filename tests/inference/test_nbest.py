@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import oracles
 from fuda.errors import DataError
-from fuda.inference import Graph, nbest, score_labelings, viterbi
+from fuda.inference import Graph, nbest, viterbi
+from labelings import score_labelings
 
 
 @settings(max_examples=120, deadline=None, derandomize=True)

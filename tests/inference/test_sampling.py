@@ -8,7 +8,8 @@ from hypothesis import given, settings
 
 import oracles
 from fuda.errors import DataError
-from fuda.inference import Graph, sample, score_labelings
+from fuda.inference import Graph
+from labelings import sample, score_labelings
 
 
 @pytest.mark.parametrize(("chain", "own_matrices", "forbid"), [(True, False, 0.0), (False, True, 0.2)])

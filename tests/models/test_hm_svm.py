@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import fuda
 from fuda import DataError, Sequence, Tree
-from fuda.functions.pushed import KernelScores
+from fuda.functions import scores_for
+from fuda.functions.pushed import PushedScores
 from fuda.kernels import RBF, Delta, Linear, Polynomial
 from fuda.models import hm_svm
 from fuda.models.hm_svm import HMSVM
@@ -43,7 +45,7 @@ class Enumerated:
     def __init__(self, model: HMSVM, structures, y, weights=None, loss=None) -> None:
         encoded = model.encoder_.encode([s if isinstance(s, Tree) else Sequence(s) for s in structures])
         corpus, L = encoded.corpus, len(model.classes_)
-        held = KernelScores(encoded, model.kernel_, L)
+        held = PushedScores(encoded, model.kernel_, L)
         nodes = np.arange(corpus.size)
         gram = held.gram(nodes, nodes)
         number = {label: i for i, label in enumerate(model.classes_)}
@@ -180,9 +182,12 @@ def test_weights_of_structures_and_nodes(slack, rescale):
 
 @pytest.mark.parametrize("slack", SLACKS)
 @pytest.mark.parametrize("kernel", [Linear(), Polynomial(3), Polynomial(2).normalized()], ids=str)
-def test_both_ways_to_hold_scores_agree(kernel, slack, monkeypatch):
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
+def test_both_ways_to_hold_scores_agree(kernel, slack, cache_bytes, monkeypatch):
+    """Explicit, and pushed without a cache or with one that holds all kernel values."""
     by_features = small(kernel=kernel, slack=slack, features="spelling").fit(X, SEPARABLE)
-    monkeypatch.setattr("fuda.functions.explicit.MOST_BYTES", 0)
+    monkeypatch.setattr("fuda.functions.choice._explicit_vectors", lambda *given: None)
+    monkeypatch.setattr(hm_svm, "scores_for", partial(scores_for, cache_bytes=cache_bytes))
     by_pushing = small(kernel=kernel, slack=slack, features="spelling").fit(X, SEPARABLE)
     np.testing.assert_allclose(by_pushing.history_[-1][:2], by_features.history_[-1][:2], rtol=1e-5)
     new = [["a", "x", "b"], ["c"]]
@@ -297,6 +302,19 @@ def test_random_labels_of_few_words_converge(slack, seed):
 def test_it_says_when_it_has_not_converged():
     with pytest.warns(ConvergenceWarning, match="max_iter=2 was reached; its relative gap is"):
         small(max_iter=2).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"kernel": Linear(), "C": 0.1}, "allow more rounds by max_iter, or a larger gap by tol"),
+        ({"kernel": Polynomial(2, scale=10.0)}, "normalize the kernel .*, or set C near 0.01, or allow"),
+    ],
+)
+def test_it_says_what_to_set_where_it_has_not_converged(parameters, words):
+    """Linear: k(x, x) = 3; with (10 ⟨a, b⟩ + 1)² it is 961."""
+    with pytest.warns(ConvergenceWarning, match=words):
+        small(max_iter=2, window=1, **parameters).fit(X, Y)
 
 
 def test_an_interrupt_keeps_the_best(monkeypatch):

@@ -1,1 +1,10 @@
-"""Functions from nodes to label scores in the space of a kernel, by expansion or by explicit features."""
+"""Functions from nodes to label scores in a kernel's space: pushed, or explicit by monomials, behind one
+protocol (`fuda.functions.base`)."""
+
+from __future__ import annotations
+
+from fuda.functions.base import LabelFunction, TrainingScores
+from fuda.functions.choice import function_for, scores_for, squared_norms
+from fuda.functions.pushed import CACHE_BYTES
+
+__all__ = ["CACHE_BYTES", "LabelFunction", "TrainingScores", "function_for", "scores_for", "squared_norms"]

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
 from fuda.data.encoding import Encoded
-from fuda.functions.pushed import Shown, window_of
+from fuda.functions.windows import ChannelView, window_of
 from fuda.kernels import Kernel, Polynomial
 from fuda.kernels.points import Numbering
 
@@ -33,7 +33,7 @@ class Vectors:
     def __init__(self, kernel: Kernel, encoded: Encoded) -> None:
         assert kernel.polynomial is not None
         window = window_of(encoded, kernel, Numbering(encoded.corpus))
-        matrix = sp.hstack([_summed(shown) for shown in window.channels], format="csr")
+        matrix = sp.hstack([_summed(view) for view in window.channels], format="csr")
         matrix.eliminate_zeros()
         matrix.sort_indices()
         self.kernel = kernel
@@ -93,13 +93,31 @@ class Vectors:
         return self.counts(sets) * (4 if self.binary else 12)
 
 
-def _summed(shown: Shown) -> sp.csr_matrix:
-    """What a channel shows of each node, several vectors added."""
-    matrix = sp.csr_matrix(shown.points.features)
-    if shown.indptr is None:
-        return matrix[shown.rows]
-    shape = (len(shown.indptr) - 1, matrix.shape[0])
-    return sp.csr_matrix((np.ones(len(shown.rows)), shown.rows, shown.indptr), shape=shape) @ matrix
+def _summed(view: ChannelView) -> sp.csr_matrix:
+    """The vector that a channel shows of each node; several are added."""
+    matrix = sp.csr_matrix(view.points.features)
+    if view.indptr is None:
+        return matrix[view.rows]
+    shape = (len(view.indptr) - 1, matrix.shape[0])
+    return sp.csr_matrix((np.ones(len(view.rows)), view.rows, view.indptr), shape=shape) @ matrix
+
+
+class _Kind(NamedTuple):
+    """Which monomials to list, and whether new ones get numbers."""
+
+    base: int
+    degree: int
+    repeats: bool
+    sets: bool
+    learn: bool
+
+
+class _Scratch(NamedTuple):
+    """Memory for the monomials of a node, as `_monomials` fills it."""
+
+    codes: Array
+    marks: Array
+    reals: Array
 
 
 class Monomials:
@@ -134,8 +152,10 @@ class Monomials:
         ids = np.empty(indptr[-1], dtype=np.uint32)  # look-ups by unsigned numbers test no sign
         values = np.empty(0 if vectors.binary else len(ids))
         most = int(counts.max(initial=1))
-        scratch = np.empty(most, dtype=np.int64), np.empty((most, 4), dtype=np.int64), np.empty((most, 2))
-        kind = vectors.base, vectors.degree, vectors.repeats(sets), sets, learn
+        scratch = _Scratch(
+            np.empty(most, dtype=np.int64), np.empty((most, 4), dtype=np.int64), np.empty((most, 2))
+        )
+        kind = _Kind(vectors.base, vectors.degree, vectors.repeats(sets), sets, learn)
         rows = vectors.indptr, vectors.indices, vectors.values
         node = 0
         while True:
@@ -173,30 +193,20 @@ def _insert(codes: Array, ids: Array, keys: Array, numbers: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _monomials(
-    indices: Array,
-    entries: Array,
-    begin: int,
-    end: int,
-    base: int,
-    degree: int,
-    repeats: bool,
-    sets: bool,
-    codes: Array,
-    marks: Array,
-    reals: Array,
-) -> int:
+def _monomials(indices: Array, entries: Array, begin: int, end: int, kind: _Kind, scratch: _Scratch) -> int:
     """All monomials of the features begin..end, each from one of a degree less and a feature not before its
     last: how many they are.
 
     Of each: its code; position of the last feature, how often that occurs, how many different features there
     are, the degree; its value, and k! / Π mult!.
     """
+    codes, marks, reals = scratch
+    repeats = kind.repeats
     codes[0] = 0
     marks[0, 0], marks[0, 1], marks[0, 2], marks[0, 3] = begin - 1, 0, 0, 0
     reals[0, 0], reals[0, 1] = 1.0, 1.0
     first, last = 0, 1
-    for k in range(1, degree + 1):
+    for k in range(1, kind.degree + 1):
         count = last
         for e in range(first, last):
             before = marks[e, 0]
@@ -206,7 +216,7 @@ def _monomials(
                 marks[count, 1] = marks[e, 1] + 1 if again else 1
                 marks[count, 2] = marks[e, 2] if again else marks[e, 2] + 1
                 marks[count, 3] = k
-                codes[count] = codes[e] if again and sets else codes[e] * base + indices[p] + 1
+                codes[count] = codes[e] if again and kind.sets else codes[e] * kind.base + indices[p] + 1
                 reals[count, 0] = reals[e, 0] * entries[p]
                 reals[count, 1] = reals[e, 1] * k / marks[count, 1]
                 count += 1
@@ -218,10 +228,10 @@ def _monomials(
 def _expand(
     rows: Any,
     node: int,
-    kind: Any,
+    kind: _Kind,
     by_multiset: Array,
     by_set: Array,
-    scratch: Any,
+    scratch: _Scratch,
     table: Any,
     indptr: Array,
     ids: Array,
@@ -230,15 +240,13 @@ def _expand(
     """The monomials of the nodes from `node` on, until all are done or the table is half full: the next node,
     and how many monomials are known."""
     starts, indices, entries = rows
-    base, degree, repeats, sets, learn = kind
     codes, marks, reals = scratch
+    learn = kind.learn
     keys, numbers, count = table
     for t in range(node, len(starts) - 1):
         if learn and 2 * (count + indptr[t + 1] - indptr[t]) > len(keys):
             return t, count
-        size = _monomials(
-            indices, entries, starts[t], starts[t + 1], base, degree, repeats, sets, codes, marks, reals
-        )
+        size = _monomials(indices, entries, starts[t], starts[t + 1], kind, scratch)
         for e in range(size):
             at = indptr[t] + e
             slot = _slot(keys, codes[e])
@@ -249,7 +257,7 @@ def _expand(
             ids[at] = numbers[slot] if keys[slot] >= 0 else count
             if len(values) > 0:
                 values[at] = reals[e, 0]
-                if sets and marks[e, 3] > 0:  # a multiset in the place of its set
+                if kind.sets and marks[e, 3] > 0:  # a multiset in the place of its set
                     values[at] *= reals[e, 1] * by_multiset[marks[e, 3]] / by_set[marks[e, 2]]
     return len(starts) - 1, count
 

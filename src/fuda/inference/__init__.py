@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-from fuda.inference.graph import Graph, score_labelings
+from fuda.inference.graph import Graph
 from fuda.inference.max_product import viterbi
 from fuda.inference.nbest import nbest
-from fuda.inference.sampling import sample
 from fuda.inference.sum_product import expectations, log_partition, marginals
 
 __all__ = [
@@ -18,7 +17,5 @@ __all__ = [
     "log_partition",
     "marginals",
     "nbest",
-    "sample",
-    "score_labelings",
     "viterbi",
 ]

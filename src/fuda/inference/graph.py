@@ -163,31 +163,3 @@ class Problem:
                 f"{place(block[0] + int(structure))}: every labeling is forbidden by scores of -inf; "
                 "check its known labels, and the scheme, against the labels and transitions that are allowed"
             )
-
-
-def score_labelings(graph: Graph, scores: Array, transitions: Array, labels: Array) -> Array:
-    """(n,) the score F of one labeling of each structure; ``labels`` (N,) are label numbers.
-
-    >>> score_labelings(Graph([0, 2]), [[1.0, 0.0], [0.0, 2.0]], [[0.0, 0.5], [0.0, 0.0]], [0, 1]).tolist()
-    [3.5]
-    """
-    problem = Problem(graph, scores, transitions)
-    labels = np.asarray(labels)
-    if labels.shape != (graph.node_count,) or labels.dtype.kind not in "iu":
-        raise DataError(f"labels need one integer a node, {graph.node_count} in all")
-    bad = (labels < 0) | (labels >= problem.label_count)
-    if bad.any():
-        node = int(bad.argmax())
-        raise DataError(
-            f"{graph.place(node)}: there is no label {labels[node]}; "
-            f"labels go from 0 to {problem.label_count - 1}"
-        )
-    if len(graph) == 0:
-        return np.zeros(0)
-    for block in problem.blocks():
-        problem.check(block)
-    total = problem.scores[np.arange(graph.node_count), labels]
-    children = np.flatnonzero(graph.parents >= 0)
-    matrix = 0 if problem.shared else children
-    total[children] += problem.matrices[matrix, labels[graph.parents[children]], labels[children]]
-    return np.add.reduceat(total, graph.offsets[:-1])

@@ -11,8 +11,8 @@ descendants say of y_t, and x_t what comes from everywhere else,
     ∂L₀/∂s_t(b)     = W p_t(b) − v_t(b) − x_t(b),      W = Σ w over the structure
     ∂L₀/∂A_t(a, b)  = W p_{pt}(a, b) − (x_p(a) + v_p(a) − m_t(a)) P(b|a) − P(a|b) v_t(b).
 
-On a chain this is u and v of `fuda.inference.lanes`. In a forest W counts the nodes of the same tree only,
-since the trees of a forest are independent.
+On a chain this is u and v of `fuda.inference.chain_batches`. In a forest W counts the nodes of the same
+tree only, since the trees of a forest are independent.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import largest
 from fuda.optimize import Lbfgs, Progress, Result, adagrad, conjugate_gradient
-from fuda.optimize.rescaled import rescaled
+from fuda.optimize.regularized import l2_regularized
 from fuda.optimize.result import INTERRUPTED, Function
 from fuda.optimize.vectors import dot
 from fuda.progress import Iterations
@@ -252,7 +252,7 @@ class CRF(MarkovLabeler):
         curvature = loss.curvature() + 2 * self.l2
         curvature[curvature == 0] = 1.0
         scale = curvature**0.2
-        function = rescaled(loss, self.l2, scale, self.n_jobs)
+        function = l2_regularized(loss, self.l2, scale, self.n_jobs)
         if self.solver == "cg":
             result = conjugate_gradient(
                 function, start * scale, self.tol, self.max_iter, progress, self.n_jobs
@@ -306,7 +306,7 @@ class CRF(MarkovLabeler):
                 None if position_weight is None else position_weight[nodes],
             )
             ones = np.ones(loss.weights.size)
-            parts.append(rescaled(loss, self.l2 * len(members) / len(corpus), ones, self.n_jobs))
+            parts.append(l2_regularized(loss, self.l2 * len(members) / len(corpus), ones, self.n_jobs))
         return parts
 
     def _unfitted(self) -> Self:

@@ -39,8 +39,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import structure_weights
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
-from fuda.functions.explicit import scores_for
-from fuda.functions.pushed import KernelScores
+from fuda.functions import LabelFunction, function_for, scores_for
 from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
 from fuda.interrupts import inner_training, is_inner
@@ -51,7 +50,13 @@ from fuda.models.named_weights import feature_names, largest
 from fuda.progress import Iterations
 from fuda.storage import structures as stored_structures
 from fuda.training.perceptron import Dual, Examples, Pass, Primal, State
-from fuda.training.voted_perceptron import Change, Packed, pack_changes, unpack_changes, votes
+from fuda.training.voted_perceptron import (
+    Correction,
+    EncodedGraph,
+    pack_corrections,
+    unpack_corrections,
+    votes,
+)
 
 Array = np.ndarray
 
@@ -243,7 +248,7 @@ class HMPerceptron(MarkovLabeler):
         self._take_parameters()
         self.mistakes_: list[Mistakes] = []
         self._support: list[Structure] = []
-        self._changes: list[Change] = []
+        self._changes: list[Correction] = []
         rows = sum(self._feature_counts()) if self.kernel_ is None else 0
         self._state = State.new(rows, self.order_, len(self.classes_))
         eta = np.ones(len(encoded.corpus)) if sample_weight is None else sample_weight
@@ -309,7 +314,7 @@ class HMPerceptron(MarkovLabeler):
             if found.mistaken[i]:
                 nodes = examples.graph.nodes((i, i + 1))
                 eta = float(examples.eta[i])
-                self._changes.append(Change(i, step, eta, found.targets[nodes], found.predicted[nodes]))
+                self._changes.append(Correction(i, step, eta, found.targets[nodes], found.predicted[nodes]))
 
     def _keep(self, corpus: Corpus) -> None:
         """Keep the structures that predictions need."""
@@ -329,16 +334,10 @@ class HMPerceptron(MarkovLabeler):
         self._divisor = max(1.0, float(state.steps[0])) if self._averaged else 1.0
         self._nodes, grams = state.sums() if self._averaged else (state.nodes, state.grams)
         self._grams = Grams(*(part / self._divisor for part in grams))
-        self._function: Any = None
+        self._function: LabelFunction | None = None
         if self.kernel_ is not None and self._support:
-            held = scores_for(
-                self.kernel_, self.encoder_.encode(self._support), len(self.classes_), self.n_jobs
-            )
-            if isinstance(held, KernelScores):
-                held.beta += self._nodes  # scores of the support itself are not needed: no push
-            else:
-                held.add(0, len(self._nodes), self._nodes)
-            self._function = held.function()
+            encoded = self.encoder_.encode(self._support)
+            self._function = function_for(self.kernel_, encoded, self._nodes, self.n_jobs)
 
     def _feature_counts(self) -> list[int]:
         return [self.encoder_.feature_count(c) for c in range(len(self.encoder_.channel_names()))]
@@ -361,8 +360,8 @@ class HMPerceptron(MarkovLabeler):
         support = self.encoder_.encode(self._support)
         counted = votes(
             self.kernel_,
-            Packed(support, graph_of(support.corpus)),
-            Packed(encoded, graph_of(encoded.corpus)),
+            EncodedGraph(support, graph_of(support.corpus)),
+            EncodedGraph(encoded, graph_of(encoded.corpus)),
             self._changes,
             int(self._state.steps[0]),
             self.order_,
@@ -408,7 +407,7 @@ class HMPerceptron(MarkovLabeler):
             packed = stored_structures.pack(self._support)[1]
             arrays |= {f"support_{name}": array for name, array in packed.items()}
         if self._voted:
-            arrays |= {f"change_{name}": array for name, array in pack_changes(self._changes).items()}
+            arrays |= {f"change_{name}": array for name, array in pack_corrections(self._changes).items()}
         return arrays
 
     def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
@@ -423,7 +422,7 @@ class HMPerceptron(MarkovLabeler):
         nodes = sum(map(len, self._support)) if self.kernel_ is not None else sum(self._feature_counts())
         self._state = State.of(arrays, nodes, self.order_, len(self.classes_))
         sizes = list(map(len, self._support))
-        self._changes = unpack_changes(changes, sizes, len(self.classes_)) if self._voted else []
+        self._changes = unpack_corrections(changes, sizes, len(self.classes_)) if self._voted else []
         self._settle()
 
 

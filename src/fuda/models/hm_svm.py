@@ -37,7 +37,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
-from fuda.functions.explicit import function_for, scores_for
+from fuda.functions import LabelFunction, function_for, scores_for, squared_norms
 from fuda.interrupts import is_inner
 from fuda.kernels import Polynomial, as_kernel
 from fuda.models.base import Labeler
@@ -50,6 +50,7 @@ from fuda.training.working_sets import combine
 
 Array = np.ndarray
 Held = list[tuple[Array, Array]]  # of each structure, labelings and their α
+_CLOSE_FIT = 100.0  # C · k(x, x) from which on the margins of nearly all structures are kept
 
 
 class SupportSequence(NamedTuple):
@@ -226,7 +227,8 @@ class HMSVM(MarkovLabeler):
         reason, (self.history_, held) = self._run(problem)
         if reason is not None:
             warnings.warn(
-                f"the HMSVM has not converged: {reason}; its relative gap is {self.history_[-1].gap:.2g}",
+                f"the HMSVM has not converged: {reason}; its relative gap is {self.history_[-1].gap:.2g}; "
+                f"{self._remedy(float(squared_norms(self.kernel_, encoded).mean()))}",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -235,6 +237,16 @@ class HMSVM(MarkovLabeler):
         self.square_ = float((self.transitions_**2).sum())
         if self._support:
             self.square_ += float((beta * self._scores(self.encoder_.encode(self._support))[0]).sum())
+
+    def _remedy(self, square: float) -> str:
+        """What to set where training does not converge; `square` is the mean of k(x, x)."""
+        if self.slack is None or self.C * square < _CLOSE_FIT:
+            return "allow more rounds by max_iter, or a larger gap by tol"
+        return (
+            f"C times the kernel of a node with itself is {self.C * square:,.0f} on average, so that margins "
+            f"are hardly ever violated, which takes many rounds: normalize the kernel (kernel.normalized()), "
+            f"or set C near {_CLOSE_FIT / 10 / square:.1g}, or allow a larger gap by tol"
+        )
 
     def _run(self, problem: MaxMargin) -> tuple[str | None, tuple[list[Measured], Held]]:
         """Rounds until the gap is small: why not, where it is not; and what each round measured, with the
@@ -287,7 +299,7 @@ class HMSVM(MarkovLabeler):
         """Make ready what predictions are made by: β of the nodes of the support, (N, L)."""
         size = len(self.classes_)
         self.transitions_ = np.zeros((size, size))
-        self._function: Any = None
+        self._function: LabelFunction | None = None
         beta = np.zeros((sum(map(len, self._support)), size))
         if self._support:
             encoded = self.encoder_.encode(self._support)

@@ -34,7 +34,7 @@ from fuda.errors import DataError
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize import Lbfgs
-from fuda.optimize.rescaled import rescaled
+from fuda.optimize.regularized import l2_regularized
 from fuda.progress import Iterations
 from fuda.training.memm_loss import LocalLoss
 
@@ -142,7 +142,7 @@ class MEMM(MarkovLabeler):
         scale[scale == 0] = 1.0
         with Iterations("MEMM", shown=self.verbose) as progress:
             minimizer = Lbfgs(
-                rescaled(loss, self.l2, scale, self.n_jobs), np.zeros(len(scale)), n_jobs=self.n_jobs
+                l2_regularized(loss, self.l2, scale, self.n_jobs), np.zeros(len(scale)), n_jobs=self.n_jobs
             )
             self.result_ = minimizer.minimize(self.tol, self.max_iter, progress)
         self.result_.x = self.result_.x / scale

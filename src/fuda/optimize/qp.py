@@ -99,6 +99,21 @@ def _step_length(
 
 
 @njit(cache=True, nogil=True)
+def _fill_gradient(Q: Array, b: Array, alpha: Array, gradient: Array) -> float:
+    """The gradient Qα − b, and the size of the largest of its terms."""
+    scale = 0.0
+    for j in range(len(b)):
+        total, largest = 0.0, abs(b[j])
+        for k in range(len(b)):
+            x = Q[j, k] * alpha[k]
+            total += x
+            largest = max(largest, abs(x))
+        gradient[j] = total - b[j]
+        scale = max(scale, largest)
+    return scale
+
+
+@njit(cache=True, nogil=True)
 def minimize(Q: Array, b: Array, bound: float, alpha: Array, tol: float = 1e-12) -> int:
     """Minimize from `alpha`, a feasible point that is overwritten: SOLVED, UNBOUNDED or UNFINISHED.
 
@@ -118,15 +133,7 @@ def minimize(Q: Array, b: Array, bound: float, alpha: Array, tol: float = 1e-12)
         ridge = max(ridge, Q[j, j])
     ridge = _RIDGE * ridge if ridge > 0.0 else _RIDGE
     for _ in range(100 + 20 * size):
-        scale = 0.0
-        for j in range(size):
-            term, largest = 0.0, abs(b[j])
-            for k in range(size):
-                x = Q[j, k] * alpha[k]
-                term += x
-                largest = max(largest, abs(x))
-            gradient[j] = term - b[j]
-            scale = max(scale, largest)
+        scale = _fill_gradient(Q, b, alpha, gradient)
         multiplier, count = 0.0, 0  # of the bound on the sum
         if at_bound:
             for j in range(size):

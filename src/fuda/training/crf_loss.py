@@ -29,7 +29,7 @@ import scipy.sparse as sp
 from fuda import inference
 from fuda.data.encoding import Channel, Encoded
 from fuda.errors import DataError
-from fuda.inference.lanes import LANES, chain_losses
+from fuda.inference.chain_batches import LANES, Chains, Factors, Gradient, chain_losses
 from fuda.inference.pointwise import spread_evidence
 from fuda.inference.sum_product import TINY
 from fuda.optimize.vectors import Vectors, dot
@@ -259,16 +259,15 @@ class _ChainTables:
         run(fill, range(len(by_channel)), owner.n_jobs)
         top_pair = transitions.max()
         direct = np.exp(transitions - top_pair)
-        transposed = np.ascontiguousarray(direct.T)
+        factors = Factors(table, direct, np.ascontiguousarray(direct.T))
+        data = Chains(encoded.corpus.offsets, self.rows, owner.labels, owner.node_weight, self.weight)
         unsafe = np.zeros(len(encoded.corpus), dtype=bool)
 
         def solve(k: int) -> tuple[float, Array]:
             chains, pairs = self.sorted[slice(*self.blocks[k])], np.zeros_like(direct)
             self.gradients[k].fill(0.0)
-            value = chain_losses(
-                chains, encoded.corpus.offsets, self.rows, table, direct, transposed, loss.kappa, self.weight,
-                owner.labels, owner.node_weight, self.gradients[k], pairs, unsafe,
-            )  # fmt: skip
+            into = Gradient(self.gradients[k], pairs, unsafe)
+            value = chain_losses(chains, data, factors, loss.kappa, into)
             return value, pairs
 
         solved = run(solve, range(len(self.blocks)), owner.n_jobs)

@@ -41,20 +41,23 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fuda.errors import DataError, place
-from fuda.functions.explicit import FeatureScores
-from fuda.functions.pushed import KernelScores
+from fuda.functions import TrainingScores
 from fuda.inference import Graph
-from fuda.inference.runner_up import runners_up
+from fuda.inference.best_other import best_others
 from fuda.optimize import qp
 from fuda.parallel import Block, blocks, run
 from fuda.training.working_sets import (
-    Packed,
+    PackedSets,
+    Problem,
+    Visits,
     WorkingSet,
-    combine,
-    margins,
     own_margins,
-    sweep_features,
+    pack,
+    products,
+    sweep,
     visit,
+    wrong_nodes,
+    wrong_somewhere,
 )
 
 Array = np.ndarray
@@ -101,7 +104,7 @@ class MaxMargin:
         self,
         graph: Graph,
         right: Array,
-        scores: KernelScores | FeatureScores,
+        scores: TrainingScores,
         weights: Array,
         slack: str | None,
         loss: Array,
@@ -110,11 +113,12 @@ class MaxMargin:
     ) -> None:
         self.graph, self.right, self.scores, self.slack, self.loss = graph, right, scores, slack, loss
         self.weights, self.n_jobs = weights, n_jobs
-        self.bounds = weights if slack == "l1" else np.full(len(graph), np.inf)
+        bounds = weights if slack == "l1" else np.full(len(graph), np.inf)
         self.penalties = np.zeros(len(graph))
         if slack == "l2":
             self.penalties[weights > 0] = 1.0 / weights[weights > 0]
         self.transitions = np.zeros((scores.label_count, scores.label_count))
+        self.problem = Problem(graph.offsets, graph.parents, right, bounds, self.penalties, self.transitions)
         self.sets = [WorkingSet(np.empty((0, size), dtype=np.int64)) for size in np.diff(graph.offsets)]
         self.random = check_random_state(seed)
         self._gaps = np.empty(len(graph))
@@ -125,7 +129,7 @@ class MaxMargin:
 
     def measure(self) -> Measured:
         """Objectives at the present α."""
-        packed = Packed(self.sets)
+        packed = pack(self.sets)
         own = np.empty(len(self.graph))  # Σ_y α_i(y) ⟨w, d_i(y)⟩
         excess = np.empty(len(self.graph))
 
@@ -133,10 +137,10 @@ class MaxMargin:
             nodes = self.graph.nodes(block)
             scores = self.scores.local(nodes.start, nodes.stop)
             forest, part = self.graph.forest(block), slice(*block)
-            own_margins(forest, self.right[nodes], scores, self.transitions, packed.arrays, own[part])
+            own_margins(self.problem, block[0], scores, packed, own[part])
             loss = self.loss[nodes] if len(self.loss) else self.loss
             found = np.empty_like(self.right[nodes])
-            runners_up(forest, self.transitions, scores, self.right[nodes], loss, found, excess[part])
+            best_others(forest, self.transitions, scores, self.right[nodes], loss, found, excess[part])
 
         run(fill, blocks(self.graph.offsets, _BLOCK_NODES), self.n_jobs)
         violations = excess + (0.0 if len(self.loss) else 1.0)
@@ -185,7 +189,7 @@ class MaxMargin:
         wanted = np.array([i for i in wanted if len(self.sets[i].alpha)], dtype=np.int64)
         if not len(wanted):
             return
-        packed = Packed([self.sets[i] for i in wanted])
+        packed = pack([self.sets[i] for i in wanted])
         least = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual)
         enough = (least if self._is_slow else max(least, renewed)) / len(wanted)  # a visit
         sweeps, thorough = _Sweeps(self, wanted, packed), self._is_slow
@@ -209,52 +213,35 @@ class MaxMargin:
         """Take the labeling that violates a margin most into its working set, and maximize over its α: what
         the dual gains."""
         nodes = self.graph.nodes((i, i + 1))
-        right, parents = self.right[nodes], self.graph.parents[nodes]
+        right = self.right[nodes]
         local = self.scores.local(nodes.start, nodes.stop)
         labeling, excess = np.empty_like(right), np.empty(1)
         loss = self.loss[nodes] if len(self.loss) else self.loss
-        runners_up(
+        best_others(
             self.graph.forest((i, i + 1)), self.transitions, local.copy(), right, loss, labeling, excess
         )
         if excess[0] + (0.0 if len(loss) else 1.0) > 0:
             self._take_in(i, labeling)
         if not len(self.sets[i].alpha):
             return 0.0
-        gains, travelled = np.zeros((2, 1))
-        outcome = visit(
-            0,
-            right,
-            parents,
-            nodes.start,
-            Packed([self.sets[i]]).arrays,
-            self.bounds[i],
-            self.penalties[i],
-            local,
-            self.transitions,
-            _NO_MOVES,
-            gains,
-            travelled,
-        )
+        visits = Visits(*np.zeros((2, 1)))
+        outcome = visit(0, i, self.problem, self.sets[i].packed(), local, _NO_MOVES, visits)
         if outcome == qp.UNBOUNDED:
             raise inseparable(i)
         self.scores.add(nodes.start, nodes.stop, local)
-        return float(gains[0])
+        return float(visits.gains[0])
 
     def _take_in(self, i: int, labeling: Array) -> None:
         """Add a labeling to a working set, unless it is there."""
-        nodes = self.graph.nodes((i, i + 1))
-        right = self.right[nodes]
-        wrong = np.flatnonzero(labeling != right)
-        if not len(wrong) or self.sets[i].holds(labeling):
+        nodes, chosen = self.graph.nodes((i, i + 1)), self.sets[i]
+        right, parents = self.right[nodes], self.graph.parents[nodes]
+        wrong = wrong_nodes(labeling, right, chosen.labelings)
+        if not len(wrong):
             return
-        forest = self.graph.parents[nodes], nodes.start
-        beta, pairs = np.zeros((len(right), self.scores.label_count)), np.zeros_like(self.transitions)
-        combine(labeling[None], right, *forest, np.ones(1), beta, pairs)
         kernel = self.scores.gram(np.arange(nodes.start, nodes.stop), nodes.start + wrong)
-        effect = kernel @ beta[wrong]  # the scores that d(y) itself gives
-        every = np.concatenate([self.sets[i].labelings, labeling[None]])
+        found = products(labeling, chosen.labelings, right, parents, nodes.start, wrong, kernel)
         loss = float(self.loss[nodes][wrong].sum()) if len(self.loss) else 1.0
-        self.sets[i].append(labeling, loss, margins(every, right, *forest, effect, pairs))
+        chosen.append(labeling, loss, found)
 
     def _scale(self, dual: float) -> None:
         """The best multiple of all α, where nothing bounds them."""
@@ -276,7 +263,7 @@ class MaxMargin:
 def violations(graph: Graph, right: Array, scores: Array, transitions: Array, loss: Array) -> Array:
     """(n,) max_{y ≠ y_i} Δ_i(y) − (F(y_i) − F(y)) of each structure; `scores` is overwritten."""
     excess = np.empty(len(graph))
-    runners_up(graph.forest((0, len(graph))), transitions, scores, right, loss, np.empty_like(right), excess)
+    best_others(graph.forest((0, len(graph))), transitions, scores, right, loss, np.empty_like(right), excess)
     return excess + (0.0 if len(loss) else 1.0)
 
 
@@ -291,9 +278,12 @@ def inseparable(structure: int) -> DataError:
 class _Sweeps:
     """Sweeps over some structures whose working sets are packed; structures count from 0 here."""
 
-    def __init__(self, problem: MaxMargin, structures: Array, packed: Packed) -> None:
+    def __init__(self, problem: MaxMargin, structures: Array, packed: PackedSets) -> None:
         self.problem, self.structures, self.packed = problem, structures, packed
-        self.gains, self.travelled = np.zeros((2, len(structures)))
+        self.gains, self.travelled = visits = Visits(*np.zeros((2, len(structures))))
+        self._record = visits
+        self._wrong = wrong_somewhere(problem.problem, structures, packed)
+        self._held = problem.scores.arrays(np.flatnonzero(self._wrong))
         self.waits, self.pauses = np.zeros((2, len(structures)), dtype=np.int64)
         self.visits = np.zeros(len(structures), dtype=np.int64)
 
@@ -318,15 +308,15 @@ class _Sweeps:
         Structures that contradict each other raise their α in turn, by little at each visit; all at once they
         can go as far as is best.
         """
-        planes, alpha = self.packed.planes, self.packed.alpha
+        starts, alpha = self.packed.first, self.packed.alpha
         direction = np.where(alpha > 0, alpha - before, 0.0)
-        moved = np.add.reduceat(np.abs(direction), planes[:-1])
+        moved = np.add.reduceat(np.abs(direction), starts[:-1])
         rooms = self._rooms(direction)
         straight = (self.visits > 2) & (moved > _STRAIGHT * self.travelled) & (rooms > 1)
         chosen = np.flatnonzero(straight)
         if not len(chosen):
             return 0.0
-        direction[~np.repeat(straight, np.diff(planes))] = 0.0
+        direction[~np.repeat(straight, np.diff(starts))] = 0.0
         room = float(rooms[chosen].min())
         step = min(1.0, room / 2)
         first, second = (self._move(chosen, step * direction) for _ in range(2))
@@ -338,12 +328,12 @@ class _Sweeps:
 
     def _rooms(self, direction: Array) -> Array:
         """How far the α of each structure can go along a direction."""
-        planes, alpha = self.packed.planes[:-1], self.packed.alpha
+        starts, alpha = self.packed.first[:-1], self.packed.alpha
         falls = np.divide(alpha, -direction, out=np.full(len(alpha), np.inf), where=direction < 0)
-        sums, growth = np.add.reduceat(alpha, planes), np.add.reduceat(direction, planes)
-        rises = np.full(len(planes), np.inf)
-        np.divide(self.problem.bounds[self.structures] - sums, growth, out=rises, where=growth > 0)
-        return np.minimum(np.minimum.reduceat(falls, planes), rises)
+        sums, growth = np.add.reduceat(alpha, starts), np.add.reduceat(direction, starts)
+        rises = np.full(len(starts), np.inf)
+        np.divide(self.problem.problem.bounds[self.structures] - sums, growth, out=rises, where=growth > 0)
+        return np.minimum(np.minimum.reduceat(falls, starts), rises)
 
     def _move(self, chosen: Array, moves: Array) -> float:
         self._visit(chosen, moves)
@@ -351,44 +341,25 @@ class _Sweeps:
 
     def _visit(self, order: Array, moves: Array) -> None:
         """Visit structures in that order: maximize over their α, or (where given) move these."""
-        p, graph = self.problem, self.problem.graph
-        if isinstance(p.scores, FeatureScores):
-            stuck = sweep_features(
+        p = self.problem
+        if self._held is not None:
+            unbounded = sweep(
                 order,
                 self.structures,
-                graph.forest((0, 0)),
-                p.right,
-                self.packed.arrays,
-                p.bounds,
-                p.penalties,
-                p.scores.features,
-                p.scores.weights,
-                p.transitions,
+                p.problem,
+                self.packed,
+                self._wrong,
+                self._held,
                 moves,
-                self.gains,
-                self.travelled,
+                self._record,
             )
-            if stuck >= 0:
-                raise inseparable(stuck)
+            if unbounded >= 0:
+                raise inseparable(unbounded)
             return
         for k in order:
             i = int(self.structures[k])
-            nodes = graph.nodes((i, i + 1))
+            nodes = p.graph.nodes((i, i + 1))
             local = p.scores.local(nodes.start, nodes.stop)
-            outcome = visit(
-                k,
-                p.right[nodes],
-                graph.parents[nodes],
-                nodes.start,
-                self.packed.arrays,
-                p.bounds[i],
-                p.penalties[i],
-                local,
-                p.transitions,
-                moves,
-                self.gains,
-                self.travelled,
-            )
-            if outcome == qp.UNBOUNDED:
+            if visit(k, i, p.problem, self.packed, local, moves, self._record) == qp.UNBOUNDED:
                 raise inseparable(i)
             p.scores.add(nodes.start, nodes.stop, local)

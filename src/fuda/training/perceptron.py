@@ -27,8 +27,7 @@ from numba import njit
 
 from fuda.checks import check_arrays
 from fuda.data.encoding import Encoded
-from fuda.functions.explicit import FeatureScores
-from fuda.functions.pushed import KernelScores
+from fuda.functions import TrainingScores
 from fuda.inference.graph import Array, Graph
 from fuda.inference.higher_order import Grams, Shape, add_to_gram, decode, fill_contexts, no_grams, shape_of
 
@@ -126,7 +125,33 @@ class State:
         )
 
 
-class Features(NamedTuple):
+class _Data(NamedTuple):
+    """Examples as compiled loops use them."""
+
+    offsets: Array
+    shape: Shape
+    labels: Array
+    eta: Array
+
+
+class _StateArrays(NamedTuple):
+    """A state as compiled loops use it."""
+
+    nodes: Array
+    late_nodes: Array
+    grams: Grams
+    late_grams: Grams
+    steps: Array
+
+
+class _Work(NamedTuple):
+    """Memory for the decoding of a structure, as `decode` needs it."""
+
+    sums: Array
+    below: Array
+
+
+class PackedFeatures(NamedTuple):
     """The features of all nodes of a corpus. Node t has the rows rows[bounds[t]:bounds[t+1]]; row r has the
     features columns[row_bounds[r]:row_bounds[r+1]], counted from the first of its channel, `first`."""
 
@@ -138,7 +163,7 @@ class Features(NamedTuple):
     values: Array
 
 
-def pack(encoded: Encoded) -> Features:
+def pack_features(encoded: Encoded) -> PackedFeatures:
     """The features of a corpus, those of the channels numbered one after another."""
     tables = [sp.csr_matrix(table.matrix) for table in encoded.tables]
     table_starts = np.cumsum([0, *(table.shape[0] for table in tables)])
@@ -153,7 +178,7 @@ def pack(encoded: Encoded) -> Features:
         at = np.repeat(filled - own[:-1], counts) + np.arange(own[-1])
         rows[at], first[at] = channel.rows + table_starts[channel.table], start
         filled += counts
-    return Features(
+    return PackedFeatures(
         bounds,
         rows,
         first,
@@ -164,7 +189,7 @@ def pack(encoded: Encoded) -> Features:
 
 
 @njit(cache=True, nogil=True)
-def fill_scores(begin: int, end: int, features: Features, weights: Array, scores: Array) -> None:
+def fill_scores(begin: int, end: int, features: PackedFeatures, weights: Array, scores: Array) -> None:
     """s of the nodes begin … end − 1; its rows count from begin."""
     size = weights.shape[1]
     for t in range(begin, end):
@@ -180,7 +205,9 @@ def fill_scores(begin: int, end: int, features: Features, weights: Array, scores
 
 
 @njit(cache=True, nogil=True)
-def _change_node(t: int, features: Features, weights: Array, plus: int, minus: int, amount: float) -> None:
+def _change_node(
+    t: int, features: PackedFeatures, weights: Array, plus: int, minus: int, amount: float
+) -> None:
     for e in range(features.bounds[t], features.bounds[t + 1]):
         row = features.rows[e]
         for i in range(features.row_bounds[row], features.row_bounds[row + 1]):
@@ -191,7 +218,7 @@ def _change_node(t: int, features: Features, weights: Array, plus: int, minus: i
 
 @njit(cache=True, nogil=True)
 def change_features(
-    begin: int, features: Features, weights: Array, target: Array, predicted: Array, amount: float
+    begin: int, features: PackedFeatures, weights: Array, target: Array, predicted: Array, amount: float
 ) -> None:
     """W += amount · (Φ(x, y) − Φ(x, ŷ)), of a structure whose first node is begin."""
     for j in range(len(target)):
@@ -230,9 +257,8 @@ def _count_mistakes(labels: Array, predicted: Array) -> int:
 # Apart from the decoding of ŷ, which would be slower in one function with a second one.
 @njit(cache=True, nogil=True)
 def _fill_target(
-    begin: int, shape: Shape, grams: Grams, scores: Array, sums: Array, below: Array, labels: Array,
-    target: Array,
-) -> None:  # fmt: skip
+    begin: int, shape: Shape, grams: Grams, scores: Array, work: _Work, labels: Array, target: Array
+) -> None:
     """y: the labels, and where some are not known the best labeling that agrees with the others."""
     target[:] = labels
     if (labels >= 0).all():
@@ -242,53 +268,54 @@ def _fill_target(
         if labels[j] >= 0:
             allowed[j] = -np.inf
             allowed[j, labels[j]] = scores[j, labels[j]]
-    decode(begin, begin + len(labels), shape, grams, allowed, sums, below, target)
+    decode(begin, begin + len(labels), shape, grams, allowed, work.sums, work.below, target)
 
 
 @njit(cache=True, nogil=True)
 def _primal_pass(
-    which: Array, offsets: Array, shape: Shape, labels: Array, eta: Array, features: Features,
-    weights: Array, late_weights: Array, grams: Grams, late_grams: Grams, steps: Array, sums: Array,
-    below: Array, mistaken: Array, predicted: Array, targets: Array,
-) -> None:  # fmt: skip
-    scores = np.empty((len(sums), weights.shape[1]))
+    which: Array, data: _Data, features: PackedFeatures, state: _StateArrays, found: Pass, work: _Work
+) -> None:
+    """Learn from the structures `which`, in that order."""
+    weights, late_weights, grams, late_grams, steps = state
+    scores = np.empty((len(work.sums), weights.shape[1]))
     for i in which:
-        begin, end = offsets[i], offsets[i + 1]
-        known, right, wrong = labels[begin:end], targets[begin:end], predicted[begin:end]
+        begin, end = data.offsets[i], data.offsets[i + 1]
+        known = data.labels[begin:end]
+        right, wrong = found.targets[begin:end], found.predicted[begin:end]
         fill_scores(begin, end, features, weights, scores)
-        decode(begin, end, shape, grams, scores, sums, below, wrong)
-        mistaken[i] = _count_mistakes(known, wrong)
+        decode(begin, end, data.shape, grams, scores, work.sums, work.below, wrong)
+        found.mistaken[i] = _count_mistakes(known, wrong)
         steps[0] += 1
-        if mistaken[i]:
-            late = eta[i] * steps[0]
-            _fill_target(begin, shape, grams, scores, sums, below, known, right)
-            change_features(begin, features, weights, right, wrong, eta[i])
+        if found.mistaken[i]:
+            eta = data.eta[i]
+            late = eta * steps[0]
+            _fill_target(begin, data.shape, grams, scores, work, known, right)
+            change_features(begin, features, weights, right, wrong, eta)
             change_features(begin, features, late_weights, right, wrong, late)
-            change_grams(begin, shape, grams, right, wrong, eta[i])
-            change_grams(begin, shape, late_grams, right, wrong, late)
+            change_grams(begin, data.shape, grams, right, wrong, eta)
+            change_grams(begin, data.shape, late_grams, right, wrong, late)
 
 
 class Primal:
     """Weights of features."""
 
     def __init__(self, encoded: Encoded, examples: Examples, state: State) -> None:
-        self.examples, self.state, self.features = examples, state, pack(encoded)
+        self.examples, self.state, self.features = examples, state, pack_features(encoded)
 
     def run(self, which: Array) -> Pass:
         """Learn from the structures `which`, in that order."""
         given, state = self.examples, self.state
         found = _nothing_found(given)
-        _primal_pass(
-            which, given.graph.offsets, given.shape, given.labels, given.eta, self.features, state.nodes,
-            state.late_nodes, state.grams, state.late_grams, state.steps, *_room(given), *found,
-        )  # fmt: skip
+        data = _Data(given.graph.offsets, given.shape, given.labels, given.eta)
+        arrays = _StateArrays(state.nodes, state.late_nodes, state.grams, state.late_grams, state.steps)
+        _primal_pass(which, data, self.features, arrays, found, _work(given))
         return found
 
 
 class Dual:
     """Expansion coefficients β of nodes under a kernel; the state has those of the first structures."""
 
-    def __init__(self, held: KernelScores | FeatureScores, examples: Examples, state: State) -> None:
+    def __init__(self, held: TrainingScores, examples: Examples, state: State) -> None:
         self.examples, self.state, self.held = examples, state, held
         late = np.zeros_like(held.beta)
         late[: len(state.nodes)] = state.late_nodes
@@ -298,18 +325,18 @@ class Dual:
     def run(self, which: Array) -> Pass:
         """Learn from the structures `which`, in that order."""
         given, state = self.examples, self.state
-        found, (sums, below) = _nothing_found(given), _room(given)
+        found, work = _nothing_found(given), _work(given)
         for i in which:
             nodes = slice(*given.graph.offsets[i : i + 2].tolist())
             known, right, wrong = given.labels[nodes], found.targets[nodes], found.predicted[nodes]
             scores = self.held.local(nodes.start, nodes.stop)
-            decode(nodes.start, nodes.stop, given.shape, state.grams, scores, sums, below, wrong)
+            decode(nodes.start, nodes.stop, given.shape, state.grams, scores, *work, wrong)
             found.mistaken[i] = _count_mistakes(known, wrong)
             state.steps += 1
             if found.mistaken[i]:
                 eta = float(given.eta[i])
                 late = eta * float(state.steps[0])
-                _fill_target(nodes.start, given.shape, state.grams, scores, sums, below, known, right)
+                _fill_target(nodes.start, given.shape, state.grams, scores, work, known, right)
                 change = node_change(right, wrong, given.label_count)
                 state.late_nodes[nodes] += late * change
                 change_grams(nodes.start, given.shape, state.grams, right, wrong, eta)
@@ -329,7 +356,7 @@ def _nothing_found(given: Examples) -> Pass:
     return Pass(np.zeros(len(given.graph), dtype=np.int64), predicted, targets)
 
 
-def _room(given: Examples) -> tuple[Array, Array]:
-    """Room for the decoding of the longest structure."""
+def _work(given: Examples) -> _Work:
+    """Memory for the decoding of the longest structure."""
     longest = int(np.diff(given.graph.offsets).max())
-    return np.empty((longest, given.label_count**given.order)), np.empty(longest, dtype=np.int64)
+    return _Work(np.empty((longest, given.label_count**given.order)), np.empty(longest, dtype=np.int64))

@@ -15,18 +15,18 @@ from numba import njit
 
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError
-from fuda.functions.pushed import add_expansion, window_of
+from fuda.functions.windows import add_expansion, window_of
 from fuda.inference.graph import Array, Graph
 from fuda.inference.higher_order import Grams, Shape, decode, no_grams, shape_of
 from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering
 from fuda.parallel import Block, blocks, run
-from fuda.training.perceptron import change_features, change_grams, fill_scores, node_change, pack
+from fuda.training.perceptron import change_features, change_grams, fill_scores, node_change, pack_features
 
 _BLOCK_NODES = 4096
 
 
-class Change(NamedTuple):
+class Correction(NamedTuple):
     """A mistake that was corrected: the number of the structure, the step, the weight η of the structure, the
     right labels and those that were predicted."""
 
@@ -37,7 +37,7 @@ class Change(NamedTuple):
     predicted: Array
 
 
-def pack_changes(changes: Sequence[Change]) -> dict[str, Array]:
+def pack_corrections(changes: Sequence[Correction]) -> dict[str, Array]:
     """Changes as plain arrays."""
     structures, steps, etas, targets, predicted = zip(*changes, strict=True) if changes else [()] * 5
     return {
@@ -49,9 +49,9 @@ def pack_changes(changes: Sequence[Change]) -> dict[str, Array]:
     }
 
 
-def unpack_changes(arrays: dict[str, Array], sizes: Sequence[int], label_count: int) -> list[Change]:
+def unpack_corrections(arrays: dict[str, Array], sizes: Sequence[int], label_count: int) -> list[Correction]:
     """The changes that were packed, to structures of these sizes; DataError where arrays do not fit."""
-    expected = {name: (array.dtype, 1) for name, array in pack_changes([]).items()}
+    expected = {name: (array.dtype, 1) for name, array in pack_corrections([]).items()}
     if {name: (array.dtype, array.ndim) for name, array in arrays.items()} != expected:
         raise DataError("its changes are missing, or not of their kind")
     structures, steps, etas, targets, predicted = (arrays[name] for name in expected)
@@ -65,12 +65,12 @@ def unpack_changes(arrays: dict[str, Array], sizes: Sequence[int], label_count: 
     if not in_range or (np.diff(steps, prepend=0) <= 0).any():
         raise DataError("its changes are no changes of labels, step after step")
     return [
-        Change(int(i), int(step), float(eta), *labels[:, a:b])
+        Correction(int(i), int(step), float(eta), *labels[:, a:b])
         for i, step, eta, a, b in zip(structures, steps, etas, bounds[:-1], bounds[1:], strict=True)
     ]
 
 
-class Packed(NamedTuple):
+class EncodedGraph(NamedTuple):
     """A corpus, and its shape as graphs have it."""
 
     encoded: Encoded
@@ -81,11 +81,11 @@ class _PrimalScores:
     """The scores of nodes by weights of features."""
 
     def __init__(self, support: Encoded, given: Encoded, label_count: int) -> None:
-        self.support, self.given = pack(support), pack(given)
+        self.support, self.given = pack_features(support), pack_features(given)
         count = sum(given.tables[channel.table].n_features for channel in given.channels)
         self.weights = np.zeros((count, label_count))
 
-    def change(self, begin: int, change: Change) -> None:
+    def change(self, begin: int, change: Correction) -> None:
         change_features(begin, self.support, self.weights, change.target, change.predicted, change.eta)
 
     def of(self, begin: int, end: int) -> Array:
@@ -106,7 +106,7 @@ class _DualScores:
         self.given = window_of(given, kernel, numbering)
         self.scores = np.zeros((given.corpus.size, size))
 
-    def change(self, begin: int, change: Change) -> None:
+    def change(self, begin: int, change: Correction) -> None:
         beta = change.eta * node_change(change.target, change.predicted, self.scores.shape[1])
         changed = np.flatnonzero(beta.any(axis=1))
         sources = self.support.take(begin + changed)
@@ -133,9 +133,9 @@ def _vote(
 
 def votes(
     kernel: Kernel | None,
-    support: Packed,
-    given: Packed,
-    changes: Sequence[Change],
+    support: EncodedGraph,
+    given: EncodedGraph,
+    changes: Sequence[Correction],
     steps: int,
     order: int,
     label_count: int,

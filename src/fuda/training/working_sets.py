@@ -13,12 +13,12 @@ exactly (`ascend`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from fuda.functions.explicit import score_node, update_node
+from fuda.functions.base import ScoreArrays, score_node, update_node
 from fuda.optimize import qp
 
 Array = np.ndarray
@@ -35,55 +35,96 @@ class WorkingSet:
     gram: Array = field(default_factory=lambda: np.zeros((0, 0)))
     idle: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
-    def holds(self, labeling: Array) -> bool:
-        return bool((self.labelings == labeling).all(axis=1).any())
-
     def append(self, labeling: Array, loss: float, products: Array) -> None:
-        """One labeling more, its α 0; `products` with the others and, last, with itself."""
+        """Add a labeling, its α 0; `products` are those with the others and, last, with itself."""
         size = len(self.alpha)
         gram = np.empty((size + 1, size + 1))
         gram[:size, :size] = self.gram
         gram[size] = gram[:, size] = products
         self.gram = gram
-        self.labelings = np.concatenate([self.labelings, labeling[None]])
-        self.alpha, self.losses = np.append(self.alpha, 0.0), np.append(self.losses, loss)
-        self.idle = np.append(self.idle, 0)
+        self.labelings = np.concatenate((self.labelings, labeling[None]))
+        self.alpha = np.concatenate((self.alpha, (0.0,)))
+        self.losses = np.concatenate((self.losses, (loss,)))
+        self.idle = np.concatenate((self.idle, (0,)))
 
     def drop_idle(self, most: int) -> None:
         """Leave out labelings whose α has been 0 for more than `most` rounds."""
-        self.idle = np.where(self.alpha > 0, 0, self.idle + 1)
-        kept = self.idle <= most
-        if not kept.all():
-            self.labelings, self.alpha, self.losses = (
-                self.labelings[kept],
-                self.alpha[kept],
-                self.losses[kept],
+        if _count_idle(self.alpha, self.idle, most):
+            kept = self.idle <= most
+            self.labelings, self.alpha, self.losses, self.idle = (
+                part[kept] for part in (self.labelings, self.alpha, self.losses, self.idle)
             )
-            self.gram, self.idle = self.gram[np.ix_(kept, kept)], self.idle[kept]
+            self.gram = self.gram[np.ix_(kept, kept)]
+
+    def packed(self) -> PackedSets:
+        """This set alone, its arrays shared."""
+        first, labels_at, gram_at = np.zeros((3, 2), dtype=np.int64)
+        first[1], labels_at[1], gram_at[1] = len(self.alpha), self.labelings.size, self.gram.size
+        labelings, gram = self.labelings.reshape(-1), self.gram.reshape(-1)
+        return PackedSets(first, labels_at, gram_at, labelings, self.losses, gram, self.alpha)
 
 
-class Packed:
-    """Working sets of several structures in flat arrays; the α of each set become views of one array.
+@njit(cache=True, nogil=True)
+def _count_idle(alpha: Array, idle: Array, most: int) -> int:
+    """Count one round more for each labeling whose α is 0: how many have been idle for more than `most`."""
+    count = 0
+    for j in range(len(alpha)):
+        idle[j] = 0 if alpha[j] > 0.0 else idle[j] + 1
+        count += idle[j] > most
+    return count
 
-    Of structure k, the labelings are planes[k]..planes[k+1]; their labels lie from labels_at[k] on, T each,
-    and Q from gram_at[k] on.
+
+class PackedSets(NamedTuple):
+    """Working sets of several structures in flat arrays.
+
+    The labelings of set k are numbers first[k]..first[k+1], which `losses` and `alpha` are indexed by; their
+    labels lie from labels_at[k] on, T per labeling, and Q from gram_at[k] on.
     """
 
-    def __init__(self, sets: list[WorkingSet]) -> None:
-        counts = np.array([len(s.alpha) for s in sets], dtype=np.int64)
-        self.planes = np.concatenate([[0], np.cumsum(counts)])
-        self.labels_at = np.concatenate([[0], np.cumsum([s.labelings.size for s in sets])])
-        self.gram_at = np.concatenate([[0], np.cumsum(counts**2)])
-        self.labelings = np.concatenate([s.labelings.ravel() for s in sets])
-        self.losses = np.concatenate([s.losses for s in sets])
-        self.gram = np.concatenate([s.gram.ravel() for s in sets])
-        self.alpha = np.concatenate([s.alpha for s in sets])
-        for s, first, last in zip(sets, self.planes, self.planes[1:], strict=False):
-            s.alpha = self.alpha[first:last]
+    first: Array
+    labels_at: Array
+    gram_at: Array
+    labelings: Array
+    losses: Array
+    gram: Array
+    alpha: Array
 
-    @property
-    def arrays(self) -> tuple[Array, ...]:
-        return (self.planes, self.labels_at, self.gram_at, self.labelings, self.losses, self.gram, self.alpha)
+
+def pack(sets: list[WorkingSet]) -> PackedSets:
+    """Several working sets; their α become views of one array."""
+    counts = np.array([len(s.alpha) for s in sets], dtype=np.int64)
+    first = np.concatenate([[0], np.cumsum(counts)])
+    alpha = np.concatenate([s.alpha for s in sets])
+    for s, begin, end in zip(sets, first, first[1:], strict=False):
+        s.alpha = alpha[begin:end]
+    return PackedSets(
+        first,
+        np.concatenate([[0], np.cumsum([s.labelings.size for s in sets])]),
+        np.concatenate([[0], np.cumsum(counts**2)]),
+        np.concatenate([s.labelings.ravel() for s in sets]),
+        np.concatenate([s.losses for s in sets]),
+        np.concatenate([s.gram.ravel() for s in sets]),
+        alpha,
+    )
+
+
+class Problem(NamedTuple):
+    """What compiled loops need of a maximum-margin problem: bounds of the structures, parents and right
+    labels of the nodes; the bound C and the penalty p of each structure; and the transitions (L, L) of w."""
+
+    offsets: Array
+    parents: Array
+    right: Array
+    bounds: Array
+    penalties: Array
+    transitions: Array
+
+
+class Visits(NamedTuple):
+    """By working set, what the last visit gained, and how far its α have travelled."""
+
+    gains: Array
+    travelled: Array
 
 
 @njit(cache=True, nogil=True)
@@ -121,6 +162,35 @@ def combine(
 
 
 @njit(cache=True, nogil=True)
+def wrong_nodes(labeling: Array, right: Array, labelings: Array) -> Array:
+    """Where a labeling is wrong; nowhere, if it is one of the `labelings` (m, T) already."""
+    for k in range(len(labelings)):
+        if (labelings[k] == labeling).all():
+            return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(labeling != right)
+
+
+@njit(cache=True, nogil=True)
+def products(
+    labeling: Array, labelings: Array, right: Array, parents: Array, base: int, wrong: Array, kernel: Array
+) -> Array:
+    """(m + 1,) ⟨d(y), d(labeling)⟩ for each y of the `labelings` (m, T) and, last, the labeling itself.
+
+    `kernel` (T, w) holds kernel values between all nodes of the structure and the wrong ones.
+    """
+    size = max(labeling.max(), right.max(), labelings.max() if len(labelings) else 0) + 1
+    scores, pairs = np.zeros((len(right), size)), np.zeros((size, size))
+    beta = np.zeros_like(scores)
+    every = np.concatenate((labelings, labeling.reshape((1, -1))))
+    combine(every[-1:], right, parents, base, np.ones(1), beta, pairs)
+    for t in range(len(right)):  # the scores that d(labeling) itself gives
+        for j in range(len(wrong)):
+            for b in (right[wrong[j]], labeling[wrong[j]]):
+                scores[t, b] += kernel[t, j] * beta[wrong[j], b]
+    return margins(every, right, parents, base, scores, pairs)
+
+
+@njit(cache=True, nogil=True)
 def ascend(
     alpha: Array, losses: Array, gram: Array, found: Array, bound: float, penalty: float
 ) -> tuple[Array, int]:
@@ -153,108 +223,88 @@ def gain_of(change: Array, alpha: Array, losses: Array, gram: Array, found: Arra
 
 
 @njit(cache=True, nogil=True)
-def own_margins(
-    forest: Any, right: Array, scores: Array, transitions: Array, packed: Any, own: Array
-) -> None:
-    """Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures of a block; `right` and `scores` are of its nodes."""
-    first, offsets, parents, _ = forest
-    planes, labels_at, _, labelings, _, _, alpha = packed
-    for n in range(len(own)):
+def own_margins(problem: Problem, first: int, scores: Array, packed: PackedSets, weighted: Array) -> None:
+    """Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures from `first` on; `scores` are those of their nodes."""
+    base = problem.offsets[first]
+    for n in range(len(weighted)):
         i = first + n
-        begin, end = offsets[i], offsets[i + 1]
-        size = planes[i + 1] - planes[i]
-        y = labelings[labels_at[i] : labels_at[i + 1]].reshape((size, end - begin))
-        local = slice(begin - offsets[first], end - offsets[first])
-        found = margins(y, right[local], parents[begin:end], begin, scores[local], transitions)
-        own[n] = 0.0
+        begin, end = problem.offsets[i], problem.offsets[i + 1]
+        size = packed.first[i + 1] - packed.first[i]
+        y = packed.labelings[packed.labels_at[i] : packed.labels_at[i + 1]].reshape((size, end - begin))
+        right, parents = problem.right[begin:end], problem.parents[begin:end]
+        local = scores[begin - base : end - base]
+        found = margins(y, right, parents, begin, local, problem.transitions)
+        weighted[n] = 0.0
         for k in range(size):
-            own[n] += alpha[planes[i] + k] * found[k]
+            weighted[n] += packed.alpha[packed.first[i] + k] * found[k]
 
 
 @njit(cache=True, nogil=True)
 def visit(
-    k: int,
-    right: Array,
-    parents: Array,
-    base: int,
-    packed: Any,
-    bound: float,
-    penalty: float,
-    local: Array,
-    transitions: Array,
-    moves: Array,
-    gains: Array,
-    travelled: Array,
+    k: int, i: int, problem: Problem, packed: PackedSets, local: Array, moves: Array, visits: Visits
 ) -> int:
-    """Maximize over the α of the k-th working set, or move it: the outcome.
+    """Maximize over the α of working set k, of structure i, or move it: the outcome of the quadratic program.
 
-    `local` comes in as the scores of the structure's nodes and leaves as the change of β; the transitions are
-    brought up to date.
+    `local` holds the scores of the structure's nodes before, and the change of β after; the transitions are
+    brought up to date. `moves` are changes of α, empty where these are to be found.
     """
-    planes, labels_at, gram_at, labelings, losses, gram, alpha = packed
-    own = slice(planes[k], planes[k + 1])
-    size = planes[k + 1] - planes[k]
-    y = labelings[labels_at[k] : labels_at[k + 1]].reshape((size, len(right)))
-    found = margins(y, right, parents, base, local, transitions)
-    matrix = gram[gram_at[k] : gram_at[k + 1]].reshape((size, size))
+    begin, end = problem.offsets[i], problem.offsets[i + 1]
+    right, parents = problem.right[begin:end], problem.parents[begin:end]
+    first = packed.first[k]
+    size = packed.first[k + 1] - first
+    alpha, losses = packed.alpha[first : first + size], packed.losses[first : first + size]
+    y = packed.labelings[packed.labels_at[k] : packed.labels_at[k + 1]].reshape((size, len(right)))
+    gram = packed.gram[packed.gram_at[k] : packed.gram_at[k + 1]].reshape((size, size))
+    found = margins(y, right, parents, begin, local, problem.transitions)
+    penalty = problem.penalties[i]
     if len(moves) > 0:
-        change, outcome = moves[own], qp.SOLVED
+        change, outcome = moves[first : first + size], qp.SOLVED
     else:
-        change, outcome = ascend(alpha[own], losses[own], matrix, found, bound, penalty)
-    gains[k] = gain_of(change, alpha[own], losses[own], matrix, found, penalty)
+        change, outcome = ascend(alpha, losses, gram, found, problem.bounds[i], penalty)
+    visits.gains[k] = gain_of(change, alpha, losses, gram, found, penalty)
     local[:] = 0.0
     for j in range(size):
-        travelled[k] += abs(change[j])
-        alpha[planes[k] + j] = max(0.0, alpha[planes[k] + j] + change[j])
-    combine(y, right, parents, base, change, local, transitions)
+        visits.travelled[k] += abs(change[j])
+        alpha[j] = max(0.0, alpha[j] + change[j])
+    combine(y, right, parents, begin, change, local, problem.transitions)
     return outcome
 
 
 @njit(cache=True, nogil=True)
-def sweep_features(
+def wrong_somewhere(problem: Problem, structures: Array, packed: PackedSets) -> Array:
+    """(N,) whether a node has a wrong label in some labeling of the working sets of these structures."""
+    wrong = np.zeros(len(problem.right), dtype=np.bool_)
+    for k in range(len(structures)):
+        begin, end = problem.offsets[structures[k]], problem.offsets[structures[k] + 1]
+        for at in range(packed.labels_at[k], packed.labels_at[k + 1]):
+            t = begin + (at - packed.labels_at[k]) % (end - begin)
+            wrong[t] |= packed.labelings[at] != problem.right[t]
+    return wrong
+
+
+@njit(cache=True, nogil=True)
+def sweep(
     order: Array,
     structures: Array,
-    forest: Any,
-    right: Array,
-    packed: Any,
-    bounds: Array,
-    penalties: Array,
-    features: Any,
-    weights: Array,
-    transitions: Array,
+    problem: Problem,
+    packed: PackedSets,
+    wrong: Array,
+    held: ScoreArrays,
     moves: Array,
-    gains: Array,
-    travelled: Array,
+    visits: Visits,
 ) -> int:
-    """Visit structures in order: the structure whose dual has no bound, or −1."""
-    _, offsets, parents, _ = forest
-    _, labels_at, _, labelings, _, _, _ = packed
+    """Visit working sets in order: the structure whose dual is unbounded, or −1."""
     for k in order:
         i = structures[k]
-        begin, end = offsets[i], offsets[i + 1]
-        local = np.zeros((end - begin, weights.shape[1]))
+        begin, end = problem.offsets[i], problem.offsets[i + 1]
+        local = np.zeros((end - begin, len(problem.transitions)))
         for t in range(begin, end):
-            for at in range(labels_at[k] + t - begin, labels_at[k + 1], end - begin):
-                if labelings[at] != right[t]:
-                    score_node(features, weights, t, local[t - begin])
-                    break
-        outcome = visit(
-            k,
-            right[begin:end],
-            parents[begin:end],
-            begin,
-            packed,
-            bounds[i],
-            penalties[i],
-            local,
-            transitions,
-            moves,
-            gains,
-            travelled,
-        )
+            if wrong[t]:  # the scores of other nodes cancel from all margins
+                score_node(held, t, local[t - begin])
+        outcome = visit(k, i, problem, packed, local, moves, visits)
         if outcome == qp.UNBOUNDED:
             return int(i)
         for t in range(begin, end):
             if local[t - begin].any():
-                update_node(features, weights, t, local[t - begin])
+                update_node(held, t, local[t - begin])
     return -1

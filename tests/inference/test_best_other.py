@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 import oracles
 from fuda.inference import Graph
-from fuda.inference.runner_up import runners_up
+from fuda.inference.best_other import best_others
 
 
 def found(corpus, right, loss):
     graph = Graph(corpus.offsets, corpus.parents, corpus.order)
     labels, excess = np.empty(len(right), dtype=np.int64), np.empty(len(graph))
     forest = graph.forest((0, len(graph)))
-    runners_up(forest, corpus.transitions, corpus.scores.copy(), right, loss, labels, excess)
+    best_others(forest, corpus.transitions, corpus.scores.copy(), right, loss, labels, excess)
     return labels, excess
 
 

@@ -1,4 +1,4 @@
-"""The CRF's hot loop: eight chains at a time, from tables of factors to a loss and its gradient.
+"""Forward–backward over batches of eight chains, from tables of factors to a CRF loss and its gradient.
 
 A node's factor is a product of table rows, ψ_t(b) = Π_c E[rows(t, c), b], where E holds exp(score − largest
 of the row), and an edge's is T(a, b) = exp(A(a, b) − max A). With scaled forward and backward passes, c_t =
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import config, njit
@@ -41,6 +41,54 @@ _lock = threading.Lock()
 Array = np.ndarray
 # Not "reassoc": LLVM would then vectorise over labels, with strides, and not over lanes.
 _SUMS = {"contract", "nsz"}
+
+
+class Chains(NamedTuple):
+    """Labelled chains: bounds of all chains of a corpus (n + 1,); of its nodes the rows (N, channels) of the
+    table, labels and the weights w (empty for the sequential loss); and the weights (n,) of the chains."""
+
+    offsets: Array
+    rows: Array
+    labels: Array
+    node_weights: Array
+    weights: Array
+
+
+class Factors(NamedTuple):
+    """E, T and the transpose of T."""
+
+    table: Array
+    direct: Array
+    transposed: Array
+
+
+class Gradient(NamedTuple):
+    """What gradients are added to: one with respect to the rows of the table, and one, without the factor T,
+    with respect to the transitions; and the chains that were left out."""
+
+    table: Array
+    pairs: Array
+    unsafe: Array
+
+
+class _Work(NamedTuple):
+    """Memory for one batch: arrays (time, label, lane), (time, lane) and (lane,). `psi` turns into g, `log_z`
+    into the loss; `mass` is W."""
+
+    alpha: Array
+    psi: Array
+    beta: Array
+    ahead: Array
+    behind: Array
+    gradient: Array
+    inverse: Array
+    evidence: Array
+    gold: Array
+    first: Array
+    length: Array
+    weight: Array
+    log_z: Array
+    mass: Array
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
@@ -144,9 +192,7 @@ def _forward(
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _backward(
-    count: int, length: Array, psi: Array, direct: Array, alpha: Array, inverse: Array, beta: Array
-) -> None:
+def _backward(count: int, length: Array, psi: Array, direct: Array, inverse: Array, beta: Array) -> None:
     """β, and ψ turned into g; both vanish from g where no edge leads into the node."""
     size = psi.shape[1]
     for t in range(count - 1, -1, -1):
@@ -167,21 +213,10 @@ def _backward(
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _evidence(
-    count: int,
-    length: Array,
-    evidence: Array,
-    gold: Array,
-    direct: Array,
-    transposed: Array,
-    alpha: Array,
-    beta: Array,
-    g: Array,
-    ahead: Array,
-    behind: Array,
-    gradient: Array,
-) -> None:
+def _evidence(count: int, factors: Factors, work: _Work) -> None:
     """Take u + v − e from `gradient` (p scaled by κ + W); leave u/β in `ahead` and V in `behind`."""
+    _, direct, transposed = factors
+    alpha, g, beta, ahead, behind, gradient, _, evidence, gold, _, length, _, _, _ = work
     size = alpha.shape[1]
     message = np.zeros((size, LANES))
     for t in range(count):
@@ -267,128 +302,110 @@ def chain_losses(*arguments: Any) -> float:
 
 
 @njit(cache=True, nogil=True, fastmath=_SUMS)
-def _chain_losses(
-    chains: Array,
-    offsets: Array,
-    rows: Array,
-    table: Array,
-    direct: Array,
-    transposed: Array,
-    kappa: float,
-    weights: Array,
-    labels: Array,
-    node_weights: Array,
-    table_gradient: Array,
-    pairs: Array,
-    unsafe: Array,
-) -> float:
-    """The loss of the given chains, its gradient added to `table_gradient` and `pairs` (without T).
-
-    `node_weights` is empty for the sequential loss. Chains left out are marked in `unsafe`.
-    """
-    size = table.shape[1]
+def _chain_losses(chosen: Array, chains: Chains, factors: Factors, kappa: float, into: Gradient) -> float:
+    """The loss of the chosen chains, its gradient added to `into`, where chains left out are marked."""
     longest = 0
-    for chain in chains:
-        longest = max(longest, offsets[chain + 1] - offsets[chain])
-    pointwise = len(node_weights) > 0
-    shape = (longest, size, LANES)
-    alpha, psi, beta = np.empty(shape), np.empty(shape), np.empty(shape)
-    inverse = np.empty((longest, LANES))
-    ahead, behind = (np.empty_like(alpha), np.empty_like(alpha)) if pointwise else (alpha[:0], alpha[:0])
-    gradient = np.empty_like(alpha)
-    evidence, gold = np.zeros((longest, LANES)), np.zeros((longest, LANES), np.int64)
-    first, length, weight = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64), np.zeros(LANES)
-    log_z, mass = np.zeros(LANES), np.zeros(LANES)
+    for chain in chosen:
+        longest = max(longest, chains.offsets[chain + 1] - chains.offsets[chain])
+    pointwise = len(chains.node_weights) > 0
+    work = _allocate(longest, factors.table.shape[1], pointwise)
     loss = 0.0
-    for block in range(0, len(chains), LANES):
+    for block in range(0, len(chosen), LANES):
+        batch = chosen[block : block + LANES]
         for k in range(LANES):
-            length[k], weight[k] = 0, 0.0
-            if block + k < len(chains):
-                chain = chains[block + k]
-                first[k], length[k] = offsets[chain], offsets[chain + 1] - offsets[chain]
-                weight[k] = weights[chain]
-        k = 0
-        while k >= 0:  # again without a lane that is not safe
-            count = length.max()
-            _gather(rows, table, first, length, count, psi)
-            log_z[:] = 0.0
-            k = _forward(count, length, psi, transposed, alpha, inverse, log_z)
-            if k < 0:
-                _backward(count, length, psi, direct, alpha, inverse, beta)
-                if pointwise:
-                    k = _gold(
-                        count,
-                        first,
-                        length,
-                        labels,
-                        node_weights,
-                        alpha,
-                        beta,
-                        gold,
-                        evidence,
-                        mass,
-                        log_z,
-                        kappa,
-                    )
-            if k >= 0:
-                unsafe[chains[block + k]] = True
-                length[k], weight[k] = 0, 0.0
+            work.length[k], work.weight[k] = 0, 0.0
+            if k < len(batch):
+                begin, end = chains.offsets[batch[k]], chains.offsets[batch[k] + 1]
+                work.first[k], work.length[k] = begin, end - begin
+                work.weight[k] = chains.weights[batch[k]]
+        count = _solve(batch, chains, factors, kappa, work, into.unsafe)
         for k in range(LANES):
-            if length[k] > 0:
-                loss += weight[k] * (log_z[k] if pointwise else kappa * log_z[k])
-        if not pointwise:
+            if work.length[k] > 0:
+                loss += work.weight[k] * (work.log_z[k] if pointwise else kappa * work.log_z[k])
+        if pointwise:
+            _add_pointwise(count, chains.rows, factors, kappa, work, into)
+        else:
             for k in range(LANES):
-                weight[k] *= kappa
-            _scatter(rows, alpha, beta, first, length, weight, table_gradient)
-            _scale(alpha, count, weight)
-            _add_pairs(alpha, psi, count, pairs, 1.0)
-            continue
-        _posterior(alpha, beta, count, mass, kappa, gradient)
-        _evidence(
-            count, length, evidence, gold, direct, transposed, alpha, beta, psi, ahead, behind, gradient
-        )
-        beta[:count] = 1.0
-        _scatter(rows, gradient, beta, first, length, weight, table_gradient)
-        _scale(alpha, count, weight)
-        _add_pairs(alpha, behind, count, pairs, -1.0)
-        _scale(ahead, count, weight)
-        _add_pairs(ahead, psi, count, pairs, -1.0)
-        for k in range(LANES):
-            mass[k] += kappa
-        _scale(alpha, count, mass)
-        _add_pairs(alpha, psi, count, pairs, 1.0)
+                work.weight[k] *= kappa
+            _scatter(chains.rows, work.alpha, work.beta, work.first, work.length, work.weight, into.table)
+            _scale(work.alpha, count, work.weight)
+            _add_pairs(work.alpha, work.psi, count, into.pairs, 1.0)
     return loss
 
 
 @njit(cache=True, nogil=True)
-def _gold(
-    count: int,
-    first: Array,
-    length: Array,
-    labels: Array,
-    node_weights: Array,
-    alpha: Array,
-    beta: Array,
-    gold: Array,
-    evidence: Array,
-    mass: Array,
-    log_z: Array,
-    kappa: float,
-) -> int:
+def _allocate(longest: int, size: int, pointwise: bool) -> _Work:
+    """Memory for batches of chains of at most that length."""
+    shape, flat = (longest, size, LANES), (longest, LANES)
+    alpha, psi, beta, gradient = np.empty(shape), np.empty(shape), np.empty(shape), np.empty(shape)
+    ahead, behind = (np.empty_like(alpha), np.empty_like(alpha)) if pointwise else (alpha[:0], alpha[:0])
+    first, length = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
+    evidence, gold = np.zeros(flat), np.zeros(flat, np.int64)
+    weight, log_z, mass = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
+    return _Work(
+        alpha, psi, beta, ahead, behind, gradient, np.empty(flat), evidence, gold, first, length, weight,
+        log_z, mass,
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _solve(batch: Array, chains: Chains, factors: Factors, kappa: float, work: _Work, unsafe: Array) -> int:
+    """Forward and backward passes of a batch, without chains that are not safe: its length."""
+    k, count = 0, 0
+    while k >= 0:  # again without a lane that is not safe
+        count = work.length.max()
+        _gather(chains.rows, factors.table, work.first, work.length, count, work.psi)
+        work.log_z[:] = 0.0
+        k = _forward(count, work.length, work.psi, factors.transposed, work.alpha, work.inverse, work.log_z)
+        if k < 0:
+            _backward(count, work.length, work.psi, factors.direct, work.inverse, work.beta)
+            if len(chains.node_weights) > 0:
+                k = _gold(count, chains, kappa, work)
+        if k >= 0:
+            unsafe[batch[k]] = True
+            work.length[k], work.weight[k] = 0, 0.0
+    return count
+
+
+@njit(cache=True, nogil=True, fastmath=_SUMS)
+def _add_pointwise(
+    count: int, rows: Array, factors: Factors, kappa: float, work: _Work, into: Gradient
+) -> None:
+    """Add the gradient of a batch where the pointwise loss has a share."""
+    alpha, psi, beta, ahead, behind, gradient = (
+        work.alpha, work.psi, work.beta, work.ahead, work.behind, work.gradient
+    )  # fmt: skip
+    _posterior(alpha, beta, count, work.mass, kappa, gradient)
+    _evidence(count, factors, work)
+    beta[:count] = 1.0
+    _scatter(rows, gradient, beta, work.first, work.length, work.weight, into.table)
+    _scale(alpha, count, work.weight)
+    _add_pairs(alpha, behind, count, into.pairs, -1.0)
+    _scale(ahead, count, work.weight)
+    _add_pairs(ahead, psi, count, into.pairs, -1.0)
+    for k in range(LANES):
+        work.mass[k] += kappa
+    _scale(alpha, count, work.mass)
+    _add_pairs(alpha, psi, count, into.pairs, 1.0)
+
+
+@njit(cache=True, nogil=True)
+def _gold(count: int, chains: Chains, kappa: float, work: _Work) -> int:
     """Labels, weights, their sums W, and the loss in place of log Z; the first lane not safe, else −1."""
+    alpha, beta, evidence, log_z, mass = work.alpha, work.beta, work.evidence, work.log_z, work.mass
     for k in range(LANES):
         mass[k] = 0.0
         log_z[k] *= kappa
-        for t in range(length[k]):
-            node = first[k] + t
-            y = labels[node]
-            gold[t, k], evidence[t, k] = y, node_weights[node]
-            mass[k] += node_weights[node]
+        for t in range(work.length[k]):
+            node = work.first[k] + t
+            y, weight = chains.labels[node], chains.node_weights[node]
+            work.gold[t, k], evidence[t, k] = y, weight
+            mass[k] += weight
             p = alpha[t, y, k] * beta[t, y, k]
-            if node_weights[node] > 0.0:
+            if weight > 0.0:
                 if not p > TINY:
                     return k
-                log_z[k] -= node_weights[node] * math.log(p)
-        for t in range(length[k], count):
+                log_z[k] -= weight * math.log(p)
+        for t in range(work.length[k], count):
             evidence[t, k] = 0.0
     return -1

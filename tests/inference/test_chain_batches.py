@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuda import inference
-from fuda.inference.lanes import LANES, chain_losses
+from fuda.inference.chain_batches import LANES, Chains, Factors, Gradient, chain_losses
 
 
 class Batch:
@@ -34,10 +34,9 @@ class Batch:
         order = np.argsort(np.diff(self.offsets), kind="stable")
         transposed = np.ascontiguousarray(direct.T)
         node_weights = self.node_weights if pointwise else np.zeros(0)
-        value = chain_losses(
-            order, self.offsets, self.rows, table, direct, transposed, kappa,
-            self.weights, self.labels, node_weights, table_gradient, pairs, unsafe,
-        )  # fmt: skip
+        chains = Chains(self.offsets, self.rows, self.labels, node_weights, self.weights)
+        into = Gradient(table_gradient, pairs, unsafe)
+        value = chain_losses(order, chains, Factors(table, direct, transposed), kappa, into)
         for i in np.flatnonzero(~unsafe):
             rows = self.rows[slice(*self.offsets[i : i + 2])]
             value += kappa * self.weights[i] * (top[rows].sum() + (len(rows) - 1) * top_pair)

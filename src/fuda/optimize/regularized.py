@@ -8,10 +8,10 @@ from fuda.optimize.result import Function
 from fuda.optimize.vectors import Vectors
 
 
-def rescaled(loss: Function, l2: float, scale: np.ndarray, n_jobs: int | None = None) -> Function:
+def l2_regularized(loss: Function, l2: float, scale: np.ndarray, n_jobs: int | None = None) -> Function:
     """z ↦ loss(w) + l2 ‖w‖² at w = z / scale, and its gradient in z.
 
-    >>> function = rescaled(lambda w: (float(w.sum()), np.ones(2)), 0.5, np.array([1.0, 2.0]))
+    >>> function = l2_regularized(lambda w: (float(w.sum()), np.ones(2)), 0.5, np.array([1.0, 2.0]))
     >>> function(np.array([1.0, 4.0]))
     (5.5, array([2. , 1.5]))
     """

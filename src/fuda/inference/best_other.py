@@ -36,7 +36,7 @@ def _pick(
 
 
 @njit(cache=True, nogil=True)
-def runners_up(
+def best_others(
     forest: Forest, transitions: Array, scores: Array, given: Array, loss: Array, labels: Array, excess: Array
 ) -> None:
     """Of each structure of a block the best labeling y ≠ given, in `labels`, and F(y) − F(given), in `excess`
