@@ -472,6 +472,7 @@ def test_bad_input(name):
         assert word in str(caught.value)
 
 
+@pytest.mark.slow
 def test_spanish_news(corpora):
     words, labels = read(corpora / "conll2002" / "esp.train", columns=1)
     test_words, test_labels = read(corpora / "conll2002" / "esp.testb", columns=1)

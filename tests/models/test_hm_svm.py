@@ -286,6 +286,7 @@ def test_structures_that_contradict_each_other_move_together(words, labels, C):
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("slack", SLACKS)
+@pytest.mark.slow
 def test_random_labels_of_few_words_converge(slack, seed):
     rng = np.random.default_rng(seed)
     words = [rng.choice(["a", "b", "c"], rng.integers(1, 4)).tolist() for _ in range(rng.integers(2, 12))]
