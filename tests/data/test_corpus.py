@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuda import Dag, DataError, Sequence, Tree
-from fuda.data.corpus import Corpus, Kind
+from fuda.data.corpus import Corpus
+from fuda.data.observations import Kind
 from structure_cases import structure_lists, trees
 
 NAMES = st.sampled_from(["f", "g", "h", "f=1"])

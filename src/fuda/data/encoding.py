@@ -29,10 +29,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from fuda.checks import LARGEST
-from fuda.data.corpus import Corpus, Kind, plain_features
+from fuda.data.corpus import Corpus
+from fuda.data.observations import Kind, extract, plain_features
 from fuda.data.structures import Structure
 from fuda.errors import DataError, described, short
-from fuda.features.sets import JOINT_KEYS, JOINTS, Joint, extract, resolve
+from fuda.features.sets import JOINT_KEYS, JOINTS, Joint, resolve
 
 _ONLY_TEXT = frozenset([str])
 

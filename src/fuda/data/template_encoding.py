@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from fuda.data.corpus import Corpus, Kind
+from fuda.data.corpus import Corpus
 from fuda.data.encoding import Channel, Encoded, Encoder, Joined, Table, text_table
+from fuda.data.observations import Kind
 from fuda.errors import DataError
 from fuda.features.templates import Line, Macro, Template
 

@@ -30,9 +30,6 @@ import numpy as np
 
 from fuda.errors import DataError, short
 
-Features = list[str] | dict[str, Any]
-FeatureFunction = Callable[[Any], Any]
-
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _NUMBER = re.compile(r"[+-]?\d+([.,:/]\d+)*%?")
 _ROMAN = re.compile(r"[IVXLCDM]+")
@@ -255,18 +252,3 @@ def resolve(features: Any, window: Any) -> tuple[Any, int]:
             "a function from one observation to a list of feature names or a dict, or a Template"
         )
     return features, int(window)
-
-
-def extract(features: str | FeatureFunction, observation: Any) -> Any:
-    """The features of one observation: what a named set or the user's function says of it."""
-    if not isinstance(features, str):
-        return features(observation)
-    if isinstance(observation, str):
-        return FEATURE_SETS[features](observation)
-    if isinstance(observation, tuple):
-        return FEATURE_SETS[features](str(observation[0])) + [
-            f"column{i}={value}" for i, value in enumerate(observation[1:], start=1)
-        ]
-    if isinstance(observation, int):
-        return [f"id={observation}"]
-    return observation

@@ -213,15 +213,13 @@ class Precomputed(Kernel):
 
     def _rows(self, a: Points) -> Array:
         size = len(self.gram_matrix)
-        outside = [
-            (i, x) for i, x in zip(a.ids.tolist(), a.observations, strict=True) if i >= size or not _is_id(x)
-        ]
+        outside = [x for x in a.observations if not _is_id(x, size)]
         if outside:
             raise DataError(
-                f"Precomputed: the observation {short(outside[0][1])} is no row of its matrix of {size}; "
+                f"Precomputed: the observation {short(outside[0])} is no row of its matrix of {size}; "
                 f"give observations (or labels) as integers from 0 to {size - 1}"
             )
-        return np.where(a.ids < 0, size, a.ids)
+        return np.array([size if x is None else x for x in a.observations], dtype=np.int64)
 
     def _check(self) -> None:
         try:
@@ -462,8 +460,8 @@ def _factor(value: Any) -> Kernel:
     return value if isinstance(value, Kernel) else Constant(float(value))
 
 
-def _is_id(x: Any) -> bool:
-    return x is None or (isinstance(x, int | np.integer) and not isinstance(x, bool) and int(x) >= 0)
+def _is_id(x: Any, size: int) -> bool:
+    return x is None or (isinstance(x, int | np.integer) and not isinstance(x, bool) and 0 <= int(x) < size)
 
 
 def _stored(value: Any) -> Any:
