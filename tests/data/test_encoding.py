@@ -419,8 +419,8 @@ def test_a_part_is_what_encoding_it_would_give(shape):
     chosen = np.array([2, 0, 3])
     part = encoder.fit(structures).take(chosen)
     whole = encoder.encode([structures[i] for i in chosen])
-    assert part.corpus.edges.tolist() == whole.corpus.edges.tolist()
-    assert part.corpus.order.tolist() == whole.corpus.order.tolist()
+    assert part.corpus.graph.edges.tolist() == whole.corpus.graph.edges.tolist()
+    assert part.corpus.graph.order.tolist() == whole.corpus.graph.order.tolist()
     for ours, theirs in zip(part.channels, whole.channels, strict=True):
         by_node = [
             channel.gather(np.asarray(encoded.tables[channel.table].matrix.todense()))

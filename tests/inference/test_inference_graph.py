@@ -22,7 +22,7 @@ EVERY = [
         (([1, 2],), "the first 0"),
         (([],), "the first 0"),
         (([0, 2, 2],), "structure 1 has no node"),
-        (([0, 2, 3], [-1, 0]), "one entry a node, 3 in all"),
+        (([0, 2, 3], [-1, 0]), "one entry per node, 3 in all"),
         (([0, 2, 3], [-1, 0, 1]), "structure 1, node 0: its parent lies outside its structure"),
         (([0, 2], [-1, 2]), "structure 0, node 1: its parent lies outside"),
         (([0, 2], [-2, 0]), "structure 0, node 0: its parent lies outside"),
@@ -68,7 +68,7 @@ def test_bad_scores_are_named(function, bad):
 def test_transitions_into_roots_are_not_read(function, offsets):
     graph = Graph(offsets)
     own = np.zeros((graph.node_count, 3, 3))
-    own[graph.parents < 0] = np.nan
+    own[graph.heads < 0] = np.nan
     function(graph, np.zeros((graph.node_count, 3)), own)
 
 

@@ -35,7 +35,7 @@ class Enumerated:
     def __init__(self, encoded: Encoded, structure: int, labels: int) -> None:
         corpus = encoded.corpus
         nodes = range(*corpus.offsets[structure : structure + 2])
-        self.heads = [int(h) - nodes[0] if h >= 0 else -1 for h in corpus.heads[list(nodes)]]
+        self.heads = [int(h) - nodes[0] if h >= 0 else -1 for h in corpus.graph.heads[list(nodes)]]
         self.labels = np.array(list(itertools.product(range(labels), repeat=len(nodes))))
         weights = Weights.of(encoded, labels)
         self.features = np.zeros((len(self.labels), weights.size))

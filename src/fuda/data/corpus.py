@@ -12,20 +12,14 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from fuda.data.graph import Graph
 from fuda.data.observations import Kind, Observation, kind_of
 from fuda.data.structures import Structure
-from fuda.errors import DataError, place
-
-
-class Neighbours(NamedTuple):
-    """For each node a list of nodes, in CSR form."""
-
-    indptr: np.ndarray
-    indices: np.ndarray
+from fuda.errors import DataError, short
 
 
 class Corpus:
@@ -63,13 +57,13 @@ class Corpus:
         part.structures = [self.structures[i] for i in structures]
         part.offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[structures])])
         part.types = self.types[self.nodes_of(structures)]
+        if not self.is_chain:  # the graph of chains follows from their bounds
+            part.graph = self.graph.take(structures)
         return part
 
     def nodes_of(self, structures: np.ndarray) -> np.ndarray:
         """The nodes of some structures, one structure after another."""
-        starts, sizes = self.offsets[:-1][structures], np.diff(self.offsets)[structures]
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return np.repeat(starts, sizes) + within
+        return self.graph.nodes_of(structures)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -89,59 +83,23 @@ class Corpus:
         return self.kind.name == "vector"
 
     @cached_property
-    def edges(self) -> np.ndarray:
-        """(E, 2) parent and child node numbers, sorted by child."""
+    def graph(self) -> Graph:
+        """The nodes and edges of all structures, which were checked when these were made."""
         if self.is_chain:
-            later = np.ones(self.size, dtype=bool)
-            later[self.offsets[:-1]] = False
-            children = np.flatnonzero(later)
-            return np.column_stack([children - 1, children])
-        return np.concatenate(
-            [s.edges + start for s, start in zip(self.structures, self.offsets, strict=False)]
-        )
-
-    @cached_property
-    def parents(self) -> Neighbours:
-        return self._neighbours(self.edges[:, 1], self.edges[:, 0])
-
-    @cached_property
-    def children(self) -> Neighbours:
-        by_parent = np.lexsort((self.edges[:, 1], self.edges[:, 0]))
-        return self._neighbours(self.edges[by_parent, 0], self.edges[by_parent, 1])
-
-    @cached_property
-    def heads(self) -> np.ndarray:
-        """The parent of each node of a chain or tree, −1 at a root."""
-        heads = np.full(self.size, -1, dtype=np.int64)
-        heads[self.edges[:, 1]] = self.edges[:, 0]
-        return heads
-
-    @cached_property
-    def order(self) -> np.ndarray:
-        """All nodes, structure by structure, every parent before its children."""
-        if self.is_chain:
-            return np.arange(self.size)
-        return np.concatenate(
-            [s.order + start for s, start in zip(self.structures, self.offsets, strict=False)]
-        )
-
-    @cached_property
-    def roots(self) -> np.ndarray:
-        """Nodes without a parent."""
-        return np.flatnonzero(np.diff(self.parents.indptr) == 0)
-
-    @cached_property
-    def leaves(self) -> np.ndarray:
-        """Nodes without a child."""
-        return np.flatnonzero(np.diff(self.children.indptr) == 0)
+            return Graph.of_chains(self.offsets)
+        starts = self.offsets.tolist()
+        edges = [s.edges.astype(np.int64) + start for s, start in zip(self.structures, starts, strict=False)]
+        orders = [s.order.astype(np.int64) + start for s, start in zip(self.structures, starts, strict=False)]
+        return Graph.of_edges(self.offsets, np.concatenate(edges), np.concatenate(orders))
 
     def place(self, node: int) -> str:
         """How messages name a node: its structure and its number there."""
-        structure = int(np.searchsorted(self.offsets, node, side="right")) - 1
-        return place(structure, int(node - self.offsets[structure]))
+        return self.graph.place(node)
 
     def place_of_type(self, type_id: int) -> str:
-        return self.place(int(np.argmax(self.types == type_id)))
+        """How messages name a type: its first node, or the observation where a part has no such node."""
+        nodes = np.flatnonzero(self.types == type_id)
+        return self.place(int(nodes[0])) if len(nodes) else f"observation {short(self.observations[type_id])}"
 
     def keys(self) -> Iterable[Hashable]:
         """Of each type the key that equal observations share."""
@@ -162,11 +120,6 @@ class Corpus:
                     "give all nodes observations of one kind and length"
                 )
         return kinds[0]
-
-    def _neighbours(self, nodes: np.ndarray, others: np.ndarray) -> Neighbours:
-        indptr = np.zeros(self.size + 1, dtype=np.int64)
-        np.cumsum(np.bincount(nodes, minlength=self.size), out=indptr[1:])
-        return Neighbours(indptr, others)
 
 
 def _deduplicate(

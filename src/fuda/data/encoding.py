@@ -428,7 +428,7 @@ def _shifted(corpus: Corpus, offset: int, first_mark: int) -> np.ndarray:
 
 
 def _reached(corpus: Corpus, offset: int, first_mark: int) -> tuple[np.ndarray, np.ndarray | None]:
-    near = corpus.parents if offset < 0 else corpus.children
+    near = corpus.graph.parents if offset < 0 else corpus.graph.children
     step = sp.csr_matrix(
         (np.ones(len(near.indices)), near.indices, near.indptr), shape=(corpus.size, corpus.size)
     )

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from fuda.inference.graph import Graph, score_labelings
+from fuda.data.graph import Graph
+from fuda.inference.graph import score_labelings
 from fuda.inference.max_product import viterbi
 from fuda.inference.nbest import nbest
 from fuda.inference.sampling import sample

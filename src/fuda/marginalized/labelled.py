@@ -27,8 +27,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from fuda.data.corpus import Neighbours
 from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.graph import Neighbours
 from fuda.data.labels import number_labels
 from fuda.data.structures import as_structures
 from fuda.errors import DataError, short

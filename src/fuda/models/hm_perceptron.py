@@ -43,7 +43,7 @@ from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
 from fuda.kernels.algebra import as_kernel
 from fuda.models.base import Labeler
-from fuda.models.markov import MarkovLabeler, graph_of
+from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import feature_names, largest
 from fuda.progress import Iterations
 from fuda.storage import structures as stored_structures
@@ -171,7 +171,7 @@ class HMPerceptron(MarkovLabeler):
         pairs = np.zeros((len(self.classes_),) * 2)
         scores, pairs = self._allowed(encoded.corpus, self._node_scores(encoded), pairs, known)
         grams = higher_order.with_pairs(self._grams, self.order_, pairs)
-        labels, _ = higher_order.viterbi(graph_of(encoded.corpus), scores, grams, self.order_, self.n_jobs)
+        labels, _ = higher_order.viterbi(encoded.corpus.graph, scores, grams, self.order_, self.n_jobs)
         return self._named(encoded, labels)
 
     @property
@@ -254,7 +254,7 @@ class HMPerceptron(MarkovLabeler):
 
     def _learn(self, encoded: Encoded, labels: Array, eta: Array, epochs: int) -> None:
         """Learn from the structures whose weight is not 0; the first ones are those of the support."""
-        examples = Examples(graph_of(encoded.corpus), labels, eta, self.order_, len(self.classes_))
+        examples = Examples(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
         learner: Primal | Dual
         if self.kernel_ is None:
             learner = Primal(encoded, examples, self._state)
@@ -353,8 +353,8 @@ class HMPerceptron(MarkovLabeler):
         support = self.encoder_.encode(self._support)
         counted = votes(
             self.kernel_,
-            Packed(support, graph_of(support.corpus)),
-            Packed(encoded, graph_of(encoded.corpus)),
+            Packed(support, support.corpus.graph),
+            Packed(encoded, encoded.corpus.graph),
             self._changes,
             int(self._state.steps[0]),
             self.order_,
@@ -382,7 +382,7 @@ class HMPerceptron(MarkovLabeler):
             )
         scores = self._node_scores(encoded)
         if self.order_:
-            scores[encoded.corpus.roots] += self._grams.short[0]
+            scores[encoded.corpus.graph.roots] += self._grams.short[0]
         return scores, self.transitions_
 
     def _texts(self) -> list[list[str]]:

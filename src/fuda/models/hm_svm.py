@@ -39,7 +39,7 @@ from fuda.errors import DataError, short
 from fuda.functions.explicit import function_for, scores_for
 from fuda.kernels.algebra import Polynomial, as_kernel
 from fuda.models.base import Labeler
-from fuda.models.markov import MarkovLabeler, graph_of
+from fuda.models.markov import MarkovLabeler
 from fuda.optimize.result import INTERRUPTED
 from fuda.progress import Iterations
 from fuda.storage import structures as stored_structures
@@ -171,7 +171,7 @@ class HMSVM(MarkovLabeler):
         labels = _known(self._numbers(y, corpus), corpus)
         weights = self._costs(structure_weights(sample_weight, corpus), len(corpus))
         loss = self._loss(node_weights(position_weight, corpus), corpus.size)
-        found = violations(graph_of(corpus), labels, *self._scores(encoded), loss)
+        found = violations(corpus.graph, labels, *self._scores(encoded), loss)
         slacks = np.where(weights > 0, np.maximum(found, 0.0), 0.0)
         if self.slack is None:
             return self.square_ / 2 if (slacks <= self.tol).all() else np.inf
@@ -217,7 +217,7 @@ class HMSVM(MarkovLabeler):
         encoded.check_values()
         self.kernel_ = clone(as_kernel(self.kernel))
         problem = MaxMargin(
-            graph_of(corpus),
+            corpus.graph,
             right,
             scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs),
             self._costs(sample_weight, len(corpus)),
@@ -293,10 +293,10 @@ class HMSVM(MarkovLabeler):
         beta = np.zeros((sum(map(len, self._support)), size))
         if self._support:
             encoded = self.encoder_.encode(self._support)
-            graph = graph_of(encoded.corpus)
+            graph = encoded.corpus.graph
             for y, alpha, k in zip(self._labelings, self._alpha, self._owners, strict=True):
                 nodes = graph.nodes((k, k + 1))
-                own = graph.parents[nodes], nodes.start
+                own = graph.heads[nodes], nodes.start
                 combine(y[None], self._rights[k], *own, np.array([alpha]), beta[nodes], self.transitions_)
             self._function = function_for(self.kernel_, encoded, beta, self.n_jobs)
         return beta

@@ -85,13 +85,13 @@ class HMM(MarkovLabeler):
             nodes = nodes[known[nodes]]
             return np.bincount(labels[nodes], weights=weight[nodes], minlength=L)
 
-        parent, child = corpus.edges[known[corpus.edges].all(axis=1)].T
+        parent, child = corpus.graph.edges[known[corpus.graph.edges].all(axis=1)].T
         pairs = np.bincount(
             labels[parent].astype(np.int64) * L + labels[child], weights=weight[child], minlength=L * L
         )
-        transitions = np.column_stack([pairs.reshape(L, L), count(corpus.leaves)]) + s
+        transitions = np.column_stack([pairs.reshape(L, L), count(corpus.graph.leaves)]) + s
         transitions = np.log(transitions / transitions.sum(axis=1, keepdims=True))
-        start = count(corpus.roots) + s
+        start = count(corpus.graph.roots) + s
         self.start_ = np.log(start / start.sum())
         self.transitions_, self.end_ = np.ascontiguousarray(transitions[:, :-1]), transitions[:, -1].copy()
 
@@ -116,8 +116,8 @@ class HMM(MarkovLabeler):
         for channel, emission, unknown in zip(encoded.channels, self.emissions_, self.unknown_, strict=True):
             table = encoded.tables[channel.table]
             scores += channel.gather(np.asarray(table.matrix @ emission) + np.outer(table.unknown, unknown))
-        scores[encoded.corpus.roots] += self.start_
-        scores[encoded.corpus.leaves] += self.end_
+        scores[encoded.corpus.graph.roots] += self.start_
+        scores[encoded.corpus.graph.leaves] += self.end_
         return scores, self.transitions_
 
     def _arrays(self) -> dict[str, np.ndarray]:

@@ -44,7 +44,7 @@ class MarkovLabeler(Labeler):
             scores, transitions = self._allowed(encoded.corpus, scores, transitions, known)
         else:
             scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
-        labels, _ = inference.viterbi(graph_of(encoded.corpus), scores, transitions, self.n_jobs)
+        labels, _ = inference.viterbi(encoded.corpus.graph, scores, transitions, self.n_jobs)
         return self._named(encoded, labels)
 
     def predict_marginals(self, X: Any, known: Any = None) -> np.ndarray:
@@ -65,7 +65,7 @@ class MarkovLabeler(Labeler):
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
-        graph = graph_of(encoded.corpus)
+        graph = encoded.corpus.graph
         scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
         log_z = inference.log_partition(graph, scores, transitions, self.n_jobs)
         best = inference.nbest(graph, scores, transitions, int(n), self.n_jobs)
@@ -78,7 +78,7 @@ class MarkovLabeler(Labeler):
 
     def _marginals(self, encoded: Encoded, known: Any) -> np.ndarray:
         allowed = self._allowed(encoded.corpus, *self._scores(encoded), known)
-        return inference.marginals(graph_of(encoded.corpus), *allowed, n_jobs=self.n_jobs)[1]
+        return inference.marginals(encoded.corpus.graph, *allowed, n_jobs=self.n_jobs)[1]
 
     def _allowed(
         self, corpus: Corpus, scores: np.ndarray, transitions: np.ndarray, known: Any
@@ -91,8 +91,8 @@ class MarkovLabeler(Labeler):
             )
         if self.scheme is not None:
             start, pairs, end = legal(self.classes_, self.scheme)
-            scores[np.ix_(corpus.roots, np.flatnonzero(~start))] = -np.inf
-            scores[np.ix_(corpus.leaves, np.flatnonzero(~end))] = -np.inf
+            scores[np.ix_(corpus.graph.roots, np.flatnonzero(~start))] = -np.inf
+            scores[np.ix_(corpus.graph.leaves, np.flatnonzero(~end))] = -np.inf
             transitions = np.where(pairs, transitions, -np.inf)
         if known is not None:
             labels = self._numbers(known, corpus)
@@ -110,10 +110,3 @@ class MarkovLabeler(Labeler):
             raise DataError(f"decode={short(self.decode)}: choose viterbi or posterior")
         if self.scheme is not None:
             scheme_name(self.scheme)
-
-
-def graph_of(corpus: Corpus) -> inference.Graph:
-    """The chains or trees of a corpus, as inference takes them."""
-    if corpus.is_chain:
-        return inference.Graph(corpus.offsets)
-    return inference.Graph(corpus.offsets, corpus.heads, corpus.order)

@@ -160,10 +160,10 @@ class MEMM(MarkovLabeler):
             part = self.weights_[first : first + table.n_features]
             scores += channel.gather(np.asarray(table.matrix @ part))
             first += table.n_features
-        parents, children = corpus.edges.T
+        parents, children = corpus.graph.edges.T
         sums = np.column_stack([_log_sums(scores[children] + row) for row in transitions])
-        scores[corpus.roots] += start
-        scores[corpus.roots] -= _log_sums(scores[corpus.roots])[:, None]
+        scores[corpus.graph.roots] += start
+        scores[corpus.graph.roots] -= _log_sums(scores[corpus.graph.roots])[:, None]
         np.subtract.at(scores, parents, sums)
         return scores, transitions
 

@@ -29,7 +29,7 @@ from fuda.data.corpus import Corpus
 from fuda.data.labels import listed
 from fuda.errors import DataError, short
 from fuda.marginalized.priors import Prior, given_prior, uniform_prior
-from fuda.models.markov import MarkovLabeler, graph_of
+from fuda.models.markov import MarkovLabeler
 
 FORMS = ("marginals", "chain")
 UNIFORM, GIVEN = "uniform", "given"
@@ -159,13 +159,13 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], corpus: Co
     scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=-np.inf)[:, own]
     around = [(0, 0)] * (transitions.ndim - 2) + [(0, 1), (0, 1)]
     transitions = np.pad(transitions, around)[..., own, :][..., own]
-    graph = graph_of(corpus)
+    graph = corpus.graph
     if form == "marginals":
         nodes = inference.marginals(graph, scores, transitions, n_jobs=labeler.n_jobs)[1]
         return Prior(_mixed(nodes, L))
     _, nodes, edges = inference.marginals(graph, scores, transitions, edges=True, n_jobs=labeler.n_jobs)
     nodes, edges = _mixed(nodes, L), _mixed(edges, L * L)
-    edges[corpus.roots] = 0.0
+    edges[corpus.graph.roots] = 0.0
     before = edges.transpose(0, 2, 1) / nodes[:, :, None]
     after = np.zeros_like(edges)
     after[:-1] = edges[1:] / nodes[:-1, :, None]

@@ -31,7 +31,7 @@ def pack(structures: list[Structure]) -> tuple[list[str], Arrays]:
     if not structures:
         return [], {"offsets": np.zeros(1, np.int64), "types": np.zeros(0, np.int64), "edges": _NO_EDGES}
     corpus = Corpus(structures)
-    edges = _NO_EDGES if corpus.is_chain else corpus.edges.astype(np.int64)
+    edges = _NO_EDGES if corpus.is_chain else corpus.graph.edges.astype(np.int64)
     texts = list(map(to_stored, corpus.observations))
     return texts, {"offsets": corpus.offsets, "types": corpus.types.astype(np.int64), "edges": edges}
 

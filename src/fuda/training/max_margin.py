@@ -205,7 +205,7 @@ class MaxMargin:
         """Take the labeling that violates a margin most into its working set, and maximize over its α: what
         the dual gains."""
         nodes = self.graph.nodes((i, i + 1))
-        right, parents = self.right[nodes], self.graph.parents[nodes]
+        right, parents = self.right[nodes], self.graph.heads[nodes]
         local = self.scores.local(nodes.start, nodes.stop)
         labeling, excess = np.empty_like(right), np.empty(1)
         loss = self.loss[nodes] if len(self.loss) else self.loss
@@ -243,7 +243,7 @@ class MaxMargin:
         wrong = np.flatnonzero(labeling != right)
         if not len(wrong) or self.sets[i].holds(labeling):
             return
-        forest = self.graph.parents[nodes], nodes.start
+        forest = self.graph.heads[nodes], nodes.start
         beta, pairs = np.zeros((len(right), self.scores.label_count)), np.zeros_like(self.transitions)
         combine(labeling[None], right, *forest, np.ones(1), beta, pairs)
         kernel = self.scores.gram(np.arange(nodes.start, nodes.stop), nodes.start + wrong)
@@ -374,7 +374,7 @@ class _Sweeps:
             outcome = visit(
                 k,
                 p.right[nodes],
-                graph.parents[nodes],
+                graph.heads[nodes],
                 nodes.start,
                 self.packed.arrays,
                 p.bounds[i],

@@ -26,9 +26,9 @@ import scipy.sparse as sp
 from numba import njit
 
 from fuda.data.encoding import Encoded
+from fuda.data.graph import Array, Graph
 from fuda.functions.explicit import FeatureScores
 from fuda.functions.pushed import KernelScores
-from fuda.inference.graph import Array, Graph
 from fuda.inference.higher_order import Grams, Shape, add_to_gram, decode, fill_contexts, no_grams, shape_of
 from fuda.storage.container import check_arrays
 
