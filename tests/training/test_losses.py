@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from fuda import Sequence, Tree
-from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.encoding import Encoded
 from fuda.data.template_encoding import TemplateEncoder
+from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
 from fuda.features.templates import Template
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, score_structures

@@ -19,6 +19,7 @@ import numpy as np
 from fuda.data.graph import Graph
 from fuda.data.observations import Kind, Observation, kind_of
 from fuda.data.structures import Structure
+from fuda.data.tables import FeatureTable
 from fuda.errors import DataError, short
 
 
@@ -40,6 +41,8 @@ class Corpus:
         self.structures = structures
         self.types, self.observations = _deduplicate(structures, self.place)
         self.kind = self._one_kind()
+        # What feature sets and functions make of its types; encoders by one set share it.
+        self.feature_tables: dict[str | int, FeatureTable] = {}
 
     def take(self, structures: np.ndarray) -> Corpus:
         """Some of the structures, by their numbers, in that order.
@@ -54,12 +57,26 @@ class Corpus:
         """
         part = Corpus.__new__(Corpus)
         part.shape, part.kind, part.observations = self.shape, self.kind, self.observations
+        part.feature_tables = self.feature_tables
         part.structures = [self.structures[i] for i in structures]
         part.offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[structures])])
         part.types = self.types[self.nodes_of(structures)]
         if not self.is_chain:  # the graph of chains follows from their bounds
             part.graph = self.graph.take(structures)
         return part
+
+    def followed_by(self, other: Corpus) -> Corpus:
+        """The structures of this corpus and then those of another one of the same shape and kind.
+
+        Types of both are numbered through: an observation in both has two types.
+        """
+        both = Corpus.__new__(Corpus)
+        both.shape, both.kind, both.feature_tables = self.shape, self.kind, {}
+        both.observations = [*self.observations, *other.observations]
+        both.structures = [*self.structures, *other.structures]
+        both.offsets = np.concatenate([self.offsets, self.size + other.offsets[1:]])
+        both.types = np.concatenate([self.types, other.types + np.int32(len(self.observations))])
+        return both
 
     def nodes_of(self, structures: np.ndarray) -> np.ndarray:
         """The nodes of some structures, one structure after another."""
@@ -111,6 +128,8 @@ class Corpus:
 
     def _one_kind(self) -> Kind:
         """The kind of all observations, or an error at the first that is of another than those before."""
+        if set(map(type, self.observations)) == {str}:  # the most frequent, and quick
+            return Kind("text")
         classes = map(kind_of, self.observations)
         kinds = [Kind(own.name, own.size(x)) for own, x in zip(classes, self.observations, strict=True)]
         for type_id, kind in enumerate(kinds):

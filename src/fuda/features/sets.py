@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -30,6 +31,7 @@ import numpy as np
 
 from fuda.errors import DataError, short
 
+_CACHED = 1 << 14  # tokens whose shapes are remembered
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _NUMBER = re.compile(r"[+-]?\d+([.,:/]\d+)*%?")
 _ROMAN = re.compile(r"[IVXLCDM]+")
@@ -112,6 +114,7 @@ def _spelling_flags(token: str) -> list[str]:
     return flags
 
 
+@lru_cache(_CACHED)
 def _shape(token: str) -> str:
     """Each character by its class: X upper, x lower, 0 digit, a script, else itself; runs cut to four."""
     kinds = []
@@ -197,10 +200,7 @@ def _member_features(kind: str, symbol: str, classes: Mapping[str, str]) -> list
     return [f"{kind}={symbol}", *(name for name, members in classes.items() if symbol in [*members])]
 
 
-def _lower(token: str) -> str:
-    return token.lower()
-
-
+@lru_cache(_CACHED)
 def _classes(token: str) -> str:
     """The classes of the characters, each run of one class once."""
     return "".join(kind for kind, _ in groupby(_shape(token)))
@@ -208,7 +208,7 @@ def _classes(token: str) -> str:
 
 # Joints: what neighbouring nodes say together, as (offset, key) pairs. A joint is one feature,
 # the texts of its keys side by side.
-JOINT_KEYS: dict[str, Callable[[str], str]] = {"lower": _lower, "classes": _classes}
+JOINT_KEYS: dict[str, Callable[[str], str]] = {"lower": str.lower, "classes": _classes}
 Joint = tuple[tuple[int, str], ...]
 JOINTS: dict[str, tuple[Joint, ...]] = {
     "text": (

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from fuda.data.encoding import Encoded
+from fuda.data.encoding import Channel, Encoded
 from fuda.errors import DataError
 from fuda.kernels.algebra import RBF, Constant, Kernel, Linear, Normalized, Polynomial, Product, Sum
 from fuda.kernels.points import Numbering, Points, points
@@ -75,15 +75,12 @@ def window_of(encoded: Encoded, kernel: Kernel, numbering: Numbering) -> Window:
     A kernel of features sees all channels. One that compares observations sees those channels whose rows are
     observations, and not those of joint texts.
     """
-    has_observations = any(channel.rows is encoded.corpus.types for channel in encoded.channels)
+    has_observations = any(channel.shows_types for channel in encoded.channels)
     if only_features(kernel):
-        channels = [
-            Shown(_features(encoded, c.table, c.table == 0 or not has_observations), c.rows, c.indptr)
-            for c in encoded.channels
-        ]
+        channels = [_features(encoded, c, c.shows_types or not has_observations) for c in encoded.channels]
     elif has_observations:
         own = points(encoded, numbering)
-        channels = [Shown(own, c.rows, c.indptr) for c in encoded.channels if c.table == 0]
+        channels = [Shown(own, c.rows, c.indptr) for c in encoded.channels if c.shows_types]
     else:
         raise DataError(
             f"the kernel {kernel} compares observations, and the lines of a template are none; take a kernel "
@@ -101,12 +98,14 @@ def only_features(kernel: Kernel) -> bool:
     return isinstance(kernel, Linear | Polynomial | RBF | Constant)
 
 
-def _features(encoded: Encoded, table: int, with_beyond: bool) -> Points:
-    """The rows of a table as points; joint texts that the vocabulary leaves out count for nothing."""
-    rows = encoded.tables[table]
-    count = rows.matrix.shape[0]
-    beyond = rows.beyond if with_beyond else np.zeros(count)
-    return Points(rows.matrix, np.zeros(count, dtype=np.int64), beyond, [None] * count)
+def _features(encoded: Encoded, channel: Channel, with_beyond: bool) -> Shown:
+    """What a channel shows of features; joint texts that the vocabulary leaves out count for nothing."""
+    table = encoded.tables[channel.table]
+    used, rows = np.unique(channel.rows, return_inverse=True)
+    beyond = table.beyond[used] if with_beyond else np.zeros(len(used))
+    count = len(used)
+    own = Points(table.matrix[used], np.zeros(count, dtype=np.int64), beyond, [None] * count)
+    return Shown(own, rows, channel.indptr)
 
 
 def _norms(channels: list[Shown], kernel: Kernel) -> list[Array]:
@@ -229,7 +228,7 @@ class KernelScores:
     `scores` (N, L) are kept up to date as `beta` (N, L) grows; `of` gives the scores of other nodes.
 
     >>> from fuda import Sequence
-    >>> from fuda.data.encoding import WindowEncoder
+    >>> from fuda.data.window_encoding import WindowEncoder
     >>> encoder = WindowEncoder("word", 0)
     >>> held = KernelScores(encoder.fit([Sequence(["a", "b"]), Sequence(["b"])]), Linear(), 2)
     >>> held.add(1, 2, np.array([[0.5, -0.5]]))

@@ -32,9 +32,7 @@ class Problem:
     """
 
     def __init__(self, graph: Graph, scores: Array, transitions: Array) -> None:
-        # Writable, since numba would compile everything again for read-only arrays.
-        scores = np.require(scores, np.float64, ["C", "A", "W"])
-        transitions = np.require(transitions, np.float64, ["C", "A", "W"])
+        scores, transitions = _plain(scores), _plain(transitions)
         if scores.ndim != 2 or len(scores) != graph.node_count or scores.shape[1] == 0:
             raise DataError(f"scores need the shape ({graph.node_count}, labels), but have {scores.shape}")
         square = (scores.shape[1], scores.shape[1])
@@ -59,7 +57,10 @@ class Problem:
     def blocks(self, matrices: bool = False) -> list[Block]:
         """Blocks of structures; smaller ones where a matrix a node is read, or (`matrices`) written."""
         entries = self.label_count**2 if matrices or not self.shared else self.label_count
-        return blocks(self.graph.offsets, max(1, _BLOCK_ENTRIES // entries))
+        most = max(1, _BLOCK_ENTRIES // entries)
+        if 0 < self.graph.node_count <= most:
+            return [(0, len(self.graph))]
+        return blocks(self.graph.offsets, most)
 
     def check(self, block: Block) -> None:
         """Raise at the first NaN or +inf of a block."""
@@ -94,6 +95,13 @@ class Problem:
                 f"{place(block[0] + int(structure))}: every labeling is forbidden by scores of -inf; "
                 "check its known labels, and the scheme, against the labels and transitions that are allowed"
             )
+
+
+def _plain(values: Array) -> Array:
+    """An array of doubles, contiguous, and writable: numba would compile all again for read-only ones."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and values.flags.carray:
+        return values
+    return np.require(values, np.float64, ["C", "A", "W"])
 
 
 def score_labelings(graph: Graph, scores: Array, transitions: Array, labels: Array) -> Array:

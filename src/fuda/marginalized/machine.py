@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.encoding import Encoded
+from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels.algebra import Kernel
 from fuda.kernels.points import Numbering, Points, points
 from fuda.marginalized import push as pushing

@@ -24,6 +24,7 @@ import numpy as np
 
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
+from fuda.functions.linear import LinearFunction
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.storage.container import check_arrays
@@ -112,13 +113,14 @@ class HMM(MarkovLabeler):
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
         _check_counts(encoded)
-        scores = np.zeros((encoded.corpus.size, len(self.classes_)))
-        for channel, emission, unknown in zip(encoded.channels, self.emissions_, self.unknown_, strict=True):
-            table = encoded.tables[channel.table]
-            scores += channel.gather(np.asarray(table.matrix @ emission) + np.outer(table.unknown, unknown))
+        scores = self._prepare(self.emissions_, self._function).of(encoded)
         scores[encoded.corpus.graph.roots] += self.start_
         scores[encoded.corpus.graph.leaves] += self.end_
         return scores, self.transitions_
+
+    def _function(self) -> LinearFunction:
+        """The emissions as a function of encoded nodes."""
+        return LinearFunction(len(self.classes_), self.emissions_, self.unknown_)
 
     def _arrays(self) -> dict[str, np.ndarray]:
         emissions = {f"emission_{i}": emission for i, emission in enumerate(self.emissions_)}
@@ -145,6 +147,8 @@ class HMM(MarkovLabeler):
 def _check_counts(encoded: Encoded) -> None:
     """An HMM counts features, so none has a negative value."""
     for table in encoded.tables:
+        if table.has_counts:
+            continue
         negative = (table.matrix < 0).nonzero()[0]
         if len(negative):
             where = encoded.corpus.place_of_type(int(negative.min()))

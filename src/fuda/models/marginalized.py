@@ -21,9 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 from fuda import inference
 from fuda.checks import check_flags, check_threads
 from fuda.data.corpus import Corpus
-from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
 from fuda.data.structures import Structure
+from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, place, short
 from fuda.kernels.algebra import Kernel, as_kernel, check_kernel
 from fuda.kernels.points import Numbering

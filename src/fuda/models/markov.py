@@ -7,6 +7,7 @@ A model says what s and A are; decoding, marginals and the n best are the same f
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,12 +64,13 @@ class MarkovLabeler(Labeler):
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise DataError(f"n={short(n)}: ask for at least one labeling, a whole number")
         encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
+        return np.empty(0, dtype=object) if encoded is None else self._nbest(encoded, int(n), known)
+
+    def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> np.ndarray:
         graph = encoded.corpus.graph
         scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
         log_z = inference.log_partition(graph, scores, transitions, self.n_jobs)
-        best = inference.nbest(graph, scores, transitions, int(n), self.n_jobs)
+        best = inference.nbest(graph, scores, transitions, n, self.n_jobs)
         return as_object_array(
             [
                 [([self.classes_[k] for k in labels], float(score - z)) for labels, score in candidates]
@@ -90,10 +92,10 @@ class MarkovLabeler(Labeler):
                 f"but structure 0 is a {corpus.shape}; predict with scheme=None"
             )
         if self.scheme is not None:
-            start, pairs, end = legal(self.classes_, self.scheme)
-            scores[np.ix_(corpus.graph.roots, np.flatnonzero(~start))] = -np.inf
-            scores[np.ix_(corpus.graph.leaves, np.flatnonzero(~end))] = -np.inf
-            transitions = np.where(pairs, transitions, -np.inf)
+            start, pairs, end = _legal(tuple(self.classes_), self.scheme)
+            scores[corpus.graph.roots] += start
+            scores[corpus.graph.leaves] += end
+            transitions = transitions + pairs
         if known is not None:
             labels = self._numbers(known, corpus)
             fixed = np.flatnonzero(labels >= 0)
@@ -110,3 +112,9 @@ class MarkovLabeler(Labeler):
             raise DataError(f"decode={short(self.decode)}: choose viterbi or posterior")
         if self.scheme is not None:
             scheme_name(self.scheme)
+
+
+@lru_cache
+def _legal(classes: tuple[Any, ...], scheme: str) -> tuple[np.ndarray, ...]:
+    """Of first labels, label pairs and last labels: 0 where the scheme allows them, else −inf."""
+    return tuple(np.where(allowed, 0.0, -np.inf) for allowed in legal(list(classes), scheme))

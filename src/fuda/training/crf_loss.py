@@ -88,14 +88,19 @@ def score_structures(encoded: Encoded, weights: Weights, vector: Array) -> tuple
     scores = np.zeros((encoded.corpus.size, weights.labels))
     for channel, part in zip(encoded.channels, by_channel, strict=True):
         scores += channel.gather(np.asarray(encoded.tables[channel.table].matrix @ part))
+    return scores, pair_scores(encoded, transitions, by_edge)
+
+
+def pair_scores(encoded: Encoded, transitions: Array, by_edge: list[Array]) -> Array:
+    """Transitions (L, L), or (N, L, L) where features of label pairs have weights `by_edge`."""
     if not by_edge:
-        return scores, transitions
-    L = weights.labels
+        return transitions
+    L = len(transitions)
     pairs = np.broadcast_to(transitions.reshape(L * L), (encoded.corpus.size, L * L)).copy()
     for channel, part in zip(encoded.edge_channels, by_edge, strict=True):
         table = encoded.tables[channel.table].matrix @ part.reshape(len(part), L * L)
         pairs += channel.gather(np.asarray(table))
-    return scores, pairs.reshape(-1, L, L)
+    return pairs.reshape(-1, L, L)
 
 
 class TrainingLoss:
