@@ -154,6 +154,10 @@ NamedFeatures = tuple[list[str], list[float] | None]  # names and values, None w
 def feature_row(features: NamedFeatures, vocabulary: dict[str, int]) -> Row:
     """The features of one observation by a vocabulary."""
     names, weights = features
+    if weights is None and len(set(names)) == len(names):  # by far the most frequent
+        found = [k for k in map(vocabulary.get, names) if k is not None]
+        others = float(len(names) - len(found))
+        return Row(np.array(sorted(found), dtype=np.int32), np.ones(len(found)), others, others)
     values: dict[str, float] = {}  # values of a feature given twice are added
     for name, value in zip(names, itertools.repeat(1.0) if weights is None else weights, strict=False):
         values[name] = values.get(name, 0.0) + value
