@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from common import DATA
 from fuda import metrics, read
-from fuda.data.encoding import WindowEncoder
+from fuda.data.window_encoding import WindowEncoder
 
 
 def _best(function: Callable[[], object], rounds: int = 5) -> str:

@@ -21,8 +21,8 @@ from numba import njit
 
 from common import load
 from fuda import MarginalizedPerceptron
-from fuda.data.encoding import WindowEncoder
 from fuda.data.structures import as_structures
+from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels import Polynomial
 from fuda.kernels.points import Numbering
 from fuda.marginalized.machine import Machine, Side

@@ -8,8 +8,8 @@ import numpy as np
 
 from common import load
 from fuda import MarginalizedPerceptron
-from fuda.data.encoding import WindowEncoder
 from fuda.data.structures import Sequence
+from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels import Polynomial
 from fuda.kernels.points import points
 from fuda.metrics import label_scores

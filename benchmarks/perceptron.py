@@ -41,8 +41,8 @@ def theirs(all_pairs: float) -> dict[str, Any]:
 
 def ours(order: float, sentences: float) -> dict[str, Any]:
     """A fit on the first sentences (0: on all): the epochs alone, and end to end from words and labels."""
-    from fuda.data.encoding import WindowEncoder
     from fuda.data.structures import as_structures
+    from fuda.data.window_encoding import WindowEncoder
     from fuda.metrics import entity_scores
     from fuda.models.hm_perceptron import HMPerceptron
 

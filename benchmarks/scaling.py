@@ -9,7 +9,8 @@ import numpy as np
 
 from common import load, word_features
 from fuda import Sequence
-from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.encoding import Encoded
+from fuda.data.window_encoding import WindowEncoder
 from fuda.training.crf_loss import Loss, TrainingLoss
 
 

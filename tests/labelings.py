@@ -14,8 +14,9 @@ import math
 import numpy as np
 from numba import njit
 
+from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
-from fuda.inference.graph import Array, Graph, Problem, Tree
+from fuda.inference.graph import Problem, Tree
 from fuda.inference.sum_product import log_up
 from fuda.parallel import Block, run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fuda import Dag, Sequence, Tree
-from fuda.data.encoding import WindowEncoder
+from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels.points import Numbering
 from fuda.marginalized import marginalized_kernel
 from fuda.marginalized.machine import Side

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -228,10 +229,16 @@ def forbid(
     array
         The transitions, as a copy.
     """
-    start, pairs, end = legal(classes, scheme)
-    scores[np.ix_(first, np.flatnonzero(~start))] = -np.inf
-    scores[np.ix_(last, np.flatnonzero(~end))] = -np.inf
-    return np.where(pairs, transitions, -np.inf)
+    start, pairs, end = _penalties(tuple(classes), scheme)
+    scores[first] += start
+    scores[last] += end
+    return transitions + pairs
+
+
+@lru_cache(64)
+def _penalties(classes: tuple[str, ...], scheme: str) -> tuple[np.ndarray, ...]:
+    """What `legal` allows as scores: 0, or −∞ where something is not allowed."""
+    return tuple(np.where(allowed, 0.0, -np.inf) for allowed in legal(classes, scheme))
 
 
 def guess_scheme(label_lists: Iterable[Iterable[Any]]) -> str | None:

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuda import Dag, DataError, Sequence, Tree
-from fuda.data.corpus import Corpus, Kind
+from fuda.data.corpus import Corpus
+from fuda.data.observations import Kind
 from structure_cases import structure_lists, trees
 
 NAMES = st.sampled_from(["f", "g", "h", "f=1"])
@@ -169,23 +170,23 @@ def test_packed_arrays_say_what_the_structures_say(structures):
     nodes = [(i, t) for i, s in enumerate(structures) for t in range(len(s))]
     number = {node: n for n, node in enumerate(nodes)}
     edges = {(number[i, p], number[i, c]) for i, s in enumerate(structures) for p, c in s.edges.tolist()}
-    assert {tuple(e) for e in corpus.edges.tolist()} == edges
-    assert corpus.edges[:, 1].tolist() == sorted(corpus.edges[:, 1])
+    assert {tuple(e) for e in corpus.graph.edges.tolist()} == edges
+    assert corpus.graph.edges[:, 1].tolist() == sorted(corpus.graph.edges[:, 1])
     for n in range(corpus.size):
         for near, expected in (
-            (corpus.parents, sorted(p for p, c in edges if c == n)),
-            (corpus.children, sorted(c for p, c in edges if p == n)),
+            (corpus.graph.parents, sorted(p for p, c in edges if c == n)),
+            (corpus.graph.children, sorted(c for p, c in edges if p == n)),
         ):
             assert near.indices[near.indptr[n] : near.indptr[n + 1]].tolist() == expected
         i, t = nodes[n]
         assert corpus.place(n) == f"structure {i}, node {t}"
         assert corpus.observations[corpus.types[n]] == structures[i].observations[t]
-    assert corpus.roots.tolist() == [n for n in range(corpus.size) if all(c != n for _, c in edges)]
-    assert corpus.leaves.tolist() == [n for n in range(corpus.size) if all(p != n for p, _ in edges)]
-    rank = {n: i for i, n in enumerate(corpus.order.tolist())}
+    assert corpus.graph.roots.tolist() == [n for n in range(corpus.size) if all(c != n for _, c in edges)]
+    assert corpus.graph.leaves.tolist() == [n for n in range(corpus.size) if all(p != n for p, _ in edges)]
+    rank = {n: i for i, n in enumerate(corpus.graph.order.tolist())}
     assert sorted(rank) == list(range(corpus.size))
     assert all(rank[p] < rank[c] for p, c in edges)
-    assert [nodes[n][0] for n in corpus.order] == [i for i, _ in nodes]  # structure by structure
+    assert [nodes[n][0] for n in corpus.graph.order] == [i for i, _ in nodes]  # structure by structure
     assert [part.tolist() for part in corpus.split(np.arange(corpus.size))] == [
         [number[i, t] for t in range(len(s))] for i, s in enumerate(structures)
     ]
@@ -200,7 +201,7 @@ def test_heads_of_trees(structures):
         for s, start in zip(structures, corpus.offsets, strict=False)
         for h in s.heads
     ]
-    assert corpus.heads.tolist() == expected
+    assert corpus.graph.heads.tolist() == expected
 
 
 def test_a_chain_is_the_same_as_sequence_tree_and_dag():
@@ -209,8 +210,30 @@ def test_a_chain_is_the_same_as_sequence_tree_and_dag():
     as_trees = Corpus([Tree(words, [-1, 0, 1]), Tree(more, [-1])])
     as_dags = Corpus([Dag(words, [(0, 1), (1, 2)]), Dag(more, [])])
     for other in (as_trees, as_dags):
-        for name in ("types", "offsets", "edges", "order", "roots", "leaves"):
-            assert getattr(other, name).tolist() == getattr(chains, name).tolist()
+        assert other.types.tolist() == chains.types.tolist()
+        for name in ("offsets", "heads", "edges", "order", "roots", "leaves"):
+            assert getattr(other.graph, name).tolist() == getattr(chains.graph, name).tolist()
+
+
+@given(structure_lists(), st.randoms())
+def test_the_graph_of_a_part_is_that_of_its_structures(structures, random):
+    chosen = [random.randrange(len(structures)) for _ in range(3)]
+    part = Corpus(structures).take(np.array(chosen))
+    alone = Corpus([structures[i] for i in chosen])
+    for name in ("offsets", "edges", "order", "roots", "leaves"):
+        assert getattr(part.graph, name).tolist() == getattr(alone.graph, name).tolist()
+    for name in ("parents", "children"):
+        ours, theirs = getattr(part.graph, name), getattr(alone.graph, name)
+        for mine, other in zip(ours, theirs, strict=True):
+            assert mine.tolist() == other.tolist()
+            assert mine.dtype == np.int64
+            assert mine.flags.c_contiguous
+
+
+def test_a_type_that_a_part_has_no_node_of():
+    part = Corpus([Sequence(["a", "b"]), Sequence(["c"])]).take(np.array([1]))
+    assert part.place_of_type(2) == "structure 0, node 0"
+    assert part.place_of_type(1) == "observation 'b'"
 
 
 def test_spanish_news_has_26099_types(corpora):

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from fuda import Dag, DataError, Sequence, Tree, read
 from fuda.data.corpus import Corpus
-from fuda.data.encoding import WindowEncoder, feature_table
 from fuda.data.structures import as_structures
+from fuda.data.tables import feature_row, named_features
+from fuda.data.window_encoding import WindowEncoder
 from structure_cases import WORDS, dags, sequences, structure_lists, trees
 
 
@@ -311,11 +312,12 @@ def test_single_nodes(shape):
     check()
 
 
-def test_feature_table_counts_what_it_does_not_know():
+def test_feature_row_counts_what_it_does_not_know():
     vocabulary = {"f": 0}
-    table = feature_table([["f", "g", "h"], {"f": 2.0, "g": -3.0}], str, vocabulary, learn=False)
-    assert table.matrix.toarray().tolist() == [[1.0], [2.0]]
-    assert table.unknown.tolist() == [2.0, 3.0]
+    for found, value, unknown, beyond in ((["f", "g", "h"], 1, 2, 2), ({"f": 2.0, "g": -3.0}, 2, 3, 9)):
+        row = feature_row(named_features(found), vocabulary)
+        assert (row.ids.tolist(), row.values.tolist()) == ([0], [value])
+        assert (row.unknown, row.beyond) == (unknown, beyond)
     assert vocabulary == {"f": 0}
 
 
@@ -419,8 +421,8 @@ def test_a_part_is_what_encoding_it_would_give(shape):
     chosen = np.array([2, 0, 3])
     part = encoder.fit(structures).take(chosen)
     whole = encoder.encode([structures[i] for i in chosen])
-    assert part.corpus.edges.tolist() == whole.corpus.edges.tolist()
-    assert part.corpus.order.tolist() == whole.corpus.order.tolist()
+    assert part.corpus.graph.edges.tolist() == whole.corpus.graph.edges.tolist()
+    assert part.corpus.graph.order.tolist() == whole.corpus.graph.order.tolist()
     for ours, theirs in zip(part.channels, whole.channels, strict=True):
         by_node = [
             channel.gather(np.asarray(encoded.tables[channel.table].matrix.todense()))

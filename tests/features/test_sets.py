@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuda import DataError, Template
-from fuda.features import FEATURE_SETS, PAPER_SETS, dna, extract, protein, spelling, text, word
+from fuda.data.observations import extract
+from fuda.features import FEATURE_SETS, PAPER_SETS, dna, protein, spelling, text, word
 from fuda.features.sets import resolve
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuda import DataError, Sequence
-from fuda.data.encoding import WindowEncoder
 from fuda.data.template_encoding import TemplateEncoder
+from fuda.data.window_encoding import WindowEncoder
 from fuda.features.templates import Template
 from fuda.functions import scores_for
 from fuda.functions.explicit import ExplicitScores

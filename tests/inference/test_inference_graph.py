@@ -23,7 +23,7 @@ EVERY = [
         (([1, 2],), "the first 0"),
         (([],), "the first 0"),
         (([0, 2, 2],), "structure 1 has no node"),
-        (([0, 2, 3], [-1, 0]), "one entry a node, 3 in all"),
+        (([0, 2, 3], [-1, 0]), "one entry per node, 3 in all"),
         (([0, 2, 3], [-1, 0, 1]), "structure 1, node 0: its parent lies outside its structure"),
         (([0, 2], [-1, 2]), "structure 0, node 1: its parent lies outside"),
         (([0, 2], [-2, 0]), "structure 0, node 0: its parent lies outside"),
@@ -71,7 +71,7 @@ def test_transitions_into_roots_are_not_read(function, offsets):
     rng = np.random.default_rng(0)
     scores, own = rng.normal(size=(graph.node_count, 3)), rng.normal(size=(graph.node_count, 3, 3))
     expected = function(graph, scores, own)
-    own[graph.parents < 0] = np.nan
+    own[graph.heads < 0] = np.nan
     np.testing.assert_equal(function(graph, scores, own), expected)
 
 

@@ -41,9 +41,9 @@ def test_hundred_thousand_nodes(shape, scale):
     labels, best = viterbi(graph, scores, transitions)
     assert np.isfinite(log_z).all()
     np.testing.assert_allclose(node.sum(axis=1), 1, atol=1e-10)
-    child = graph.parents >= 0
+    child = graph.heads >= 0
     np.testing.assert_allclose(edge[child].sum(axis=1), node[child], atol=1e-10)
-    np.testing.assert_allclose(edge[child].sum(axis=2), node[graph.parents[child]], atol=1e-10)
+    np.testing.assert_allclose(edge[child].sum(axis=2), node[graph.heads[child]], atol=1e-10)
     np.testing.assert_allclose(score_labelings(graph, scores, transitions, labels), best, rtol=1e-10)
     assert best[0] <= log_z[0] <= best[0] + NODES * np.log(2)
     if scale == 1e4:  # all mass lies on few labelings

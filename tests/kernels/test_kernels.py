@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from fuda import DataError, Sequence
-from fuda.data.encoding import WindowEncoder
+from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels import (
     RBF,
     Constant,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuda import Sequence
-from fuda.data.encoding import WindowEncoder
+from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels import Linear
 from fuda.kernels.points import Numbering
 from fuda.marginalized.machine import Machine, Side

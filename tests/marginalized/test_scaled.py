@@ -15,7 +15,7 @@ from numba import njit
 import marginalized_oracle as oracle
 from fuda import Dag, DataError, Sequence, Tree
 from fuda.data.corpus import Corpus
-from fuda.data.encoding import WindowEncoder
+from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels import Constant, Polynomial, Precomputed
 from fuda.kernels.points import points
 from fuda.marginalized import marginalized_kernel

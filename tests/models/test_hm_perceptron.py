@@ -478,3 +478,18 @@ def test_spanish_news(corpora):
     test_words, test_labels = read(corpora / "conll2002" / "esp.testb", columns=1)
     model = HMPerceptron(epochs=5, random_state=0).fit(words[:1000], labels[:1000])
     assert entity_scores(test_labels, model.predict(test_words)).micro.f1 > 0.62
+
+
+@pytest.mark.parametrize("renamed", [{0: -1, 1: -2, 2: 7}, {0: 2**70, 1: -(2**70), 2: 0}])
+def test_integer_ids_are_names_only(renamed):
+    """No id is mistaken for a boundary mark, and ids may be of any size."""
+    X, y = [[0, 1, 2, 0], [2, 0], [1, 2, 2]], [["A", "B", "B", "A"], ["B", "A"], ["A", "A", "B"]]
+    new = [[0, 2], [1, 1, 0]]
+    found = [
+        HMPerceptron(kernel=Delta(), window=1)
+        .fit([[names[x] for x in s] for s in X], y)
+        .predict_marginals([[names[x] for x in s] for s in new])
+        for names in ({0: 0, 1: 1, 2: 2}, renamed)
+    ]
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_array_equal(ours, theirs)

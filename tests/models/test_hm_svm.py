@@ -60,7 +60,7 @@ class Enumerated:
                 for sign, z in ((1, right), (-1, labeling)):
                     for t, b in enumerate(z):
                         beta[first + t, b] += sign
-                        head = corpus.heads[first + t]
+                        head = corpus.graph.heads[first + t]
                         if head >= 0:
                             pair[z[head - first], b] += sign
                 wrong = [t for t, b in enumerate(labeling) if b != right[t]]

@@ -19,7 +19,6 @@ from fuda import Dag, DataError, Sequence, Tree, inference, read
 from fuda.features.templates import Template
 from fuda.metrics import evaluate
 from fuda.models.base import make_encoder, number_labels
-from fuda.models.markov import graph_of
 from fuda.models.memm import MEMM, LocalLoss
 from structure_cases import forest_heads
 
@@ -94,7 +93,7 @@ def test_every_labeling_by_the_formulas(case, new):
         }
         assert sum(map(math.exp, truth.values())) == pytest.approx(1.0)
         encoded = model._encode([structure])
-        assert inference.log_partition(graph_of(encoded.corpus), *model._scores(encoded))[0] == (
+        assert inference.log_partition(encoded.corpus.graph, *model._scores(encoded))[0] == (
             pytest.approx(0.0, abs=1e-9)
         )
         (found,) = model.predict_nbest([structure], len(truth) + 1)

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from fuda import Sequence, Tree
-from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.encoding import Encoded
 from fuda.data.template_encoding import TemplateEncoder
+from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
 from fuda.features.templates import Template
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, score_structures
@@ -35,7 +36,7 @@ class Enumerated:
     def __init__(self, encoded: Encoded, structure: int, labels: int) -> None:
         corpus = encoded.corpus
         nodes = range(*corpus.offsets[structure : structure + 2])
-        self.heads = [int(h) - nodes[0] if h >= 0 else -1 for h in corpus.heads[list(nodes)]]
+        self.heads = [int(h) - nodes[0] if h >= 0 else -1 for h in corpus.graph.heads[list(nodes)]]
         self.labels = np.array(list(itertools.product(range(labels), repeat=len(nodes))))
         weights = Weights.of(encoded, labels)
         self.features = np.zeros((len(self.labels), weights.size))

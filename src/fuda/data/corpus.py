@@ -2,65 +2,25 @@
 
 Nodes of all structures are numbered through, structure i holding nodes offsets[i] … offsets[i+1]−1. Equal
 observations are one *type*: ``types[t]`` is the type of node t and ``observations[types[t]]`` what was
-observed there, so that whatever is computed from an observation is computed once a type (264,715 tokens of
-Spanish news are 26,099 types). All observations of a corpus are of one *kind*:
-
-========  ==========================================  ==============================================
-kind      given as                                    two are equal when
-========  ==========================================  ==============================================
-text      a string                                    they are the same string
-columns   a tuple of strings or integers              every column is
-features  a dict feature → value, or a list or set    the dicts, lists or sets are equal
-          of feature names
-id        an integer                                  the integers are
-vector    a 1-D numeric array or list of numbers      every number is
-========  ==========================================  ==============================================
-
-Edges are held in CSR form both ways: the parents of node t are
-``parents.indices[parents.indptr[t]:parents.indptr[t+1]]``.
+observed there, so that whatever is computed from an observation is computed once per type (264,715 tokens of
+Spanish news are 26,099 types). All observations of a corpus are of one kind of `fuda.data.observations`.
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from fuda.data.structures import Observation, Structure
-from fuda.errors import DataError, described, place
-
-_SEVERAL = frozenset([dict, list, set, frozenset])
-
-
-class Neighbours(NamedTuple):
-    """For each node a list of nodes, in CSR form."""
-
-    indptr: np.ndarray
-    indices: np.ndarray
-
-
-KINDS = {
-    "text": "a string",
-    "columns": "a tuple of {} columns",
-    "features": "a dict or list of features",
-    "id": "an integer id",
-    "vector": "a vector of {} numbers",
-}
-
-
-class Kind(NamedTuple):
-    """What the observations of a corpus are; `size` is how many columns or numbers they have, else 0."""
-
-    name: str
-    size: int = 0
-
-    def __str__(self) -> str:
-        return KINDS[self.name].format(self.size)
+from fuda.data.graph import Graph
+from fuda.data.observations import Kind, Observation, kind_of
+from fuda.data.structures import Structure
+from fuda.data.tables import FeatureTable
+from fuda.errors import DataError, short
 
 
 class Corpus:
@@ -81,6 +41,8 @@ class Corpus:
         self.structures = structures
         self.types, self.observations = _deduplicate(structures, self.place)
         self.kind = self._one_kind()
+        # What feature sets and functions make of its types; encoders by one set share it.
+        self.feature_tables: dict[str | int, FeatureTable] = {}
 
     def take(self, structures: np.ndarray) -> Corpus:
         """Some of the structures, by their numbers, in that order.
@@ -95,16 +57,30 @@ class Corpus:
         """
         part = Corpus.__new__(Corpus)
         part.shape, part.kind, part.observations = self.shape, self.kind, self.observations
+        part.feature_tables = self.feature_tables
         part.structures = [self.structures[i] for i in structures]
         part.offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[structures])])
         part.types = self.types[self.nodes_of(structures)]
+        if not self.is_chain:  # the graph of chains follows from their bounds
+            part.graph = self.graph.take(structures)
         return part
+
+    def followed_by(self, other: Corpus) -> Corpus:
+        """The structures of this corpus and then those of another one of the same shape and kind.
+
+        Types of both are numbered through: an observation in both has two types.
+        """
+        both = Corpus.__new__(Corpus)
+        both.shape, both.kind, both.feature_tables = self.shape, self.kind, {}
+        both.observations = [*self.observations, *other.observations]
+        both.structures = [*self.structures, *other.structures]
+        both.offsets = np.concatenate([self.offsets, self.size + other.offsets[1:]])
+        both.types = np.concatenate([self.types, other.types + np.int32(len(self.observations))])
+        return both
 
     def nodes_of(self, structures: np.ndarray) -> np.ndarray:
         """The nodes of some structures, one structure after another."""
-        starts, sizes = self.offsets[:-1][structures], np.diff(self.offsets)[structures]
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return np.repeat(starts, sizes) + within
+        return self.graph.nodes_of(structures)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -124,59 +100,27 @@ class Corpus:
         return self.kind.name == "vector"
 
     @cached_property
-    def edges(self) -> np.ndarray:
-        """(E, 2) parent and child node numbers, sorted by child."""
+    def graph(self) -> Graph:
+        """The nodes and edges of all structures, which were checked when these were made."""
         if self.is_chain:
-            later = np.ones(self.size, dtype=bool)
-            later[self.offsets[:-1]] = False
-            children = np.flatnonzero(later)
-            return np.column_stack([children - 1, children])
-        return np.concatenate(
-            [s.edges + start for s, start in zip(self.structures, self.offsets, strict=False)]
-        )
-
-    @cached_property
-    def parents(self) -> Neighbours:
-        return self._neighbours(self.edges[:, 1], self.edges[:, 0])
-
-    @cached_property
-    def children(self) -> Neighbours:
-        by_parent = np.lexsort((self.edges[:, 1], self.edges[:, 0]))
-        return self._neighbours(self.edges[by_parent, 0], self.edges[by_parent, 1])
-
-    @cached_property
-    def heads(self) -> np.ndarray:
-        """The parent of each node of a chain or tree, −1 at a root."""
-        heads = np.full(self.size, -1, dtype=np.int64)
-        heads[self.edges[:, 1]] = self.edges[:, 0]
-        return heads
-
-    @cached_property
-    def order(self) -> np.ndarray:
-        """All nodes, structure by structure, every parent before its children."""
-        if self.is_chain:
-            return np.arange(self.size)
-        return np.concatenate(
-            [s.order + start for s, start in zip(self.structures, self.offsets, strict=False)]
-        )
-
-    @cached_property
-    def roots(self) -> np.ndarray:
-        """Nodes without a parent."""
-        return np.flatnonzero(np.diff(self.parents.indptr) == 0)
-
-    @cached_property
-    def leaves(self) -> np.ndarray:
-        """Nodes without a child."""
-        return np.flatnonzero(np.diff(self.children.indptr) == 0)
+            return Graph.of_chains(self.offsets)
+        starts = self.offsets.tolist()
+        edges = [s.edges.astype(np.int64) + start for s, start in zip(self.structures, starts, strict=False)]
+        orders = [s.order.astype(np.int64) + start for s, start in zip(self.structures, starts, strict=False)]
+        return Graph.of_edges(self.offsets, np.concatenate(edges), np.concatenate(orders))
 
     def place(self, node: int) -> str:
         """How messages name a node: its structure and its number there."""
-        structure = int(np.searchsorted(self.offsets, node, side="right")) - 1
-        return place(structure, int(node - self.offsets[structure]))
+        return self.graph.place(node)
 
     def place_of_type(self, type_id: int) -> str:
-        return self.place(int(np.argmax(self.types == type_id)))
+        """How messages name a type: its first node, or the observation where a part has no such node."""
+        nodes = np.flatnonzero(self.types == type_id)
+        return self.place(int(nodes[0])) if len(nodes) else f"observation {short(self.observations[type_id])}"
+
+    def keys(self) -> Iterable[Hashable]:
+        """Of each type the key that equal observations share."""
+        return map(self.kind.of.key, self.observations)
 
     def split(self, values: np.ndarray) -> list[np.ndarray]:
         """An array over all nodes, cut into one array a structure."""
@@ -184,7 +128,10 @@ class Corpus:
 
     def _one_kind(self) -> Kind:
         """The kind of all observations, or an error at the first that is of another than those before."""
-        kinds = list(map(_kind, self.observations))
+        if set(map(type, self.observations)) == {str}:  # the most frequent, and quick
+            return Kind("text")
+        classes = map(kind_of, self.observations)
+        kinds = [Kind(own.name, own.size(x)) for own, x in zip(classes, self.observations, strict=True)]
         for type_id, kind in enumerate(kinds):
             if kind != kinds[0]:
                 raise DataError(
@@ -192,11 +139,6 @@ class Corpus:
                     "give all nodes observations of one kind and length"
                 )
         return kinds[0]
-
-    def _neighbours(self, nodes: np.ndarray, others: np.ndarray) -> Neighbours:
-        indptr = np.zeros(self.size + 1, dtype=np.int64)
-        np.cumsum(np.bincount(nodes, minlength=self.size), out=indptr[1:])
-        return Neighbours(indptr, others)
 
 
 def _deduplicate(
@@ -215,10 +157,11 @@ def _deduplicate(
     types = []
     for node, observation in enumerate(nodes()):
         try:
-            key, plain = _canonical(observation)
+            kind = kind_of(observation)
+            plain = kind.plain(observation)
         except DataError as error:
             raise DataError(f"{place_of(node)}: {error}") from None
-        types.append(ids.setdefault(key, len(ids)))
+        types.append(ids.setdefault(kind.key(plain), len(ids)))
         if types[-1] == len(observations):
             observations.append(plain)
     return np.array(types, dtype=np.int32), observations
@@ -229,118 +172,3 @@ def _number(keys: Iterable[Any]) -> tuple[np.ndarray, list[Any]]:
     ids.default_factory = ids.__len__
     types = np.fromiter(map(ids.__getitem__, keys), dtype=np.int32)
     return types, list(ids)
-
-
-def _kind(x: Observation) -> Kind:
-    """The kind of an observation in its plain form."""
-    if isinstance(x, str):
-        return Kind("text")
-    if isinstance(x, tuple):
-        return Kind("columns", len(x))
-    if isinstance(x, np.ndarray):
-        return Kind("vector", len(x))
-    return Kind("id" if isinstance(x, int) else "features")
-
-
-def _canonical(x: Observation) -> tuple[Any, Observation]:
-    """A hashable key that equal observations share, and the observation in its plain form."""
-    if isinstance(x, str):
-        return str(x), str(x)
-    if isinstance(x, tuple):
-        if not x or not all(isinstance(value, str | int) and not isinstance(value, bool) for value in x):
-            raise DataError(
-                f"{described(x)}: a tuple is one or more columns of text; give a numeric vector as an array"
-            )
-        return x, x
-    if isinstance(x, int | np.integer) and not isinstance(x, bool):
-        return int(x), int(x)
-    if isinstance(x, np.ndarray) or (isinstance(x, list) and x and not isinstance(x[0], str)):
-        vector = _vector(x)
-        return (np.ndarray, vector.tobytes()), vector
-    if isinstance(x, dict):
-        items = plain_features(x)
-        names = sorted(items)
-        return (dict, *names, *map(items.__getitem__, names)), items
-    if isinstance(x, list | set | frozenset):
-        names = plain_features(x)
-        return (list, *names), names
-    raise DataError(
-        f"{described(x)} is no observation; give a string, a tuple of columns, a dict feature → value, a "
-        "list or set of feature names, an integer id or a numeric vector"
-    )
-
-
-def observation_key(x: Observation) -> Any:
-    """A hashable key that equal observations, and no others, share."""
-    return _canonical(x)[0]
-
-
-def plain_features(x: Any) -> Any:
-    """A dict feature → float, string or boolean, or a list of feature names, in order where x has one.
-
-    As in CRFsuite's items a value may be a list or set of strings, {"a": ["x", "y"]} being {"a=x": True,
-    "a=y": True}, and a dict, {"a": {"b": 2}} being {"a:b": 2}.
-    """
-    if isinstance(x, dict):
-        if not _SEVERAL.isdisjoint(map(type, x.values())):
-            x = _spread(x)
-        return {
-            _name(name): value if type(value) in (str, bool) else _value(value, name)
-            for name, value in x.items()
-        }
-    names = list(map(_name, x))
-    return sorted(names) if isinstance(x, set | frozenset) else names
-
-
-def _spread(x: dict[Any, Any]) -> dict[Any, Any]:
-    """A dict of features without containers among its values."""
-    flat: dict[Any, Any] = {}
-    for name, value in x.items():
-        if isinstance(value, dict):
-            flat |= {f"{_name(name)}:{inner}": v for inner, v in plain_features(value).items()}
-        elif type(value) in _SEVERAL:
-            flat |= {f"{_name(name)}={_name(inner)}": True for inner in value}
-        else:
-            flat[name] = value
-    return flat
-
-
-def _name(name: Any) -> str:
-    if not isinstance(name, str):
-        raise DataError(f"{described(name)} is no feature name; feature names are strings")
-    return str(name)
-
-
-def _value(value: Any, name: str) -> float | str | bool:
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, np.bool_):
-        return bool(value)
-    try:
-        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else math.nan
-    except OverflowError:  # an integer past all floats
-        number = math.inf
-    if not math.isfinite(number):
-        raise DataError(
-            f"feature {name!r} has the value {described(value)}; values are finite numbers, strings or "
-            "booleans"
-        )
-    return number
-
-
-def _vector(x: Any) -> np.ndarray:
-    try:
-        array = np.asarray(x)
-        if array.dtype.kind not in "biuf":
-            raise ValueError
-        vector = np.ascontiguousarray(array, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise DataError(f"{described(x)} is no numeric vector; vectors are 1-D arrays of numbers") from None
-    if array.ndim != 1 or not array.size:
-        raise DataError(
-            f"an array of shape {array.shape}; an observation is a 1-D numeric vector of at least one number"
-        )
-    if not np.isfinite(vector).all():
-        bad = int(np.argmin(np.isfinite(vector)))
-        raise DataError(f"entry {bad} of its vector is {vector[bad]}; entries are finite numbers")
-    return vector + 0.0  # −0.0 and 0.0 are one type

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fuda.data.encoding import WindowEncoder
 from fuda.data.template_encoding import TemplateEncoder
+from fuda.data.window_encoding import WindowEncoder
 from fuda.features.templates import Template
 
 

@@ -11,6 +11,7 @@ from fuda.data.corpus import Corpus
 from fuda.errors import DataError, described, place
 
 Label = Any  # str or int; None where the label is not known
+_NO_LABELS = "no node has a label: every label in y is None; give labels to learn from"
 
 
 def plain_label(label: Any) -> Label:
@@ -34,12 +35,21 @@ def plain_label(label: Any) -> Label:
 def number_labels(y: Any, corpus: Corpus) -> tuple[list[Any], np.ndarray]:
     """The distinct labels in order, and the label numbers of all nodes, −1 where the label is not known."""
     labels = flat_labels(y, corpus)
-    distinct = set(labels) - {None}
-    if not distinct:
-        raise DataError("no node has a label: every label in y is None; give labels to learn from")
-    classes = sorted(distinct)
+    classes = sorted(set(labels) - {None})
+    if not classes:
+        raise DataError(_NO_LABELS)
     number = {label: i for i, label in enumerate(classes)} | {None: -1}
     return classes, np.fromiter((number[label] for label in labels), dtype=np.int32, count=len(labels))
+
+
+def renumbered(classes: list[Any], labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """The classes that occur among the labels of a part of the data, and its labels by their numbers."""
+    used = np.unique(labels[labels >= 0])
+    if not len(used):
+        raise DataError(_NO_LABELS)
+    number = np.full(len(classes) + 1, -1, dtype=labels.dtype)  # the last for labels not known
+    number[used] = np.arange(len(used))
+    return [classes[k] for k in used], number[labels]
 
 
 def flat_labels(y: Any, corpus: Corpus) -> list[Any]:

@@ -23,10 +23,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fuda.checks import is_whole
+from fuda.data.observations import Observation, same_observation
 from fuda.errors import DataError, described, place, short
-
-# str | int | tuple of columns | dict feature → value | set or list of feature names | 1-D numeric array
-Observation = Any
 
 
 class Structure:
@@ -84,7 +82,7 @@ class Structure:
         return (
             len(self) == len(other)
             and np.array_equal(self.edges, other.edges)
-            and all(map(_same_observation, self.observations, other.observations))
+            and all(map(same_observation, self.observations, other.observations))
         )
 
     __hash__ = None  # type: ignore[assignment]  # observations may be dicts and arrays
@@ -315,9 +313,3 @@ def _cycle_error(upwards: list[int]) -> DataError:
     down = upwards[::-1]
     shown = " → ".join(str(node) for node in [*down[:10], *(["…"] if len(down) > 10 else []), down[0]])
     return DataError(f"{place(node=down[0])}: the edges close a cycle, {shown}; remove one of these edges")
-
-
-def _same_observation(a: Observation, b: Observation) -> bool:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.array_equal(a, b)
-    return type(a) is type(b) and a == b

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from fuda.data.corpus import Corpus, Kind
-from fuda.data.encoding import Channel, Encoded, Encoder, Joined, Table, text_table
+from fuda.data.corpus import Corpus
+from fuda.data.encoding import Channel, Encoded, Encoder
+from fuda.data.observations import Kind
+from fuda.data.tables import Joined, Table, TextTable, number_texts
 from fuda.errors import DataError
 from fuda.features.templates import Line, Macro, Template
 
@@ -63,9 +65,10 @@ class TemplateEncoder(Encoder):
         channels: list[Channel] = []
         edge_channels: list[Channel] = []
         for i, line in enumerate(self.template.lines):
-            rows, texts = _expand(line, cells, corpus)
-            tables.append(text_table(texts, self._vocabularies[i], learn))
-            channel = Channel(line.name, i, rows)
+            numbers, texts = _expand(line, cells, corpus)
+            ids = number_texts(texts, self._vocabularies[i], learn)
+            tables.append(TextTable(len(self._vocabularies[i])))
+            channel = Channel(line.name, i, ids[numbers])
             if line.for_labels:
                 channels.append(channel)
             if line.for_pairs:
@@ -97,7 +100,7 @@ def _expand(line: Line, cells: list[list[str]], corpus: Corpus) -> tuple[np.ndar
         rows, values = _cells_at(macro, cells[macro.column], corpus)
         parts.append((rows, [value + tail for value in values]))
     together = Joined(parts, corpus.size)
-    return together.numbers.astype(np.int32), [line.texts[0] + text for text in together.texts("")]
+    return together.numbers, [line.texts[0] + text for text in together.texts("")]
 
 
 def _cells_at(macro: Macro, column: list[str], corpus: Corpus) -> tuple[np.ndarray, list[str]]:

@@ -4,7 +4,6 @@ from fuda.features.sets import (
     FEATURE_SETS,
     PAPER_SETS,
     dna,
-    extract,
     protein,
     spelling,
     text,
@@ -12,4 +11,4 @@ from fuda.features.sets import (
 )
 from fuda.features.templates import Template
 
-__all__ = ["FEATURE_SETS", "PAPER_SETS", "Template", "dna", "extract", "protein", "spelling", "text", "word"]
+__all__ = ["FEATURE_SETS", "PAPER_SETS", "Template", "dna", "protein", "spelling", "text", "word"]

@@ -23,15 +23,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
 from fuda.checks import is_whole
 from fuda.errors import DataError, short
 
-Features = list[str] | dict[str, Any]
-FeatureFunction = Callable[[Any], Any]
-
+_CACHED = 1 << 14  # tokens whose shapes are remembered
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _NUMBER = re.compile(r"[+-]?\d+([.,:/]\d+)*%?")
 _ROMAN = re.compile(r"[IVXLCDM]+")
@@ -114,6 +113,7 @@ def _spelling_flags(token: str) -> list[str]:
     return flags
 
 
+@lru_cache(_CACHED)
 def _shape(token: str) -> str:
     """Each character by its class: X upper, x lower, 0 digit, a script, else itself; runs cut to four."""
     kinds = []
@@ -199,10 +199,7 @@ def _member_features(kind: str, symbol: str, classes: Mapping[str, str]) -> list
     return [f"{kind}={symbol}", *(name for name, members in classes.items() if symbol in [*members])]
 
 
-def _lower(token: str) -> str:
-    return token.lower()
-
-
+@lru_cache(_CACHED)
 def _classes(token: str) -> str:
     """The classes of the characters, each run of one class once."""
     return "".join(kind for kind, _ in groupby(_shape(token)))
@@ -210,7 +207,7 @@ def _classes(token: str) -> str:
 
 # Joints: what neighbouring nodes say together, as (offset, key) pairs. A joint is one feature,
 # the texts of its keys side by side.
-JOINT_KEYS: dict[str, Callable[[str], str]] = {"lower": _lower, "classes": _classes}
+JOINT_KEYS: dict[str, Callable[[str], str]] = {"lower": str.lower, "classes": _classes}
 Joint = tuple[tuple[int, str], ...]
 JOINTS: dict[str, tuple[Joint, ...]] = {
     "text": (
@@ -254,18 +251,3 @@ def resolve(features: Any, window: Any) -> tuple[Any, int]:
             "a function from one observation to a list of feature names or a dict, or a Template"
         )
     return features, int(window)
-
-
-def extract(features: str | FeatureFunction, observation: Any) -> Any:
-    """The features of one observation: what a named set or the user's function says of it."""
-    if not isinstance(features, str):
-        return features(observation)
-    if isinstance(observation, str):
-        return FEATURE_SETS[features](observation)
-    if isinstance(observation, tuple):
-        return FEATURE_SETS[features](str(observation[0])) + [
-            f"column{i}={value}" for i, value in enumerate(observation[1:], start=1)
-        ]
-    if isinstance(observation, int):
-        return [f"id={observation}"]
-    return observation

@@ -32,7 +32,6 @@ escapes.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -40,9 +39,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fuda.checks import is_whole
 from fuda.data import structures
-from fuda.data.structures import Dag, Observation, Structure, Tree
+from fuda.data.observations import Observation, from_json, to_json
+from fuda.data.structures import Dag, Structure, Tree
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
 from fuda.formats.dataset import Dataset, Label, Record, labels_to_write
@@ -80,13 +79,11 @@ def write(records: Sequence[Record]) -> str:
     for index, record in enumerate(records):
         structure = record.structure
         content: dict[str, Any] = {
-            "observations": [_encode(x, index, node) for node, x in enumerate(structure.observations)]
+            "observations": [_observation(x, index, node) for node, x in enumerate(structure.observations)]
         }
         labels = labels_to_write(index, record)
         if labels is not None:
-            content["labels"] = [_plain(label) for label in labels]
-            for node, label in enumerate(content["labels"]):
-                _check_label(label, place(index, node))
+            content["labels"] = [_plain_label(x, place(index, t)) for t, x in enumerate(labels)]
         if isinstance(structure, Tree):
             content["heads"] = structure.heads.tolist()
         elif isinstance(structure, Dag):
@@ -150,7 +147,7 @@ def _record(content: Any) -> Record:
     labels: list[Label] | None = content.get("labels")
     if labels is not None:
         for node, label in enumerate(labels):
-            _check_label(label, place(node=node))
+            _plain_label(label, place(node=node))
         if len(labels) != len(structure):
             raise DataError(
                 f"{len(labels)} labels for {len(structure)} observations; give one a node, null if not known"
@@ -167,7 +164,7 @@ def _structure(content: dict[str, Any]) -> Structure:
     observations = []
     for node, value in enumerate(content["observations"]):
         try:
-            observations.append(_decode(value))
+            observations.append(from_json(value))
         except DataError as error:
             raise DataError(f"{place(node=node)}: {error}") from None
     if "heads" in content:
@@ -180,101 +177,17 @@ def _structure(content: dict[str, Any]) -> Structure:
     return structures.Sequence(observations)
 
 
-def _decode(value: Any) -> Observation:
-    if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    if isinstance(value, list):
-        if all(isinstance(item, str) for item in value):
-            return value
-        return _vector(value)
-    if isinstance(value, dict) and len(value) == 1:
-        (kind, inner), *_ = value.items()
-        if (
-            kind in ("columns", "set")
-            and isinstance(inner, list)
-            and all(isinstance(item, str) for item in inner)
-        ):
-            if kind == "columns":
-                return tuple(inner)
-            if len(set(inner)) < len(inner):
-                raise DataError(f"the set {short(inner)} names a feature twice; keep it once")
-            return set(inner)
-        if kind == "features" and isinstance(inner, dict):
-            return {name: _feature_value(name, x) for name, x in inner.items()}
-    raise DataError(
-        f"the observation {short(value)} is none of: a string, an integer, an array of strings or of "
-        "numbers, "
-        '{"columns": [strings]}, {"set": [strings]}, {"features": {name: value}}'
-    )
-
-
-def _vector(values: list[Any]) -> np.ndarray:
-    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
-        raise DataError(
-            f"the array {short(values)} is neither of strings (feature names) nor of numbers (a vector)"
-        )
+def _observation(x: Observation, index: int, node: int) -> Any:
+    """The JSON value of an observation."""
     try:
-        vector = np.array([float(value) for value in values])
-    except OverflowError:
-        vector = np.array([math.inf])
-    if not np.isfinite(vector).all():
-        raise DataError("a vector holds a number too large for a 64-bit float; give finite numbers")
-    return vector
-
-
-def _feature_value(name: str, value: Any) -> str | bool | int | float:
-    if not isinstance(value, str | bool | int | float) or (
-        isinstance(value, float) and not math.isfinite(value)
-    ):
-        raise DataError(
-            f"the feature {short(name)} has the value {short(value)}; give a finite number, a string or a "
-            "boolean"
-        )
-    return value
-
-
-def _encode(observation: Observation, index: int, node: int) -> Any:
-    """The JSON of an observation: plain Python values that `_decode` takes back to the same."""
-    try:
-        if isinstance(observation, np.ndarray):
-            if observation.ndim != 1 or not len(observation) or observation.dtype.kind not in "iufb":
-                raise DataError(
-                    f"an array of shape {observation.shape} and type {observation.dtype}; give a numeric "
-                    "vector"
-                )
-            return _vector(observation.astype(float).tolist()).tolist()
-        if isinstance(observation, dict):
-            return {
-                "features": {_name(key): _feature_value(key, _plain(x)) for key, x in observation.items()}
-            }
-        if isinstance(observation, list):
-            return [_name(item) for item in observation]
-        if isinstance(observation, tuple):
-            return {"columns": [_name(item) for item in observation]}
-        if isinstance(observation, set | frozenset):
-            return {"set": sorted(_name(item) for item in observation)}
-        value = _plain(observation)
-        if isinstance(value, str | int) and not isinstance(value, bool):
-            return value
-        raise DataError(
-            f"the observation {short(observation)} ({type(observation).__name__}) has no JSON form"
-        )
+        return to_json(x)
     except DataError as error:
         raise DataError(f"{place(index, node)}: {error}") from None
 
 
-def _check_label(label: Label, where: str) -> None:
-    """Refuse a label that JSON would not give back."""
-    if not (label is None or isinstance(label, str) or is_whole(label)):
+def _plain_label(label: Label, where: str) -> str | int | None:
+    """A label as a value of JSON; an error where JSON would not give it back."""
+    value = label.item() if isinstance(label, np.generic) else label
+    if not (value is None or isinstance(value, str) or is_whole(value)):
         raise DataError(f"{where}: the label {short(label)} is neither a string, an integer nor null (None)")
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy scalar as the Python value it stands for."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str):
-        raise DataError(f"{short(value)} ({type(value).__name__}) where a string is expected; make it one")
-    return str(value)
+    return value

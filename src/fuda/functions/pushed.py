@@ -62,7 +62,7 @@ class PushedScores:
     Examples
     --------
     >>> from fuda import Sequence
-    >>> from fuda.data.encoding import WindowEncoder
+    >>> from fuda.data.window_encoding import WindowEncoder
     >>> from fuda.kernels import Linear
     >>> encoder = WindowEncoder("word", 0)
     >>> held = PushedScores(encoder.fit([Sequence(["a", "b"]), Sequence(["b"])]), Linear(), 2)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from fuda.data.encoding import Encoded
+from fuda.data.encoding import Channel, Encoded
 from fuda.errors import DataError
 from fuda.kernels import Kernel, Sees
 from fuda.kernels.points import Numbering, Points, points
@@ -67,15 +67,12 @@ def window_of(encoded: Encoded, kernel: Kernel, numbering: Numbering) -> Window:
     A kernel of features sees all channels. One that compares observations sees those channels whose rows are
     observations, and not those of joint texts.
     """
-    has_observations = any(channel.rows is encoded.corpus.types for channel in encoded.channels)
+    has_observations = any(channel.shows_types for channel in encoded.channels)
     if kernel.sees == Sees.FEATURES:
-        channels = [
-            ChannelView(_features(encoded, c.table, c.table == 0 or not has_observations), c.rows, c.indptr)
-            for c in encoded.channels
-        ]
+        channels = [_features(encoded, c, c.shows_types or not has_observations) for c in encoded.channels]
     elif has_observations:
         own = points(encoded, numbering)
-        channels = [ChannelView(own, c.rows, c.indptr) for c in encoded.channels if c.table == 0]
+        channels = [ChannelView(own, c.rows, c.indptr) for c in encoded.channels if c.shows_types]
     else:
         raise DataError(
             f"the kernel {kernel} compares observations, and the lines of a template are none; take a kernel "
@@ -84,12 +81,14 @@ def window_of(encoded: Encoded, kernel: Kernel, numbering: Numbering) -> Window:
     return Window(channels, _norms(channels, kernel))
 
 
-def _features(encoded: Encoded, table: int, with_beyond: bool) -> Points:
-    """The rows of a table as points; joint texts that the vocabulary leaves out count for nothing."""
-    rows = encoded.tables[table]
-    count = rows.matrix.shape[0]
-    beyond = rows.beyond if with_beyond else np.zeros(count)
-    return Points(rows.matrix, np.zeros(count, dtype=np.int64), beyond, [None] * count)
+def _features(encoded: Encoded, channel: Channel, with_beyond: bool) -> ChannelView:
+    """What a channel shows of features; joint texts that the vocabulary leaves out count for nothing."""
+    table = encoded.tables[channel.table]
+    used, rows = np.unique(channel.rows, return_inverse=True)
+    count = len(used)
+    beyond = table.beyond[used] if with_beyond else np.zeros(count)
+    points = Points(table.matrix[used], np.zeros(count, dtype=np.int64), beyond, [None] * count)
+    return ChannelView(points, rows, channel.indptr)
 
 
 def _norms(channels: list[ChannelView], kernel: Kernel) -> list[Array]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from fuda.inference.graph import Graph
+from fuda.data.graph import Graph
 from fuda.inference.max_product import viterbi
 from fuda.inference.nbest import nbest
 from fuda.inference.sum_product import expectations, log_partition, marginals

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fuda.inference.graph import Array, Forest
+from fuda.data.graph import Array, Forest
 from fuda.inference.max_product import maximize
 
 

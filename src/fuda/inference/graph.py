@@ -1,4 +1,4 @@
-"""The shape of a corpus and the scores laid on it.
+"""Scores of labelings on the chains and trees of a `fuda.data.graph.Graph`.
 
 A labeling y of a chain or tree scores
 
@@ -14,81 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from fuda.data.graph import Array, Graph
 from fuda.errors import DataError, place
 from fuda.parallel import Block, blocks
 
-Array = np.ndarray
-# What kernels over a block take of the graph: the block's first structure, offsets, parents, order.
-Forest = tuple[int, Array, Array, Array]
-# What kernels over one structure take: its nodes, parents first; the first node; parents, matrices, stride.
+# What kernels over one structure take: its nodes, parents first; the first node; heads, matrices, stride.
 Tree = tuple[Array, int, Array, Array, int]
-
-
-class Graph:
-    """The nodes and edges of a corpus of chains or trees; forests are fine.
-
-    ``offsets`` (n+1,): structure i holds the nodes offsets[i] .. offsets[i+1]−1.
-    ``parents`` (N,): each node's parent, as an index into the corpus, −1 at a root. Without it: chains.
-    ``order`` (N,): the nodes, structure by structure, parents before children; by default as they stand.
-
-    >>> Graph([0, 3, 5]).parents.tolist()
-    [-1, 0, 1, -1, 3]
-    """
-
-    def __init__(self, offsets: Array, parents: Array | None = None, order: Array | None = None) -> None:
-        offsets = np.array(offsets, dtype=np.int64)
-        if offsets.ndim != 1 or len(offsets) == 0 or offsets[0] != 0:
-            raise DataError("offsets are the bounds of the structures: one dimension, the first 0")
-        if (np.diff(offsets) < 1).any():
-            raise DataError(f"{place(int(np.diff(offsets).argmin()))} has no node; drop empty structures")
-        nodes = np.arange(offsets[-1])
-        if parents is None:
-            parents = nodes - 1
-            parents[offsets[:-1]] = -1
-        self.offsets = offsets
-        self.parents = np.array(parents, dtype=np.int64)
-        self.order = nodes if order is None else np.array(order, dtype=np.int64)
-        self._check()
-
-    def _check(self) -> None:
-        owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))
-        if self.parents.shape != owner.shape or self.order.shape != owner.shape:
-            raise DataError(
-                f"parents and order need one entry a node, {self.node_count} in all, "
-                f"but have {self.parents.size} and {self.order.size}"
-            )
-        if not np.array_equal(np.sort(self.order), np.arange(self.node_count)):
-            raise DataError("order must list every node of the corpus once")
-        if not np.array_equal(owner[self.order], owner):
-            raise DataError("order must list the nodes structure by structure, as offsets does")
-        bad = (self.parents < self.offsets[owner]) | (self.parents >= self.offsets[owner + 1])
-        bad &= self.parents != -1
-        if bad.any():
-            raise DataError(f"{self.place(int(bad.argmax()))}: its parent lies outside its structure")
-        rank = np.empty_like(self.order)
-        rank[self.order] = np.arange(self.node_count)
-        late = (self.parents >= 0) & (rank[self.parents] >= rank)
-        if late.any():
-            raise DataError(f"{self.place(int(late.argmax()))}: order must list a parent before its children")
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def node_count(self) -> int:
-        return int(self.offsets[-1])
-
-    def nodes(self, block: Block) -> slice:
-        """The nodes of a block of structures."""
-        return slice(int(self.offsets[block[0]]), int(self.offsets[block[1]]))
-
-    def forest(self, block: Block) -> Forest:
-        return block[0], self.offsets, self.parents, self.order
-
-    def place(self, node: int) -> str:
-        """The words that name a node, given by its index in the corpus."""
-        structure = int(np.searchsorted(self.offsets, node, side="right")) - 1
-        return place(structure, node - int(self.offsets[structure]))
 
 
 _BLOCK_ENTRIES = 65536  # a block's tables should stay in a core's own cache
@@ -101,9 +32,7 @@ class Problem:
     """
 
     def __init__(self, graph: Graph, scores: Array, transitions: Array) -> None:
-        # Writable, since numba would compile everything again for read-only arrays.
-        scores = np.require(scores, np.float64, ["C", "A", "W"])
-        transitions = np.require(transitions, np.float64, ["C", "A", "W"])
+        scores, transitions = _plain(scores), _plain(transitions)
         if scores.ndim != 2 or len(scores) != graph.node_count or scores.shape[1] == 0:
             raise DataError(f"scores need the shape ({graph.node_count}, labels), but have {scores.shape}")
         square = (scores.shape[1], scores.shape[1])
@@ -123,12 +52,15 @@ class Problem:
 
     def tree(self, structure: int) -> Tree:
         nodes = self.graph.nodes((structure, structure + 1))
-        return self.graph.order[nodes], nodes.start, self.graph.parents, self.matrices, self.stride
+        return self.graph.order[nodes], nodes.start, self.graph.heads, self.matrices, self.stride
 
     def blocks(self, matrices: bool = False) -> list[Block]:
         """Blocks of structures; smaller ones where a matrix a node is read, or (`matrices`) written."""
         entries = self.label_count**2 if matrices or not self.shared else self.label_count
-        return blocks(self.graph.offsets, max(1, _BLOCK_ENTRIES // entries))
+        most = max(1, _BLOCK_ENTRIES // entries)
+        if 0 < self.graph.node_count <= most:
+            return [(0, len(self.graph))]
+        return blocks(self.graph.offsets, most)
 
     def check(self, block: Block) -> None:
         """Raise at the first NaN or +inf of a block."""
@@ -143,7 +75,7 @@ class Problem:
         if self.matrices[rows].max() < np.inf:
             return
         for row in range(rows.start, rows.stop):
-            if self.shared or self.graph.parents[row] >= 0:
+            if self.shared or self.graph.heads[row] >= 0:
                 where = "" if self.shared else f"{self.graph.place(row)}: "
                 self._check_finite(self.matrices[row], f"{where}the transition between labels")
 
@@ -163,3 +95,10 @@ class Problem:
                 f"{place(block[0] + int(structure))}: every labeling is forbidden by scores of -inf; "
                 "check its known labels, and the scheme, against the labels and transitions that are allowed"
             )
+
+
+def _plain(values: Array) -> Array:
+    """An array of doubles, contiguous, and writable: numba would compile all again for read-only ones."""
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and values.flags.carray:
+        return values
+    return np.require(values, np.float64, ["C", "A", "W"])

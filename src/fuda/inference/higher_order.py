@@ -27,8 +27,9 @@ import numpy as np
 from numba import njit
 
 from fuda.checks import is_whole
+from fuda.data.graph import Array, Graph
 from fuda.errors import DataError, short
-from fuda.inference.graph import Array, Graph, Problem
+from fuda.inference.graph import Problem
 from fuda.inference.max_product import maximize
 from fuda.parallel import Block, run
 
@@ -86,9 +87,9 @@ def with_pairs(grams: Grams, order: int, pairs: Array) -> Grams:
 def shape_of(graph: Graph, order: int, label_count: int) -> Shape:
     """What the kernels take of a graph."""
     depths = np.zeros(graph.node_count, dtype=np.int64)
-    _fill_depths(graph.order, graph.parents, order, depths)
+    _fill_depths(graph.order, graph.heads, order, depths)
     bounds = np.cumsum([0, *(label_count**j for j in range(order + 1))])
-    return graph.order, graph.parents, depths, bounds
+    return graph.order, graph.heads, depths, bounds
 
 
 @njit(cache=True, nogil=True)

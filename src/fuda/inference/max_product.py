@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fuda.inference.graph import Array, Forest, Graph, Problem
+from fuda.data.graph import Array, Forest, Graph
+from fuda.inference.graph import Problem
 from fuda.parallel import Block, run
 
 
@@ -91,7 +92,7 @@ class MaxProduct:
         nodes = graph.nodes(block)
         transposed = _transpose(problem.matrices[nodes]) if self._shared is None else self._shared
         values = problem.scores[nodes].copy()
-        _up(graph.order[nodes], nodes.start, graph.parents, transposed, problem.stride, values)
+        _up(graph.order[nodes], nodes.start, graph.heads, transposed, problem.stride, values)
         return values
 
 

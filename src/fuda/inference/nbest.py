@@ -21,8 +21,9 @@ import operator
 import numpy as np
 from numba import njit
 
+from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
-from fuda.inference.graph import Array, Graph, Problem, Tree
+from fuda.inference.graph import Problem, Tree
 from fuda.inference.max_product import MaxProduct
 from fuda.parallel import Block, run
 

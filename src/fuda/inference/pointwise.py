@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fuda.inference.graph import Forest
+from fuda.data.graph import Forest
 
 Array = np.ndarray
 

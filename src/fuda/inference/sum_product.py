@@ -28,8 +28,9 @@ import math
 import numpy as np
 from numba import njit
 
+from fuda.data.graph import Array, Forest, Graph
 from fuda.errors import DataError
-from fuda.inference.graph import Array, Forest, Graph, Problem, Tree
+from fuda.inference.graph import Problem, Tree
 from fuda.parallel import Block, run
 
 TINY = 1e-100
@@ -312,7 +313,7 @@ class _SumProduct:
         problem, graph = self.problem, self.problem.graph
         first, last = block
         nodes = graph.nodes(block)
-        child = graph.parents[nodes] >= 0
+        child = graph.heads[nodes] >= 0
         starts = graph.offsets[first:last] - nodes.start
         factors = self.factors or _Factors(np.where(child[:, None, None], problem.matrices[nodes], 0.0))
         safe = np.logical_and.reduceat(factors.safe | ~child, starts)

@@ -143,13 +143,13 @@ class Precomputed(_OneInnerProduct):
     def _rows(self, a: Points) -> Array:
         """The row of each point."""
         size = len(self.gram_matrix)
-        for number, x in zip(a.ids.tolist(), a.observations, strict=True):
-            if x is not None and (number >= size or not is_whole(x, 0)):
+        for x in a.observations:
+            if x is not None and not (is_whole(x, 0) and x < size):
                 raise DataError(
                     f"Precomputed: the observation {short(x)} is not a row of its matrix of {size}; give "
                     f"observations (or labels) as integers from 0 to {size - 1}"
                 )
-        return np.where(a.ids < 0, size, a.ids)
+        return np.array([size if x is None else x for x in a.observations], dtype=np.int64)
 
     def check(self) -> None:
         try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.data.corpus import Corpus, observation_key
+from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 
 Array = np.ndarray
@@ -19,8 +19,15 @@ Array = np.ndarray
 class Points:
     """Observations as kernels see them.
 
-    `features` (n, F); `ids` (n,), equal where observations are, negative for the boundary marks of windows;
-    `beyond` (n,), the squared norm of the features that the vocabulary does not know.
+    Attributes
+    ----------
+    features : (n, F) array or sparse matrix
+    ids : (n,) array
+        Equal where observations are, negative for the boundary marks of windows.
+    beyond : (n,) array
+        The squared norm of the features that the vocabulary does not know.
+    observations : sequence
+        The observations themselves, None for boundary marks.
     """
 
     features: sp.csr_matrix | Array
@@ -39,22 +46,20 @@ class Points:
 
 
 class Numbering:
-    """Numbers observations, so that equal ones have one number in every corpus.
+    """Numbers observations from 0, so that equal ones have one number in every corpus.
 
-    Observations that are integers are their own numbers. Others count from 0 in the corpus that the numbering
-    was made from; what is new in another corpus counts on from there, for that corpus alone.
+    What is new in a corpus other than the one that the numbering was made from counts on from
+    there, for that corpus alone.
     """
 
     def __init__(self, corpus: Corpus) -> None:
-        self._numbers = {observation_key(x): i for i, x in enumerate(corpus.observations)}
+        self._numbers = {key: i for i, key in enumerate(corpus.keys())}
 
     def ids(self, corpus: Corpus) -> Array:
         """The number of each type of a corpus."""
-        if corpus.kind.name == "id":
-            return np.array(corpus.observations, dtype=np.int64)
         first = len(self._numbers)
-        keys = map(observation_key, corpus.observations)
-        return np.array([self._numbers.get(key, first + i) for i, key in enumerate(keys)], dtype=np.int64)
+        numbers = [self._numbers.get(key, first + i) for i, key in enumerate(corpus.keys())]
+        return np.array(numbers, dtype=np.int64)
 
 
 def points(encoded: Encoded, numbering: Numbering | None = None, table: int = 0) -> Points:

@@ -19,8 +19,9 @@ import numpy as np
 
 from fuda.checks import is_number
 from fuda.data.corpus import Corpus
-from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.encoding import Encoded
 from fuda.data.structures import as_structures
+from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, described, place, short
 from fuda.kernels import Kernel, Precomputed, as_kernel, check_kernel
 from fuda.kernels.points import Points, points

@@ -28,10 +28,11 @@ from numba import njit, types
 from numba.extending import overload
 
 from fuda.checks import is_number
-from fuda.data.corpus import Neighbours
-from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.encoding import Encoded
+from fuda.data.graph import Neighbours
 from fuda.data.labels import number_labels
 from fuda.data.structures import as_structures
+from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.kernels import Kernel, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points

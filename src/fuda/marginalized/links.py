@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fuda.data.corpus import Corpus, Neighbours
+from fuda.data.corpus import Corpus
+from fuda.data.graph import Neighbours
 
 
 class Links(NamedTuple):
@@ -20,9 +21,9 @@ class Links(NamedTuple):
 def links(corpus: Corpus) -> Links:
     parents, children = (
         Neighbours(_indices(near.indptr), _indices(near.indices))
-        for near in (corpus.parents, corpus.children)
+        for near in (corpus.graph.parents, corpus.graph.children)
     )
-    return Links(_indices(corpus.order), parents, children)
+    return Links(_indices(corpus.graph.order), parents, children)
 
 
 def _indices(values: np.ndarray) -> np.ndarray:

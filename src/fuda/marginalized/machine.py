@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.encoding import Encoded
+from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering, Points, points
 from fuda.marginalized import push as pushing

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.data.corpus import Neighbours
+from fuda.data.graph import Neighbours
 from fuda.marginalized.machine import Side
 
 Array = np.ndarray

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from fuda.data.corpus import Neighbours
+from fuda.data.graph import Neighbours
 from fuda.marginalized.links import Links
 from fuda.marginalized.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
 from fuda.marginalized.scaled import Array

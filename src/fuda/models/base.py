@@ -8,10 +8,11 @@ labels and files are here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -20,14 +21,61 @@ from sklearn.utils.validation import check_is_fitted
 
 from fuda.data.corpus import Corpus
 from fuda.data.encoders import make_encoder
-from fuda.data.encoding import Encoded, WindowEncoder
-from fuda.data.labels import as_object_array, flat_labels, node_weights, number_labels, structure_weights
+from fuda.data.encoding import Encoded
+from fuda.data.labels import (
+    as_object_array,
+    flat_labels,
+    node_weights,
+    number_labels,
+    renumbered,
+    structure_weights,
+)
 from fuda.data.structures import Structure, as_structures
 from fuda.data.template_encoding import TemplateEncoder
+from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
 from fuda.metrics import token_accuracy
 from fuda.registry import MODELS, model_class
 from fuda.storage import models as stored_models
+
+Made = TypeVar("Made")
+
+
+class TrainingData(NamedTuple):
+    """What a labeler learns from: encoded structures, labels and weights.
+
+    Attributes
+    ----------
+    encoder : the encoder, fitted on exactly these structures
+    encoded : Encoded
+    classes : list
+        The distinct labels, in order.
+    labels : (N,) array
+        The label number of each node, −1 where it is not known.
+    sample_weight, position_weight : (n,) and (N,) arrays, or None
+    """
+
+    encoder: WindowEncoder | TemplateEncoder
+    encoded: Encoded
+    classes: list[Any]
+    labels: np.ndarray
+    sample_weight: np.ndarray | None
+    position_weight: np.ndarray | None
+
+    def split(self, members: np.ndarray, others: np.ndarray) -> tuple[TrainingData, Encoded]:
+        """Some structures as data to learn from, and others encoded by what these know.
+
+        Both are what encoding the structures again would give, up to the order of features; but
+        nothing is encoded again.
+        """
+        encoder, columns = self.encoder.refitted(self.encoded.take(members))
+        kept, nodes = self.encoded.keep(columns), self.encoded.corpus.nodes_of(members)
+        classes, labels = renumbered(self.classes, self.labels[nodes])
+        weights = (
+            None if self.sample_weight is None else self.sample_weight[members],
+            None if self.position_weight is None else self.position_weight[nodes],
+        )
+        return TrainingData(encoder, kept.take(members), classes, labels, *weights), kept.take(others)
 
 
 class Labeler(BaseEstimator):
@@ -69,16 +117,11 @@ class Labeler(BaseEstimator):
         encoder = make_encoder(self.features, self.window)
         encoded = encoder.fit(structures)
         classes, labels = number_labels(y, encoded.corpus)
-        sample_weight = structure_weights(sample_weight, encoded.corpus)
-        position_weight = node_weights(position_weight, encoded.corpus)
-        learner = self._unfitted()
-        self._become(self._unfitted())
-        learner.classes_, learner.shape_, learner.encoder_ = classes, encoded.corpus.shape, encoder
-        learner.reading_ = {}
-        learner._fit(encoded, labels, sample_weight, position_weight)
-        learner._learned_names = frozenset(vars(learner)) - frozenset(vars(self))
-        self._become(learner)
-        return self
+        weights = (
+            structure_weights(sample_weight, encoded.corpus),
+            node_weights(position_weight, encoded.corpus),
+        )
+        return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights))
 
     def _unfitted(self) -> Self:
         """A copy without what was learned; parameters are shared."""
@@ -105,11 +148,36 @@ class Labeler(BaseEstimator):
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file that `fuda.load` reads."""
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         stored_models.save(self, path)
 
     def _check_parameters(self) -> None:
         raise NotImplementedError
+
+    def _training_data(
+        self,
+        corpus: Corpus,
+        classes: list[Any],
+        labels: np.ndarray,
+        sample_weight: np.ndarray | None = None,
+        position_weight: np.ndarray | None = None,
+    ) -> TrainingData:
+        """A labelled corpus, encoded for this labeler to be fitted on it or on parts of it."""
+        self._check_shape(corpus.shape)
+        encoder = make_encoder(self.features, self.window)
+        encoded = encoder.fit_corpus(corpus)
+        return TrainingData(encoder, encoded, classes, labels, sample_weight, position_weight)
+
+    def _fit_encoded(self, data: TrainingData) -> Self:
+        """Learn from data that are encoded; parameters have been checked."""
+        learner = self._unfitted()
+        self._become(self._unfitted())
+        learner.classes_, learner.encoder_, learner.reading_ = data.classes, data.encoder, {}
+        learner.shape_ = data.encoded.corpus.shape
+        learner._fit(data.encoded, data.labels, data.sample_weight, data.position_weight)
+        learner._learned_names = frozenset(vars(learner)) - frozenset(vars(self))
+        self._become(learner)
+        return self
 
     def _fit(
         self,
@@ -164,28 +232,52 @@ class Labeler(BaseEstimator):
 
     def _encode(self, X: Any) -> Encoded | None:
         """X encoded by the fitted vocabulary; None where X is empty."""
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         structures = self._checked_structures(X)
-        if not structures:
-            return None
-        if structures[0].shape != self.shape_:
+        return self._encode_corpus(Corpus(structures)) if structures else None
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "classes_"):  # scikit-learn's check is slow
+            check_is_fitted(self, "classes_")
+
+    def _encode_corpus(self, corpus: Corpus) -> Encoded:
+        """A corpus encoded by the fitted vocabulary."""
+        if corpus.shape != self.shape_:
             raise DataError(
-                f"structure 0 is a {structures[0].shape}, but this {type(self).__name__} was fitted on "
+                f"structure 0 is a {corpus.shape}, but this {type(self).__name__} was fitted on "
                 f"{self.shape_}s; give {self.shape_}s, or fit another model"
             )
-        return self.encoder_.encode(structures)
+        return self.encoder_.encode_corpus(corpus)
+
+    def _prepare(self, source: object, make: Callable[[], Made]) -> Made:
+        """What `make` makes of a fitted value, kept until another value takes its place.
+
+        It belongs to this process: neither files nor pickles hold it. A value that is changed in
+        place after a prediction is not noticed.
+        """
+        kept = self.__dict__.get("_prepared")
+        if kept is None or kept[0] is not source:
+            kept = self._prepared = source, make()
+        return kept[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_prepared"}
 
     def _checked_structures(self, X: Any) -> list[Structure]:
         structures = as_structures(X)
-        if structures and structures[0].shape not in self._shapes:
-            shape, others = structures[0].shape, _models_that_take(structures[0].shape)
+        if structures:
+            self._check_shape(structures[0].shape)
+        return structures
+
+    def _check_shape(self, shape: str) -> None:
+        if shape not in self._shapes:
+            others = _models_that_take(shape)
             raise DataError(
                 f"structure 0 is a {shape}, but {type(self).__name__} labels "
                 f"{' and '.join(f'{shape}s' for shape in self._shapes)} only; "
                 f"models that take {shape}s: {', '.join(others) or 'none yet'}. Else give it as a "
                 f"{' or '.join(self._shapes)} (on the command line --graph {self._shapes[-1]})"
             )
-        return structures
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -25,10 +25,12 @@ from fuda.checks import (
     check_randomness,
     check_threads,
 )
-from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
 from fuda.data.template_encoding import TemplateEncoder
+from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
+from fuda.functions.linear import LinearFunction
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import largest
@@ -38,7 +40,7 @@ from fuda.optimize.result import INTERRUPTED, Function
 from fuda.optimize.vectors import dot
 from fuda.progress import Iterations
 from fuda.storage.checkpoint import Checkpoint
-from fuda.training.crf_loss import Loss, TrainingLoss, Weights, score_structures
+from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 4_000
@@ -297,10 +299,9 @@ class CRF(MarkovLabeler):
         order = np.random.RandomState(0).permutation(len(corpus))
         parts: list[Function] = []
         for members in np.array_split(order, min(count, len(corpus))):
-            structures = [corpus.structures[i] for i in members]
-            nodes = np.concatenate([np.arange(*corpus.offsets[i : i + 2]) for i in members])
+            nodes = corpus.nodes_of(members)
             loss = self._training_loss(
-                self.encoder_.encode(structures),
+                encoded.take(members),
                 labels[nodes],
                 None if sample_weight is None else sample_weight[members],
                 None if position_weight is None else position_weight[nodes],
@@ -334,7 +335,13 @@ class CRF(MarkovLabeler):
         return start
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
-        return score_structures(self._with_pairs(encoded), self._layout, self.weights_)
+        function, transitions, by_edge = self._prepare(self.weights_, self._made)
+        return function.of(encoded), pair_scores(self._with_pairs(encoded), transitions, by_edge)
+
+    def _made(self) -> tuple[LinearFunction, np.ndarray, list[np.ndarray]]:
+        """What predictions are made by."""
+        by_channel, transitions, by_edge = self._layout.views(self.weights_)
+        return LinearFunction(len(self.classes_), by_channel), transitions, by_edge
 
     def _arrays(self) -> dict[str, np.ndarray]:
         return {"weights": self.weights_}

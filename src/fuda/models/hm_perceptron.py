@@ -34,18 +34,17 @@ from fuda.checks import (
     check_threads,
     is_flag,
 )
-from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import structure_weights
-from fuda.data.structures import Structure
 from fuda.errors import DataError, short
 from fuda.functions import LabelFunction, function_for, scores_for
+from fuda.functions.linear import LinearFunction
 from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
 from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import as_kernel
 from fuda.models.base import Labeler
-from fuda.models.markov import MarkovLabeler, graph_of
+from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import feature_names, largest
 from fuda.progress import Iterations
 from fuda.storage import structures as stored_structures
@@ -164,21 +163,24 @@ class HMPerceptron(MarkovLabeler):
         if new is None:
             return
         labels, eta = self._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
-        new.check_values()
-        before, self.encoder_ = self._feature_counts(), self.encoder_.copy()
-        encoded = self.encoder_.encode([*self._support, *new.corpus.structures], grow=True)
+        encoder, encoded = self.encoder_.grown(new.corpus)
+        encoded.check_values()
+        before, self.encoder_ = self._feature_counts(), encoder
         if self.kernel_ is None:
             self._state = self._state.insert(before, self._feature_counts())
         else:
             self._state = self._state.copy()
+        if self._support is not None:
+            encoded = self._support.widen(list(map(len, encoder.vocabularies()))).followed_by(encoded)
         labels = np.concatenate([np.full(encoded.corpus.size - len(labels), -1), labels])
         eta = np.ones(len(new.corpus)) if eta is None else eta
-        self._learn(encoded, labels, np.concatenate([np.zeros(len(self._support)), eta]), epochs=1)
+        known = np.zeros(len(encoded.corpus) - len(eta))
+        self._learn(encoded, labels, np.concatenate([known, eta]), epochs=1)
         self._settle()
 
     def predict(self, X: Any, known: Any = None) -> Array:
         """The labels of each structure, as a 1-D object array of lists."""
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         if self.order_ < 2 or self._voted:
             return super().predict(X, known)
         encoded = self._encode(X)
@@ -187,7 +189,7 @@ class HMPerceptron(MarkovLabeler):
         pairs = np.zeros((len(self.classes_),) * 2)
         scores, pairs = self._allowed(encoded.corpus, self._node_scores(encoded), pairs, known)
         grams = higher_order.with_pairs(self._grams, self.order_, pairs)
-        labels, _ = higher_order.viterbi(graph_of(encoded.corpus), scores, grams, self.order_, self.n_jobs)
+        labels, _ = higher_order.viterbi(encoded.corpus.graph, scores, grams, self.order_, self.n_jobs)
         return self._named(encoded, labels)
 
     @property
@@ -206,6 +208,9 @@ class HMPerceptron(MarkovLabeler):
             raise DataError(
                 f"order={self.order_}: stretches of {self.order_ + 1} labels have weights, not pairs"
             )
+        return self._pairs()
+
+    def _pairs(self) -> Array:
         L = len(self.classes_)
         return np.ascontiguousarray(np.broadcast_to(self._grams.full[0].T, (L, L)))
 
@@ -247,7 +252,7 @@ class HMPerceptron(MarkovLabeler):
         encoded.check_values()
         self._take_parameters()
         self.mistakes_: list[Mistakes] = []
-        self._support: list[Structure] = []
+        self._support: Encoded | None = None
         self._changes: list[Correction] = []
         rows = sum(self._feature_counts()) if self.kernel_ is None else 0
         self._state = State.new(rows, self.order_, len(self.classes_))
@@ -264,7 +269,7 @@ class HMPerceptron(MarkovLabeler):
 
     def _learn(self, encoded: Encoded, labels: Array, eta: Array, epochs: int) -> None:
         """Learn from the structures whose weight is not 0; the first ones are those of the support."""
-        examples = Examples(graph_of(encoded.corpus), labels, eta, self.order_, len(self.classes_))
+        examples = Examples(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
         learner: Primal | Dual
         if self.kernel_ is None:
             learner = Primal(encoded, examples, self._state)
@@ -272,7 +277,7 @@ class HMPerceptron(MarkovLabeler):
             held = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs)
             learner = Dual(held, examples, self._state)
         self._run(learner, examples, epochs)
-        self._keep(encoded.corpus)
+        self._keep(encoded)
 
     def _run(self, learner: Primal | Dual, examples: Examples, epochs: int) -> None:
         random, which = check_random_state(self.random_state), np.flatnonzero(examples.eta)
@@ -316,8 +321,9 @@ class HMPerceptron(MarkovLabeler):
                 eta = float(examples.eta[i])
                 self._changes.append(Correction(i, step, eta, found.targets[nodes], found.predicted[nodes]))
 
-    def _keep(self, corpus: Corpus) -> None:
+    def _keep(self, encoded: Encoded) -> None:
         """Keep the structures that predictions need."""
+        corpus = encoded.corpus
         kept = np.zeros(len(corpus), dtype=bool)
         kept[[change.structure for change in self._changes]] = True
         if self.kernel_ is not None:
@@ -326,7 +332,7 @@ class HMPerceptron(MarkovLabeler):
             self._state.take(np.repeat(kept, np.diff(corpus.offsets)))
         number = np.cumsum(kept) - 1
         self._changes = [change._replace(structure=int(number[change.structure])) for change in self._changes]
-        self._support = [corpus.structures[i] for i in np.flatnonzero(kept)]
+        self._support = encoded.take(np.flatnonzero(kept)) if kept.any() else None
 
     def _settle(self) -> None:
         """Make ready what predictions are made by; whole numbers, where features are, until the division."""
@@ -334,34 +340,31 @@ class HMPerceptron(MarkovLabeler):
         self._divisor = max(1.0, float(state.steps[0])) if self._averaged else 1.0
         self._nodes, grams = state.sums() if self._averaged else (state.nodes, state.grams)
         self._grams = Grams(*(part / self._divisor for part in grams))
-        self._function: LabelFunction | None = None
-        if self.kernel_ is not None and self._support:
-            encoded = self.encoder_.encode(self._support)
-            self._function = function_for(self.kernel_, encoded, self._nodes, self.n_jobs)
+        self._function: LinearFunction | LabelFunction | None = None
+        if self.kernel_ is None:
+            parts = np.split(self._nodes, np.cumsum(self._feature_counts()))[:-1]
+            self._function = LinearFunction(len(self.classes_), parts)
+        elif self._support is not None:
+            self._function = function_for(self.kernel_, self._support, self._nodes, self.n_jobs)
 
     def _feature_counts(self) -> list[int]:
         return [self.encoder_.feature_count(c) for c in range(len(self.encoder_.channel_names()))]
 
     def _node_scores(self, encoded: Encoded) -> Array:
-        scores = np.zeros((encoded.corpus.size, len(self.classes_)))
-        if self._function is not None:
-            scores += self._function.of(encoded, self.n_jobs)
-        elif self.kernel_ is None:
-            parts = np.split(self._nodes, np.cumsum(self._feature_counts())[:-1])
-            for channel, part in zip(encoded.channels, parts, strict=True):
-                scores += channel.gather(np.asarray(encoded.tables[channel.table].matrix @ part))
+        if self._function is None:
+            return np.zeros((encoded.corpus.size, len(self.classes_)))
+        scores: Array = self._function.of(encoded, self.n_jobs)
         return scores / self._divisor
 
     def _votes(self, encoded: Encoded) -> Array:
         """(N, L) the share of votes for each label."""
         L = len(self.classes_)
-        if not self._changes:
+        if self._support is None:
             return np.eye(L)[np.zeros(encoded.corpus.size, dtype=np.int64)]
-        support = self.encoder_.encode(self._support)
         counted = votes(
             self.kernel_,
-            EncodedGraph(support, graph_of(support.corpus)),
-            EncodedGraph(encoded, graph_of(encoded.corpus)),
+            EncodedGraph(self._support, self._support.corpus.graph),
+            EncodedGraph(encoded, encoded.corpus.graph),
             self._changes,
             int(self._state.steps[0]),
             self.order_,
@@ -389,11 +392,11 @@ class HMPerceptron(MarkovLabeler):
             )
         scores = self._node_scores(encoded)
         if self.order_:
-            scores[encoded.corpus.roots] += self._grams.short[0]
-        return scores, self.transitions_
+            scores[encoded.corpus.graph.roots] += self._grams.short[0]
+        return scores, self._pairs()
 
     def _texts(self) -> list[list[str]]:
-        return [stored_structures.pack(self._support)[0]] if self._support else []
+        return [] if self._support is None else [stored_structures.pack(self._support.corpus.structures)[0]]
 
     def _arrays(self) -> dict[str, Array]:
         kernel = None if self.kernel is None else as_kernel(self.kernel)
@@ -403,8 +406,8 @@ class HMPerceptron(MarkovLabeler):
                 "was fitted; fit again before saving"
             )
         arrays = self._state.arrays() | {"mistakes": np.array(self.mistakes_, dtype=np.int64).reshape(-1, 2)}
-        if self._support:
-            packed = stored_structures.pack(self._support)[1]
+        if self._support is not None:
+            packed = stored_structures.pack(self._support.corpus.structures)[1]
             arrays |= {f"support_{name}": array for name, array in packed.items()}
         if self._voted:
             arrays |= {f"change_{name}": array for name, array in pack_corrections(self._changes).items()}
@@ -414,14 +417,15 @@ class HMPerceptron(MarkovLabeler):
         self._take_parameters()
         support, arrays = _parted(arrays, "support_")
         changes, arrays = _parted(arrays, "change_")
-        self._support = stored_structures.unpack(texts[0], support, self.shape_) if texts else []
+        structures = stored_structures.unpack(texts[0], support, self.shape_) if texts else []
+        self._support = self.encoder_.encode(structures) if structures else None
         mistakes = arrays.pop("mistakes", np.empty(0))
         if mistakes.ndim != 2 or mistakes.shape[1] != 2 or mistakes.dtype != np.int64:
             raise DataError("its list of mistakes is missing, or no list of pairs of numbers")
         self.mistakes_ = [Mistakes(*row) for row in mistakes.tolist()]
-        nodes = sum(map(len, self._support)) if self.kernel_ is not None else sum(self._feature_counts())
+        sizes = list(map(len, structures))
+        nodes = sum(sizes) if self.kernel_ is not None else sum(self._feature_counts())
         self._state = State.of(arrays, nodes, self.order_, len(self.classes_))
-        sizes = list(map(len, self._support))
         self._changes = unpack_corrections(changes, sizes, len(self.classes_)) if self._voted else []
         self._settle()
 

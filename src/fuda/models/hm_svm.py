@@ -41,7 +41,7 @@ from fuda.functions import LabelFunction, function_for, scores_for, squared_norm
 from fuda.interrupts import is_inner
 from fuda.kernels import Polynomial, as_kernel
 from fuda.models.base import Labeler
-from fuda.models.markov import MarkovLabeler, graph_of
+from fuda.models.markov import MarkovLabeler
 from fuda.optimize.result import INTERRUPTED
 from fuda.progress import Iterations
 from fuda.storage import structures as stored_structures
@@ -150,7 +150,8 @@ class HMSVM(MarkovLabeler):
             return f"structure {structure} has no support sequences: its margin is kept without them"
         k = int(found[0])
         right = [str(self.classes_[b]) for b in self._rights[k]]
-        rows = [["", *map(_shown, self._support[k].observations)], ["right", *right]]
+        assert self._support is not None  # there is a support sequence
+        rows = [["", *map(_shown, self._support.corpus.structures[k])], ["right", *right]]
         for j in np.flatnonzero(self._owners == k):
             labels = [str(self.classes_[b]) for b in self._labelings[j]]
             differing = ["·" if a == b else a for a, b in zip(labels, right, strict=True)]
@@ -174,7 +175,7 @@ class HMSVM(MarkovLabeler):
         labels = _known(self._numbers(y, corpus), corpus)
         weights = self._costs(structure_weights(sample_weight, corpus), len(corpus))
         loss = self._loss(node_weights(position_weight, corpus), corpus.size)
-        found = violations(graph_of(corpus), labels, *self._scores(encoded), loss)
+        found = violations(corpus.graph, labels, *self._scores(encoded), loss)
         slacks = np.where(weights > 0, np.maximum(found, 0.0), 0.0)
         if self.slack is None:
             return self.square_ / 2 if (slacks <= self.tol).all() else np.inf
@@ -215,7 +216,7 @@ class HMSVM(MarkovLabeler):
         encoded.check_values()
         self.kernel_ = clone(as_kernel(self.kernel))
         problem = MaxMargin(
-            graph_of(corpus),
+            corpus.graph,
             right,
             scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs),
             self._costs(sample_weight, len(corpus)),
@@ -232,11 +233,11 @@ class HMSVM(MarkovLabeler):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        self._keep(held, right, corpus)
+        self._keep(held, right, encoded)
         beta = self._settle()
         self.square_ = float((self.transitions_**2).sum())
-        if self._support:
-            self.square_ += float((beta * self._scores(self.encoder_.encode(self._support))[0]).sum())
+        if self._support is not None:
+            self.square_ += float((beta * self._scores(self._support)[0]).sum())
 
     def _remedy(self, square: float) -> str:
         """What to set where training does not converge; `square` is the mean of k(x, x)."""
@@ -274,9 +275,8 @@ class HMSVM(MarkovLabeler):
                 return INTERRUPTED, found
         return f"max_iter={self.max_iter} was reached", found
 
-    def _keep(self, held: Held, right: Array, corpus: Corpus) -> None:
+    def _keep(self, held: Held, right: Array, encoded: Encoded) -> None:
         """Keep the structures that have support sequences, and these, the largest α of a structure first."""
-        self._support: list[Structure] = []
         structures: list[int] = []
         owners: list[int] = []
         rights, labelings, alphas = [], [], []
@@ -285,14 +285,12 @@ class HMSVM(MarkovLabeler):
             if order:
                 owners += [len(structures)] * len(order)
                 structures.append(i)
-                rights.append(right[slice(*corpus.offsets[i : i + 2])])
+                rights.append(right[slice(*encoded.corpus.offsets[i : i + 2])])
                 labelings += [own[k] for k in order]
                 alphas += [alpha[k] for k in order]
-                self._support.append(corpus.structures[i])
-        self._structures, self._owners = (
-            np.array(structures, dtype=np.int64),
-            np.array(owners, dtype=np.int64),
-        )
+        self._structures = np.array(structures, dtype=np.int64)
+        self._owners = np.array(owners, dtype=np.int64)
+        self._support: Encoded | None = encoded.take(self._structures) if structures else None
         self._rights, self._labelings, self._alpha = rights, labelings, np.array(alphas)
 
     def _settle(self) -> Array:
@@ -300,15 +298,15 @@ class HMSVM(MarkovLabeler):
         size = len(self.classes_)
         self.transitions_ = np.zeros((size, size))
         self._function: LabelFunction | None = None
-        beta = np.zeros((sum(map(len, self._support)), size))
-        if self._support:
-            encoded = self.encoder_.encode(self._support)
-            graph = graph_of(encoded.corpus)
-            for y, alpha, k in zip(self._labelings, self._alpha, self._owners, strict=True):
-                nodes = graph.nodes((k, k + 1))
-                own = graph.parents[nodes], nodes.start
-                combine(y[None], self._rights[k], *own, np.array([alpha]), beta[nodes], self.transitions_)
-            self._function = function_for(self.kernel_, encoded, beta, self.n_jobs)
+        if self._support is None:
+            return np.zeros((0, size))
+        graph = self._support.corpus.graph
+        beta = np.zeros((graph.node_count, size))
+        for y, alpha, k in zip(self._labelings, self._alpha, self._owners, strict=True):
+            nodes = graph.nodes((k, k + 1))
+            own = graph.heads[nodes], nodes.start
+            combine(y[None], self._rights[k], *own, np.array([alpha]), beta[nodes], self.transitions_)
+        self._function = function_for(self.kernel_, self._support, beta, self.n_jobs)
         return beta
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
@@ -317,7 +315,11 @@ class HMSVM(MarkovLabeler):
         return self._function.of(encoded, self.n_jobs), self.transitions_
 
     def _texts(self) -> list[list[str]]:
-        return [stored_structures.pack(self._support)[0]]
+        return [stored_structures.pack(self._support_structures)[0]]
+
+    @property
+    def _support_structures(self) -> list[Structure]:
+        return [] if self._support is None else self._support.corpus.structures
 
     def _arrays(self) -> dict[str, Array]:
         if as_kernel(self.kernel) != self.kernel_:
@@ -325,7 +327,7 @@ class HMSVM(MarkovLabeler):
                 f"kernel={short(self.kernel)} was set after fit, so that the file would not hold the model "
                 "that was fitted; fit again before saving"
             )
-        return stored_structures.pack(self._support)[1] | {
+        return stored_structures.pack(self._support_structures)[1] | {
             "structures": self._structures,
             "owners": self._owners,
             "right": np.concatenate([*self._rights, np.empty(0, dtype=np.int64)]),
@@ -338,9 +340,10 @@ class HMSVM(MarkovLabeler):
         if len(texts) != 1:
             raise DataError("it does not have the observations of its support")
         self.kernel_ = clone(as_kernel(self.kernel))
-        self._support = stored_structures.unpack(texts[0], arrays, self.shape_)
-        count = len(self._support)
-        sizes = np.array([len(s) for s in self._support], dtype=np.int64)
+        structures = stored_structures.unpack(texts[0], arrays, self.shape_)
+        self._support = self.encoder_.encode(structures) if structures else None
+        count = len(structures)
+        sizes = np.array([len(s) for s in structures], dtype=np.int64)
         numbers = {"structures": np.iinfo(np.int64).max, "owners": count}
         numbers |= {"right": len(self.classes_), "labelings": len(self.classes_)}
         for name, end in numbers.items():

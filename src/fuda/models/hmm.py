@@ -25,6 +25,7 @@ import numpy as np
 from fuda.checks import check_arrays, check_numbers
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError
+from fuda.functions.linear import LinearFunction
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 
@@ -76,13 +77,13 @@ class HMM(MarkovLabeler):
             nodes = nodes[known[nodes]]
             return np.bincount(labels[nodes], weights=weight[nodes], minlength=L)
 
-        parent, child = corpus.edges[known[corpus.edges].all(axis=1)].T
+        parent, child = corpus.graph.edges[known[corpus.graph.edges].all(axis=1)].T
         pairs = np.bincount(
             labels[parent].astype(np.int64) * L + labels[child], weights=weight[child], minlength=L * L
         )
-        transitions = np.column_stack([pairs.reshape(L, L), count(corpus.leaves)]) + s
+        transitions = np.column_stack([pairs.reshape(L, L), count(corpus.graph.leaves)]) + s
         transitions = np.log(transitions / transitions.sum(axis=1, keepdims=True))
-        start = count(corpus.roots) + s
+        start = count(corpus.graph.roots) + s
         self.start_ = np.log(start / start.sum())
         self.transitions_, self.end_ = np.ascontiguousarray(transitions[:, :-1]), transitions[:, -1].copy()
 
@@ -103,13 +104,14 @@ class HMM(MarkovLabeler):
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
         _check_counts(encoded)
-        scores = np.zeros((encoded.corpus.size, len(self.classes_)))
-        for channel, emission, unknown in zip(encoded.channels, self.emissions_, self.unknown_, strict=True):
-            table = encoded.tables[channel.table]
-            scores += channel.gather(np.asarray(table.matrix @ emission) + np.outer(table.unknown, unknown))
-        scores[encoded.corpus.roots] += self.start_
-        scores[encoded.corpus.leaves] += self.end_
+        scores = self._prepare(self.emissions_, self._function).of(encoded)
+        scores[encoded.corpus.graph.roots] += self.start_
+        scores[encoded.corpus.graph.leaves] += self.end_
         return scores, self.transitions_
+
+    def _function(self) -> LinearFunction:
+        """The emissions as a function of encoded nodes."""
+        return LinearFunction(len(self.classes_), self.emissions_, self.unknown_)
 
     def _arrays(self) -> dict[str, np.ndarray]:
         emissions = {f"emission_{i}": emission for i, emission in enumerate(self.emissions_)}
@@ -136,6 +138,8 @@ class HMM(MarkovLabeler):
 def _check_counts(encoded: Encoded) -> None:
     """An HMM counts features, so none has a negative value."""
     for table in encoded.tables:
+        if table.has_counts:
+            continue
         negative = (table.matrix < 0).nonzero()[0]
         if len(negative):
             where = encoded.corpus.place_of_type(int(negative.min()))

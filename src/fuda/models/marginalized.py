@@ -21,9 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 from fuda import inference
 from fuda.checks import check_arrays, check_flags, check_threads, is_number
 from fuda.data.corpus import Corpus
-from fuda.data.encoding import Encoded, WindowEncoder
+from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
 from fuda.data.structures import Structure
+from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, place, short
 from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import Kernel, as_kernel, check_kernel
@@ -37,7 +38,6 @@ from fuda.marginalized.scaled import Table
 from fuda.marginalized.tables import added, doubles
 from fuda.models import priors
 from fuda.models.base import Labeler
-from fuda.models.markov import graph_of
 from fuda.models.priors import PriorSource
 from fuda.schemes import OUTSIDE, legal, scheme_name
 from fuda.storage import structures as stored_structures
@@ -389,8 +389,8 @@ class MarginalizedLabeler(Labeler):
         members = np.concatenate(held)
         asked, nodes = side.part(encoder, members), side.nodes_of(members)
         corpus = asked.encoded.corpus
-        graph = None if corpus.shape == "dag" else graph_of(corpus)
-        pairs = calibration.pair_information(labels, side.encoded.corpus.edges, L)
+        graph = None if corpus.shape == "dag" else corpus.graph
+        pairs = calibration.pair_information(labels, side.encoded.corpus.graph.edges, L)
         scores, belief, labels = np.concatenate(found), asked.prior.nodes, labels[nodes]
         fitted = calibration.fit(scores, belief, labels, graph, pairs, self.n_jobs)
         if graph is None:
@@ -409,10 +409,10 @@ class MarginalizedLabeler(Labeler):
         self._check_decoder(corpus)
         if self.scheme is not None:
             start, allowed, end = legal(self.classes_, self.scheme)
-            scores[np.ix_(corpus.roots, np.flatnonzero(~start))] = -np.inf
-            scores[np.ix_(corpus.leaves, np.flatnonzero(~end))] = -np.inf
+            scores[np.ix_(corpus.graph.roots, np.flatnonzero(~start))] = -np.inf
+            scores[np.ix_(corpus.graph.leaves, np.flatnonzero(~end))] = -np.inf
             pairs = np.where(allowed, pairs, -np.inf)
-        return inference.viterbi(graph_of(corpus), scores, pairs, self.n_jobs)[0]
+        return inference.viterbi(corpus.graph, scores, pairs, self.n_jobs)[0]
 
     def _arrays(self) -> dict[str, Array]:
         fitted = self._calibration

@@ -45,7 +45,7 @@ class MarkovLabeler(Labeler):
             scores, transitions = self._allowed(encoded.corpus, scores, transitions, known)
         else:
             scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
-        labels, _ = inference.viterbi(graph_of(encoded.corpus), scores, transitions, self.n_jobs)
+        labels, _ = inference.viterbi(encoded.corpus.graph, scores, transitions, self.n_jobs)
         return self._named(encoded, labels)
 
     def predict_marginals(self, X: Any, known: Any = None) -> np.ndarray:
@@ -64,12 +64,13 @@ class MarkovLabeler(Labeler):
         if not is_whole(n, 1):
             raise DataError(f"n={short(n)}: ask for at least one labeling, a whole number")
         encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        graph = graph_of(encoded.corpus)
+        return np.empty(0, dtype=object) if encoded is None else self._nbest(encoded, int(n), known)
+
+    def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> np.ndarray:
+        graph = encoded.corpus.graph
         scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
         log_z = inference.log_partition(graph, scores, transitions, self.n_jobs)
-        best = inference.nbest(graph, scores, transitions, int(n), self.n_jobs)
+        best = inference.nbest(graph, scores, transitions, n, self.n_jobs)
         return as_object_array(
             [
                 [([self.classes_[k] for k in labels], float(score - z)) for labels, score in candidates]
@@ -79,7 +80,7 @@ class MarkovLabeler(Labeler):
 
     def _marginals(self, encoded: Encoded, known: Any) -> np.ndarray:
         allowed = self._allowed(encoded.corpus, *self._scores(encoded), known)
-        return inference.marginals(graph_of(encoded.corpus), *allowed, n_jobs=self.n_jobs)[1]
+        return inference.marginals(encoded.corpus.graph, *allowed, n_jobs=self.n_jobs)[1]
 
     def _allowed(
         self, corpus: Corpus, scores: np.ndarray, transitions: np.ndarray, known: Any
@@ -91,7 +92,9 @@ class MarkovLabeler(Labeler):
                 f"but structure 0 is a {corpus.shape}; predict with scheme=None"
             )
         if self.scheme is not None:
-            transitions = forbid(scores, transitions, self.classes_, self.scheme, corpus.roots, corpus.leaves)
+            transitions = forbid(
+                scores, transitions, self.classes_, self.scheme, corpus.graph.roots, corpus.graph.leaves
+            )
         if known is not None:
             labels = self._numbers(known, corpus)
             fixed = np.flatnonzero(labels >= 0)
@@ -108,10 +111,3 @@ class MarkovLabeler(Labeler):
             raise DataError(f"decode={short(self.decode)}: choose viterbi or posterior")
         if self.scheme is not None:
             scheme_name(self.scheme)
-
-
-def graph_of(corpus: Corpus) -> inference.Graph:
-    """The chains or trees of a corpus, as inference takes them."""
-    if corpus.is_chain:
-        return inference.Graph(corpus.offsets)
-    return inference.Graph(corpus.offsets, corpus.heads, corpus.order)

@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from fuda.checks import (
     check_arrays,
@@ -31,6 +32,7 @@ from fuda.checks import (
 from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
 from fuda.errors import DataError
+from fuda.functions.linear import LinearFunction
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize import Lbfgs
@@ -149,19 +151,14 @@ class MEMM(MarkovLabeler):
         self.weights_ = self.result_.settled("MEMM").reshape(-1, L)
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
-        corpus, transitions, start = encoded.corpus, self.transitions_, self.start_
-        scores, first = np.zeros((corpus.size, len(self.classes_))), 0
-        for channel in encoded.channels:
-            table = encoded.tables[channel.table]
-            part = self.weights_[first : first + table.n_features]
-            scores += channel.gather(np.asarray(table.matrix @ part))
-            first += table.n_features
-        parents, children = corpus.edges.T
-        sums = np.column_stack([_log_sums(scores[children] + row) for row in transitions])
-        scores[corpus.roots] += start
-        scores[corpus.roots] -= _log_sums(scores[corpus.roots])[:, None]
-        np.subtract.at(scores, parents, sums)
-        return scores, transitions
+        scores = self._prepare(self.weights_, self._function).of(encoded)
+        _normalize(encoded.corpus.graph.heads, self.transitions_, self.start_, scores.copy(), scores)
+        return scores, self.transitions_
+
+    def _function(self) -> LinearFunction:
+        """s as a function of encoded nodes."""
+        counts = list(map(self.encoder_.feature_count, range(len(self.encoder_.channel_names()))))
+        return LinearFunction(len(self.classes_), np.split(self.weights_, np.cumsum(counts))[:-1])
 
     def _arrays(self) -> dict[str, Array]:
         return {"weights": self.weights_}
@@ -172,7 +169,26 @@ class MEMM(MarkovLabeler):
         self.weights_ = arrays["weights"]
 
 
-def _log_sums(scores: Array) -> Array:
-    """log Σ_b exp of each row."""
-    top = scores.max(axis=1, keepdims=True)
-    return top[:, 0] + np.log(np.exp(scores - top).sum(axis=1))
+@njit(cache=True, nogil=True)
+def _normalize(heads: Array, transitions: Array, start: Array, given: Array, scores: Array) -> None:
+    """From s_t (`given`, and `scores` when called) to the node scores of F(x, y)."""
+    for t in range(len(heads)):
+        if heads[t] < 0:
+            total = _log_sum(given[t], start)
+            for b in range(len(start)):
+                scores[t, b] += start[b] - total
+        else:
+            for a in range(len(start)):
+                scores[heads[t], a] -= _log_sum(given[t], transitions[a])
+
+
+@njit(cache=True, nogil=True)
+def _log_sum(scores: Array, others: Array) -> float:
+    """log Σ_b exp(scores(b) + others(b))."""
+    top = -np.inf
+    for b in range(len(scores)):
+        top = max(top, scores[b] + others[b])
+    total = 0.0
+    for b in range(len(scores)):
+        total += np.exp(scores[b] + others[b] - top)
+    return top + np.log(total)

@@ -26,10 +26,11 @@ from sklearn.base import clone
 
 from fuda import inference
 from fuda.data.corpus import Corpus
+from fuda.data.encoding import Encoded
 from fuda.data.labels import listed
 from fuda.errors import DataError, short
 from fuda.marginalized.priors import Prior, given_prior, uniform_prior
-from fuda.models.markov import MarkovLabeler, graph_of
+from fuda.models.markov import MarkovLabeler
 
 FORMS = ("marginals", "chain")
 UNIFORM, GIVEN = "uniform", "given"
@@ -57,7 +58,8 @@ class PriorSource:
             )
         if self.source == UNIFORM:
             return uniform_prior(corpus, len(self.classes))
-        return _posterior(self.source, self.form, self.classes, corpus)
+        _check_shape(self.source, self.form, corpus)
+        return _posterior(self.source, self.form, self.classes, self.source._encode_corpus(corpus))
 
 
 def check_prior(prior: Any, form: str) -> None:
@@ -119,34 +121,26 @@ def _out_of_fold(
             "prior: a labeler that is not fitted is trained on other structures than it is asked about, but "
             "there is one structure only; give it fitted, or more structures"
         )
-    names = np.array([*classes, None], dtype=object)
-    y = [names[part].tolist() for part in corpus.split(labels)]
-
-    def fitted(members: np.ndarray) -> MarkovLabeler:
-        weights = None if sample_weight is None else sample_weight[members]
-        X = [corpus.structures[i] for i in members]
-        return clone(prior).fit(X, [y[i] for i in members], sample_weight=weights)
-
+    prior._check_parameters()
+    data = prior._training_data(corpus, classes, labels, sample_weight)
     folds = np.random.RandomState(0).permutation(count) % min(FOLDS, count)
     L = len(classes)
     nodes = np.empty((corpus.size, L))
     before, after = (np.empty((corpus.size, L, L)) if form == "chain" else None for _ in range(2))
     for fold in range(folds.max() + 1):
         members = np.flatnonzero(folds == fold)
-        part = Corpus([corpus.structures[i] for i in members])
-        found = _posterior(fitted(np.flatnonzero(folds != fold)), form, classes, part)
+        part, asked = data.split(np.flatnonzero(folds != fold), members)
+        found = _posterior(clone(prior)._fit_encoded(part), form, classes, asked)
         at = np.flatnonzero(np.repeat(folds == fold, np.diff(corpus.offsets)))
         for packed, own in ((nodes, found.nodes), (before, found.before), (after, found.after)):
             if packed is not None:
                 packed[at] = own
-    return Prior(nodes, before, after), PriorSource(fitted(np.arange(count)), form, classes)
+    return Prior(nodes, before, after), PriorSource(clone(prior)._fit_encoded(data), form, classes)
 
 
-def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], corpus: Corpus) -> Prior:
+def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: Encoded) -> Prior:
     """P(y|x) of a fitted labeler over the labels `classes`, mixed with a share of the uniform prior."""
-    _check_shape(labeler, form, corpus)
-    encoded = labeler._encode(corpus.structures)
-    assert encoded is not None  # a corpus is never empty
+    graph = encoded.corpus.graph
     scores, transitions = labeler._allowed(encoded.corpus, *labeler._scores(encoded), None)
     number = {label: i for i, label in enumerate(labeler.classes_)}
     own = [number.get(label, -1) for label in classes]  # −1: the last column below, of what it never saw
@@ -159,13 +153,12 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], corpus: Co
     scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=-np.inf)[:, own]
     around = [(0, 0)] * (transitions.ndim - 2) + [(0, 1), (0, 1)]
     transitions = np.pad(transitions, around)[..., own, :][..., own]
-    graph = graph_of(corpus)
     if form == "marginals":
         nodes = inference.marginals(graph, scores, transitions, n_jobs=labeler.n_jobs)[1]
         return Prior(_mixed(nodes, L))
     _, nodes, edges = inference.marginals(graph, scores, transitions, edges=True, n_jobs=labeler.n_jobs)
     nodes, edges = _mixed(nodes, L), _mixed(edges, L * L)
-    edges[corpus.roots] = 0.0
+    edges[graph.roots] = 0.0
     before = edges.transpose(0, 2, 1) / nodes[:, :, None]
     after = np.zeros_like(edges)
     after[:-1] = edges[1:] / nodes[:-1, :, None]

@@ -20,7 +20,6 @@ No re-ranking finds a labeling that is not among the candidates; `oracle_report`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -40,14 +39,13 @@ from fuda.checks import (
 )
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array, flat_labels
-from fuda.data.structures import Structure
 from fuda.errors import DataError, short
 from fuda.interrupts import inner_training
 from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
-from fuda.marginalized.labelled import Similarity, check_mixing
+from fuda.marginalized.labelled import Labelings, Similarity, check_mixing
 from fuda.metrics import Report, evaluate
-from fuda.models.base import Labeler
+from fuda.models.base import Labeler, TrainingData
 from fuda.models.crf import CRF
 from fuda.storage import structures as stored_structures
 
@@ -205,27 +203,22 @@ class Reranker(Labeler):
         y = self._named(encoded, labels)
         by_node = None if position_weight is None else corpus.split(position_weight)
 
-        def fitted(chosen: Array) -> Labeler:
-            """The base labeler, fitted on some of the structures."""
-            with inner_training():
-                return clone(self._base()).fit(
-                    [corpus.structures[i] for i in chosen],
-                    [y[i] for i in chosen],
-                    sample_weight=None if sample_weight is None else sample_weight[chosen],
-                    position_weight=None if by_node is None else [by_node[i] for i in chosen],
-                )
-
-        candidates = self._out_of_fold(corpus.structures, fitted)
+        data = self._base()._training_data(corpus, self.classes_, labels, sample_weight, position_weight)
+        with inner_training():
+            candidates = self._out_of_fold(data)
         self._learn(encoded, candidates, candidates.wrong(y, by_node), sample_weight)
-        self.base_ = fitted(np.arange(len(corpus)))
+        with inner_training():
+            self.base_ = clone(self._base())._fit_encoded(data)
 
-    def _out_of_fold(self, structures: list[Structure], fitted: Callable[[Array], Any]) -> Candidates:
+    def _out_of_fold(self, data: TrainingData) -> Candidates:
         """The candidates of each structure, from a base labeler fitted on the other folds."""
-        found: list[Any] = [None] * len(structures)
+        count = len(data.encoded.corpus)
+        found: list[Any] = [None] * count
         shuffle = self.random_state is not None
         folds = KFold(self.folds, shuffle=shuffle, random_state=self.random_state)
-        for others, own in folds.split(structures):
-            listed = fitted(others).predict_nbest([structures[i] for i in own], self.n)
+        for others, own in folds.split(np.arange(count)):
+            part, asked = data.split(others, own)
+            listed = clone(self._base())._fit_encoded(part)._nbest(asked, self.n)
             for i, candidates in zip(own, listed, strict=True):
                 found[i] = candidates
         return Candidates(found)
@@ -284,20 +277,25 @@ class Reranker(Labeler):
         return np.array([number[label] for labels in labelings for label in labels], dtype=np.int64)
 
     def _candidates(self, encoded: Encoded) -> Candidates:
-        return Candidates(list(self.base_.predict_nbest(encoded.corpus.structures, self.n)))
+        known = self.base_._encode_corpus(encoded.corpus)
+        return Candidates(list(self.base_._nbest(known, self.n)))
 
     def _ranking(self, encoded: Encoded, candidates: Candidates) -> Array:
         """(m,) g of all candidates."""
         ranking = self.base_weight * candidates.log_p
         if not len(self.alpha_):
             return ranking
-        known = self.encoder_.encode(self.support_structures_)
-        similarity = self._similarity(Numbering(known.corpus))
-        support = similarity.prepare(known, self.support_labels_, self.support_first_)
+        similarity, support = self._prepare(self.alpha_, self._support)
         new = similarity.prepare(encoded, self._flat(candidates.labels), candidates.first)
         for a, b in pairwise(self.support_first_.tolist()):
             ranking += self.alpha_[a:b] @ similarity.rows(support, np.arange(a, b), new)
         return ranking
+
+    def _support(self) -> tuple[Similarity, Labelings]:
+        """The kernel and the support candidates, ready to be compared with others."""
+        known = self.encoder_.encode(self.support_structures_)
+        similarity = self._similarity(Numbering(known.corpus))
+        return similarity, similarity.prepare(known, self.support_labels_, self.support_first_)
 
     def _base(self) -> Any:
         return CRF() if self.base is None else self.base

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from fuda.errors import DataError
-from fuda.features.sets import extract
+from fuda.features.sets import spelling
 from fuda.files import read_text
 from fuda.formats import read
 from fuda.formats.dataset import Dataset, Record
@@ -111,7 +111,7 @@ def entity_methods() -> dict[str, Any]:
 def word_and_affixes(word: str) -> list[str]:
     """The features of the CRF of table 1, of each of three words: the word, its spelling, its affixes."""
     return [
-        *extract("spelling", word),
+        *spelling(word),
         *(f"p{n}={word[:n]}" for n in (2, 3)),
         *(f"s{n}={word[-n:]}" for n in (2, 3)),
     ]

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from fuda.checks import is_count
-from fuda.data.corpus import KINDS, Kind
 from fuda.data.encoders import make_encoder
+from fuda.data.observations import Kind
 from fuda.errors import DataError, ModelFileError, short
 from fuda.features.templates import Template
 from fuda.kernels import Kernel, as_kernel, from_json
@@ -132,7 +132,7 @@ def _put_together(
     if model.shape_ not in model._shapes:
         raise DataError(f"{type(model).__name__} does not label {model.shape_}s")
     observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
-    if observations.name not in list(KINDS) or ("{}" in KINDS[observations.name]) != (observations.size > 0):
+    if not observations.possible:
         raise DataError(f"its observations are of no known kind, {short(tuple(observations))}")
     parts, held = {}, meta.get("parts", {})
     if not isinstance(held, dict):

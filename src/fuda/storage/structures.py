@@ -13,13 +13,13 @@ vectors apart; the shape is that of the model.
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from fuda.data.corpus import Corpus
+from fuda.data.observations import from_stored, to_stored
 from fuda.data.structures import Dag, Sequence, Structure, Tree
 from fuda.errors import DataError
 
@@ -31,8 +31,8 @@ def pack(structures: list[Structure]) -> tuple[list[str], Arrays]:
     if not structures:
         return [], {"offsets": np.zeros(1, np.int64), "types": np.zeros(0, np.int64), "edges": _NO_EDGES}
     corpus = Corpus(structures)
-    edges = _NO_EDGES if corpus.is_chain else corpus.edges.astype(np.int64)
-    texts = list(map(_text, corpus.observations))
+    edges = _NO_EDGES if corpus.is_chain else corpus.graph.edges.astype(np.int64)
+    texts = list(map(to_stored, corpus.observations))
     return texts, {"offsets": corpus.offsets, "types": corpus.types.astype(np.int64), "edges": edges}
 
 
@@ -56,7 +56,7 @@ def unpack(texts: list[str], arrays: Arrays, shape: str) -> list[Structure]:
     at = owner[edges[:, 1]]
     if (owner[edges[:, 0]] != at).any() or (np.diff(at) < 0).any():
         raise DataError("its structures have edges that lead from one to another")
-    observations = list(map(_observation, texts))
+    observations = list(map(from_stored, texts))
     cuts = np.searchsorted(at, np.arange(len(offsets)))
     structures: list[Structure] = []
     for i, (a, b) in enumerate(pairwise(offsets.tolist())):
@@ -83,25 +83,3 @@ def _whole(arrays: Arrays, name: str) -> np.ndarray:
     if name not in arrays or arrays[name].dtype != np.int64:
         raise DataError(f"its array {name!r} is missing or does not hold whole numbers")
     return arrays[name]
-
-
-def _text(x: Any) -> str:
-    if isinstance(x, np.ndarray):
-        return json.dumps({"vector": x.tolist()})
-    if isinstance(x, tuple):
-        return json.dumps({"columns": list(x)}, ensure_ascii=False)
-    if isinstance(x, dict):
-        return json.dumps({"features": x}, ensure_ascii=False)
-    return json.dumps(x, ensure_ascii=False)
-
-
-def _observation(text: str) -> Any:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        raise DataError("one of its observations is not readable") from None
-    if not isinstance(found, dict):
-        return found
-    if "vector" in found:
-        return np.array(found["vector"], dtype=np.float64)
-    return tuple(found["columns"]) if "columns" in found else found.get("features")

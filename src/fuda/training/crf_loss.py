@@ -88,14 +88,19 @@ def score_structures(encoded: Encoded, weights: Weights, vector: Array) -> tuple
     scores = np.zeros((encoded.corpus.size, weights.labels))
     for channel, part in zip(encoded.channels, by_channel, strict=True):
         scores += channel.gather(np.asarray(encoded.tables[channel.table].matrix @ part))
+    return scores, pair_scores(encoded, transitions, by_edge)
+
+
+def pair_scores(encoded: Encoded, transitions: Array, by_edge: list[Array]) -> Array:
+    """Transitions (L, L), or (N, L, L) where features of label pairs have weights `by_edge`."""
     if not by_edge:
-        return scores, transitions
-    L = weights.labels
+        return transitions
+    L = len(transitions)
     pairs = np.broadcast_to(transitions.reshape(L * L), (encoded.corpus.size, L * L)).copy()
     for channel, part in zip(encoded.edge_channels, by_edge, strict=True):
         table = encoded.tables[channel.table].matrix @ part.reshape(len(part), L * L)
         pairs += channel.gather(np.asarray(table))
-    return scores, pairs.reshape(-1, L, L)
+    return pairs.reshape(-1, L, L)
 
 
 class TrainingLoss:
@@ -164,7 +169,7 @@ class TrainingLoss:
                 squares = squares.power(2) if sp.issparse(squares) else squares**2
                 counts = squares @ channel.scatter(weight, squares.shape[1])
                 part += scale * share * (1 - share) * counts.reshape(-1, *[1] * (part.ndim - 1))
-        transitions += scale * float(weight[corpus.edges[:, 1]].sum()) / L**2 * (1 - 1 / L**2)
+        transitions += scale * float(weight[corpus.graph.edges[:, 1]].sum()) / L**2 * (1 - 1 / L**2)
         return diagonal
 
     def digest(self) -> str:
@@ -175,7 +180,7 @@ class TrainingLoss:
             self.sample_weight,
             self.node_weight,
             encoded.corpus.offsets,
-            encoded.corpus.heads,
+            encoded.corpus.graph.heads,
         ]
         for channel in (*encoded.channels, *encoded.edge_channels):
             parts += [channel.rows, np.array(channel.table)]
@@ -198,7 +203,7 @@ class TrainingLoss:
         counted = np.flatnonzero(weight)
         one_hot[counted, self.labels[counted]] = weight[counted]
         self._add_to_features(self.encoded.channels, by_channel, one_hot)
-        parent, child = corpus.edges[weight[corpus.edges[:, 1]] > 0].T
+        parent, child = corpus.graph.edges[weight[corpus.graph.edges[:, 1]] > 0].T
         pair = self.labels[parent] * L + self.labels[child]
         transitions += np.bincount(pair, weights=weight[child], minlength=L * L).reshape(L, L)
         if by_edge:
@@ -336,7 +341,7 @@ class _Group:
         local = np.full(corpus.size + 1, -1)  # its last entry stands for "no parent"
         local[self.nodes] = np.arange(len(self.nodes))
         self.graph = inference.Graph(
-            offsets, local[corpus.heads[self.nodes]], local[corpus.order[self.nodes]]
+            offsets, local[corpus.graph.heads[self.nodes]], local[corpus.graph.order[self.nodes]]
         )
         self.scores = scores[self.nodes]
         self.transitions = transitions if transitions.ndim == 2 else transitions[self.nodes]
@@ -423,7 +428,7 @@ class _Group:
         structure = int(np.searchsorted(self.graph.offsets, t, side="right")) - 1
         begin, end = self.graph.offsets[structure : structure + 2].tolist()
         own = slice(begin, end)
-        parents = self.graph.parents[own]
+        parents = self.graph.heads[own]
         graph = inference.Graph(
             np.array([0, end - begin]),
             np.where(parents >= 0, parents - begin, -1),

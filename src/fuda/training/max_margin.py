@@ -118,7 +118,7 @@ class MaxMargin:
         if slack == "l2":
             self.penalties[weights > 0] = 1.0 / weights[weights > 0]
         self.transitions = np.zeros((scores.label_count, scores.label_count))
-        self.problem = Problem(graph.offsets, graph.parents, right, bounds, self.penalties, self.transitions)
+        self.problem = Problem(graph.offsets, graph.heads, right, bounds, self.penalties, self.transitions)
         self.sets = [WorkingSet(np.empty((0, size), dtype=np.int64)) for size in np.diff(graph.offsets)]
         self.random = check_random_state(seed)
         self._gaps = np.empty(len(graph))
@@ -234,7 +234,7 @@ class MaxMargin:
     def _take_in(self, i: int, labeling: Array) -> None:
         """Add a labeling to a working set, unless it is there."""
         nodes, chosen = self.graph.nodes((i, i + 1)), self.sets[i]
-        right, parents = self.right[nodes], self.graph.parents[nodes]
+        right, parents = self.right[nodes], self.graph.heads[nodes]
         wrong = wrong_nodes(labeling, right, chosen.labelings)
         if not len(wrong):
             return

@@ -39,7 +39,7 @@ class LocalLoss:
         n_jobs: int | None = None,
     ) -> None:
         corpus, L = encoded.corpus, label_count
-        above = np.where(corpus.heads >= 0, labels[corpus.heads], L)
+        above = np.where(corpus.graph.heads >= 0, labels[corpus.graph.heads], L)
         counted = np.flatnonzero((labels >= 0) & (above >= 0))
         weight = np.ones(corpus.size) if position_weight is None else position_weight
         if sample_weight is not None:

@@ -27,8 +27,8 @@ from numba import njit
 
 from fuda.checks import check_arrays
 from fuda.data.encoding import Encoded
+from fuda.data.graph import Array, Graph
 from fuda.functions import TrainingScores
-from fuda.inference.graph import Array, Graph
 from fuda.inference.higher_order import Grams, Shape, add_to_gram, decode, fill_contexts, no_grams, shape_of
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from numba import njit
 
 from fuda.data.encoding import Encoded
+from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
 from fuda.functions.windows import add_expansion, window_of
-from fuda.inference.graph import Array, Graph
 from fuda.inference.higher_order import Grams, Shape, decode, no_grams, shape_of
 from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from fuda.data.corpus import Neighbours
+from fuda.data.graph import Neighbours
 from fuda.marginalized.links import Links
 from fuda.marginalized.scaled import Array, Table, number, plus, read, times, write
 

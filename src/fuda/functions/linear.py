@@ -1,0 +1,134 @@
+"""Linear functions of features, with the scores of known observations kept.
+
+    s_t(y) = Σ_c Σ_{r ∈ rows_c(t)} (X_c W_c)[r, y]
+
+A row of X_c W_c depends on an observation (or a joint text) and the weights alone, so it is computed
+when an observation is first seen and looked up from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from fuda.data.encoding import Encoded
+from fuda.data.tables import Row, TextTable
+from fuda.data.window_encoding import TypeTable
+
+Array = np.ndarray
+KEPT_BYTES = 1 << 26  # for scores of observations that are kept
+
+
+class LinearFunction:
+    """A function from nodes to R^L by weights of features.
+
+    Parameters
+    ----------
+    label_count : int
+        L.
+    weights : list of (features, L) arrays
+        The weights of each channel.
+    unknown : list of (L,) arrays, optional
+        What a feature that the vocabulary does not know adds, per channel. Default: nothing.
+    """
+
+    def __init__(
+        self, label_count: int, weights: Sequence[Array], unknown: Sequence[Array] | None = None
+    ) -> None:
+        self._label_count = label_count
+        self._weights = [np.ascontiguousarray(part, dtype=np.float64) for part in weights]
+        none = np.zeros((len(weights), label_count))
+        self._unknown = none if unknown is None else np.array(unknown, dtype=np.float64)
+        self._texts: dict[int, Array] = {}  # by channel: the scores of its texts
+        self._types: dict[Hashable, Array] = {}  # by key: the scores in all channels that show types
+        self._marks: Array | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_texts": {}, "_types": {}, "_marks": None}
+
+    def of(self, encoded: Encoded, n_jobs: int | None = None) -> Array:
+        """(N, L) the scores of the nodes of a corpus."""
+        scores = np.zeros((encoded.corpus.size, self._label_count))
+        by_type = None
+        for c, channel in enumerate(encoded.channels):
+            table = encoded.tables[channel.table]
+            if isinstance(table, TextTable):
+                values = self._texts.get(c)
+                if values is None:
+                    values = self._texts[c] = np.vstack([self._weights[c], self._unknown[c]])
+            elif isinstance(table, TypeTable):
+                if by_type is None:
+                    by_type = self._of_types(table, sum(channel.shows_types for channel in encoded.channels))
+                values = by_type[c]
+            else:
+                values = np.asarray(table.matrix @ self._weights[c])
+                values += np.outer(table.unknown, self._unknown[c])
+            if channel.indptr is None:
+                _add_rows(values, channel.rows, scores)
+            else:
+                _add_several_rows(values, channel.rows, channel.indptr, scores)
+        return scores
+
+    def _of_types(self, table: TypeTable, count: int) -> Array:
+        """(channels, rows, L) the scores of all types and marks in the first channels, which show types."""
+        if self._marks is None:
+            self._marks = self._products(table.encoder.mark_rows(), count)
+        keys = list(table.corpus.keys())
+        found: list[Any] = list(map(self._types.get, keys))
+        new = [i for i, scores in enumerate(found) if scores is None]
+        if new:
+            products = self._products(table.encoder.rows(table.corpus, new), count)
+            most = KEPT_BYTES // (8 * count * self._label_count + 256) if table.corpus.kind.of.recurs else 0
+            for i, scores in zip(new, products, strict=True):
+                found[i] = scores
+                if len(self._types) < most:
+                    self._types[keys[i]] = scores
+        stacked = np.concatenate([*found, *self._marks]).reshape(-1, count, self._label_count)
+        return stacked.transpose(1, 0, 2)
+
+    def _products(self, rows: list[Row], count: int) -> Array:
+        """(rows, channels · L) the rows times the weights of the first channels."""
+        scores = np.zeros((len(rows), count, self._label_count))
+        if rows:
+            indptr = np.cumsum([0, *(len(row.ids) for row in rows)])
+            ids, values = (np.concatenate([row[k] for row in rows]) for k in (0, 1))
+            unknown = np.array([row.unknown for row in rows])
+            for c in range(count):
+                _multiply(indptr, ids, values, self._weights[c], scores[:, c])
+                if self._unknown[c].any():
+                    scores[:, c] += np.outer(unknown, self._unknown[c])
+        return scores.reshape(len(rows), count * self._label_count)
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(values: Array, rows: Array, scores: Array) -> None:
+    """scores(t) += values(row of t)."""
+    for t in range(len(rows)):
+        row = rows[t]
+        for y in range(scores.shape[1]):
+            scores[t, y] += values[row, y]
+
+
+@njit(cache=True, nogil=True)
+def _add_several_rows(values: Array, rows: Array, indptr: Array, scores: Array) -> None:
+    """scores(t) += Σ over the rows of t of values."""
+    for t in range(len(scores)):
+        for y in range(scores.shape[1]):
+            total = 0.0
+            for e in range(indptr[t], indptr[t + 1]):
+                total += values[rows[e], y]
+            scores[t, y] += total
+
+
+@njit(cache=True, nogil=True)
+def _multiply(indptr: Array, ids: Array, values: Array, weights: Array, scores: Array) -> None:
+    """scores(r) += Σ_f x_rf weights(f)."""
+    for r in range(len(indptr) - 1):
+        for e in range(indptr[r], indptr[r + 1]):
+            x = values[e]
+            own = weights[ids[e]]
+            for y in range(scores.shape[1]):
+                scores[r, y] += x * own[y]
