@@ -39,6 +39,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from fuda.checks import is_whole
 from fuda.data import structures
 from fuda.data.observations import Observation, from_json, to_json
 from fuda.data.structures import Dag, Structure, Tree
