@@ -131,8 +131,8 @@ class Labeler(BaseEstimator):
                 )
         return np.array([number[label] for label in labels], dtype=np.int64)
 
-    def _encode(self, X: Any) -> Encoded | None:
-        """X encoded by the fitted vocabulary; None where X is empty."""
+    def _encode(self, X: Any, grow: bool = False) -> Encoded | None:
+        """X encoded by the fitted vocabulary, which may grow by its features; None where X is empty."""
         check_is_fitted(self, "classes_")
         structures = self._checked_structures(X)
         if not structures:
@@ -142,7 +142,7 @@ class Labeler(BaseEstimator):
                 f"structure 0 is a {structures[0].shape}, but this {type(self).__name__} was fitted on "
                 f"{self.shape_}s; give {self.shape_}s, or fit another model"
             )
-        return self.encoder_.encode(structures)
+        return self.encoder_.encode(structures, grow)
 
     def _checked_structures(self, X: Any) -> list[Structure]:
         structures = as_structures(X)
