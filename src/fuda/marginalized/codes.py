@@ -49,7 +49,8 @@ class Types:
         norms = [norm[:, None] for norm in self.norms]
         values = self.kernel.evaluate(self.kernel.inners(ours, theirs), norms, others.norms)
         shape = len(self.points), len(others.points)
-        return np.ascontiguousarray(np.broadcast_to(values, shape), dtype=np.float64)
+        # A copy, since what is broadcast cannot be written.
+        return np.array(np.broadcast_to(values, shape), dtype=np.float64)
 
     def _widened(self, others: Types) -> Points:
         """The points, as wide as those of the others."""

@@ -104,7 +104,7 @@ class Side(NamedTuple):
 
 @dataclass(frozen=True)
 class Problem:
-    """Scores of targets by coefficients of sources; in training both are the same object.
+    """Scores of targets by coefficients of sources; in training both are the same structures.
 
     Attributes
     ----------
@@ -188,7 +188,7 @@ class Sources:
             types = Types(self.settings.kernel, targets.points)
             codes = Codes(self.types, types, self._frequent, self._n_jobs)
         source = _side(examples, codes.sources, codes.source_twins) if codes.is_shared else self._uncoded
-        target = source if targets is examples else _side(targets, codes.targets, codes.target_twins)
+        target = _side(targets, codes.targets, codes.target_twins)
         mass, constant = 0.0, _constant(targets.prior)
         if self._constant_prior is not None and constant is not None:
             mass = float(self._constant_prior @ self.settings.label_gram @ constant)

@@ -46,9 +46,7 @@ class ExplicitEngine(OnlineEngine):
         self.problem, self._max_nodes = problem, max_nodes
         self.weights: dict[Feature, Array] = {}
         self._source = _Features(problem, problem.sources, problem.points[0], max_nodes)
-        self._target = self._source
-        if problem.targets is not problem.sources:
-            self._target = _Features(problem, problem.targets, problem.points[1], max_nodes)
+        self._target = _Features(problem, problem.targets, problem.points[1], max_nodes)
 
     def aimed_at(self, problem: Problem) -> ExplicitEngine:
         """As of `Engine`."""
