@@ -122,9 +122,11 @@ class Codes:
         return len(self._types[0].points), len(self._types[1].points)
 
     def table(self, rows: Array, columns: Array) -> Array:
-        """The kernel of two different observations of each of these source codes and target codes."""
+        """The kernel of two different observations of each of these source codes and target codes, which
+        are distinct, and the latter in increasing order."""
         if self.whole is not None:
-            return self.whole[np.ix_(rows, columns)]
+            every = len(columns) == self.whole.shape[1]
+            return self.whole[rows] if every else self.whole[np.ix_(rows, columns)]
         return self._computed(rows, columns)
 
     def _computed(self, rows: Array, columns: Array) -> Array:

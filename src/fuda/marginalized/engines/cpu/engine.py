@@ -48,7 +48,8 @@ class CpuEngine(OnlineEngine):
         if like and like.problem is problem:
             self._values = like._values
         elif problem.codes.whole is not None:
-            self._values = self._values_for(problem.sources.codes, problem.targets.codes)
+            rows = self._prepared.rows_of(problem)
+            self._values = _values(problem.codes, problem.mixing, rows, np.unique(problem.targets.codes))
         self._layout = Layout(problem, np.arange(len(problem.targets.offsets) - 1))
         self._start(Log(problem.label_count))
 
@@ -131,7 +132,9 @@ class CpuEngine(OnlineEngine):
 
     def _values_for(self, source_codes: Array, target_codes: Array) -> Values:
         """The kernel's values for these codes."""
-        return _values(self.problem.codes, self.problem.mixing, source_codes, target_codes)
+        columns = np.unique(target_codes)
+        columns = columns[columns < self.problem.codes.counts[1]]  # without that of empty places
+        return _values(self.problem.codes, self.problem.mixing, _by_frequency(source_codes), columns)
 
     def _group(self, first: int) -> range:
         return range(first, min(first + _GROUP, self._layout.block_count))
@@ -208,11 +211,17 @@ class _Prepared:
     def __init__(self, problem: Problem) -> None:
         self._share = np.ascontiguousarray(problem.with_labels(problem.sources.prior))
         self._last: tuple[Array | None, Log] = None, Log(problem.label_count)
+        self._codes, self._rows = problem.sources.codes, _by_frequency(problem.sources.codes)
 
     def sources_of(self, problem: Problem) -> Sources:
         """The source nodes as compiled code takes them."""
         side = problem.sources
         return Sources(side.codes, side.twins, problem.own, self._share)
+
+    def rows_of(self, problem: Problem) -> Array:
+        """The codes of the sources, the most frequent first."""
+        codes = problem.sources.codes
+        return self._rows if codes is self._codes else _by_frequency(codes)
 
     def log_of(self, problem: Problem, alpha: Array) -> Log:
         """A push of every source structure with its coefficients; kept for the next call."""
@@ -223,16 +232,17 @@ class _Prepared:
         return self._last[1].copy()
 
 
-def _values(codes: Codes, mixing: float, source_codes: Array, target_codes: Array) -> Values:
-    """c² k_x for these codes of sources and targets, the most frequent source codes first."""
+def _by_frequency(codes: Array) -> Array:
+    """Distinct codes, the most frequent first."""
+    often = np.bincount(codes)
+    return np.argsort(-often, kind="stable")[: np.count_nonzero(often)]
+
+
+def _values(codes: Codes, mixing: float, rows: Array, columns: Array) -> Values:
+    """c² k_x for these codes of sources and targets, in this order."""
     row_count, column_count = codes.counts
-    often = np.bincount(source_codes, minlength=row_count)
-    rows = np.argsort(-often, kind="stable")[: np.count_nonzero(often)]
-    columns = np.unique(target_codes)
-    columns = columns[columns < column_count]
     table = np.zeros((len(rows), len(columns) + 1))
-    table[:, :-1] = codes.table(rows, columns)
-    table *= mixing**2
+    np.multiply(codes.table(rows, columns), mixing**2, out=table[:, :-1])
     row_of, column_of = np.zeros(row_count, dtype=np.int32), np.zeros(column_count + 1, dtype=np.int32)
     row_of[rows], column_of[columns] = np.arange(len(rows)), np.arange(len(columns))
     column_of[-1] = len(columns)

@@ -140,8 +140,7 @@ def add(gamma: Array, factor: float, kappa: Array, begin: int, end: int, scores:
 def twin_lists(twins: Array) -> Lists:
     """The places of each twin number.
 
-    A hash table, as it is asked once per source node and block: with sorted numbers and a binary
-    search instead, that one question takes longer than a tenth of the row of κ that it is for.
+    A hash table and no sorted array: it is asked once per source node and block, in the inner loop.
     """
     room = 64
     while room < 2 * len(twins):
