@@ -24,9 +24,9 @@ from fuda import MarginalizedPerceptron
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels import Polynomial
-from fuda.kernels.points import Numbering
-from fuda.marginalized.machine import Machine, Side
+from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.priors import Prior
+from fuda.marginalized.problem import Examples, Settings, Sources
 from fuda.metrics import entity_scores, label_scores
 from fuda.parallel import run, usable_cores
 
@@ -64,26 +64,26 @@ def _limit() -> float:
     return usable_cores() * _STEPS * _BLOCK / 2 / (time.process_time() - began)
 
 
-def _pushed(machine: Machine, first: int) -> float:
+def _pushed(engine: CpuEngine, first: int) -> float:
     """Cells a core's second of pushes from structures with mistakes at both ends: all cells are visited."""
-    sizes, cells = machine.sources.sizes, 0
+    sizes, cells = engine.problem.sources.sizes, 0
     for i in range(first, first + _PUSHES):
         alpha = np.zeros((sizes[i], _LABELS))
         alpha[0, :2] = alpha[-1, :2] = 1.0, -1.0
-        machine.push(i, alpha)
-        cells += int(sizes[i]) * int(machine.targets.offsets[-1])
+        engine.push(i, alpha)
+        cells += int(sizes[i]) * int(engine.problem.targets.offsets[-1])
     began = time.process_time()
-    machine.all_scores()
+    engine.all_scores()
     return cells / (time.process_time() - began)
 
 
 def _loop(X: list[list[str]]) -> list[tuple[str, str]]:
     encoded = WindowEncoder("spelling", 0).fit(as_structures(X))
-    corpus = encoded.corpus
-    side = Side(encoded, Numbering(corpus), Prior(np.full((corpus.size, _LABELS), 1 / _LABELS)))
-    machine = Machine(Polynomial(2).normalized(), np.eye(_LABELS), 3.0, 0.0, side, side)
-    _limit(), _pushed(machine, 0)  # compiled
-    pairs = [(_pushed(machine, _PUSHES * r), _limit()) for r in range(1, _ROUNDS + 1)]
+    examples = Examples.of(encoded, Prior(np.full((encoded.corpus.size, _LABELS), 1 / _LABELS)))
+    settings = Settings(Polynomial(2).normalized(), np.eye(_LABELS), 3.0, 0.0)
+    engine = CpuEngine(Sources(settings, examples).problem())
+    _limit(), _pushed(engine, 0)  # compiled
+    pairs = [(_pushed(engine, _PUSHES * r), _limit()) for r in range(1, _ROUNDS + 1)]
     share = statistics.median(ours / limit for ours, limit in pairs)
     ours, limit = (statistics.median(column) for column in zip(*pairs, strict=True))
     return [

@@ -1,4 +1,4 @@
-"""Small corpora for kernel machines, and what a machine has to say, straight from the marginalized kernel."""
+"""Small corpora for kernel machines, the engines, and scores straight from the marginalized kernel."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import numpy as np
 
 from fuda import Dag, Sequence, Tree
 from fuda.data.window_encoding import WindowEncoder
-from fuda.kernels.points import Numbering
 from fuda.marginalized import marginalized_kernel
-from fuda.marginalized.machine import Side
+from fuda.marginalized.engines.cpu.engine import CpuEngine
+from fuda.marginalized.engines.explicit import ExplicitEngine
 from fuda.marginalized.priors import Prior
+from fuda.marginalized.problem import Examples
 from fuda.marginalized.recursions.chain_prior import chain
 
 WORDS = [
@@ -30,6 +31,10 @@ WORDS = [
     "sea",
 ]
 SHAPES = ("sequence", "tree", "dag")
+# Engines that compute any problem; a new engine is added here, and all tests of engines run over it.
+ENGINES = {"cpu": CpuEngine}
+# The oracle, for linear kernels and structures of few nodes.
+ORACLES = {"explicit": ExplicitEngine}
 
 
 def random_structures(rng, shape, count, longest=6):
@@ -72,13 +77,12 @@ def packed(priors):
 
 
 def two_sides(sources, targets, source_priors, target_priors):
+    """Examples of sources and of targets, as sources and targets of a problem."""
     encoder = WindowEncoder("spelling", 0)
-    encoded = encoder.fit(sources)
-    numbering = Numbering(encoded.corpus)
-    side = Side(encoded, numbering, packed(source_priors))
+    examples = Examples.of(encoder.fit(sources), packed(source_priors))
     if targets is sources:
-        return side, side
-    return side, Side(encoder.encode(targets), numbering, packed(target_priors))
+        return examples, examples
+    return examples, Examples.of(encoder.encode(targets), packed(target_priors), examples.numbering)
 
 
 def whole_kernel(sources, targets, source_priors, target_priors, **parameters):

@@ -8,7 +8,6 @@ import pytest
 from fuda import HMM, Dag, DataError, Sequence, Tree
 from fuda.kernels import Delta, Polynomial
 from fuda.marginalized import marginalized_kernel
-from fuda.marginalized.explain import explain
 from fuda.models.marginalized_perceptron import MarginalizedPerceptron
 from fuda.models.marginalized_svm import MarginalizedSVM
 
@@ -49,7 +48,7 @@ def test_shares_add_up_to_the_score(shape, parameters) -> None:
     scores = model.decision_scores([x])[0]
     count = len(model.support_)
     for node in range(len(x)):
-        found = explain(model, x, node, top=count)
+        found = model.explain(x, node, top=count)
         order = np.argsort(-scores[node], kind="stable")
         assert [found.chosen.label, found.rival.label] == [model.classes_[k] for k in order[:2]]
         for verdict in (found.chosen, found.rival):
@@ -61,7 +60,7 @@ def test_shares_add_up_to_the_score(shape, parameters) -> None:
         assert ratio == pytest.approx(found.chosen.score * scores[node, order[1]], rel=1e-9)
         if not parameters:
             assert found.chosen.score == pytest.approx(scores[node].max(), rel=1e-9)
-        few = explain(model, x, node, top=1).chosen
+        few = model.explain(x, node, top=1).chosen
         assert few.voices[0] == found.chosen.voices[0]
         assert few.voices[0].share + few.others == pytest.approx(few.score, rel=1e-9)
         assert few.other_count == count - 1
@@ -71,18 +70,18 @@ def test_shares_add_up_to_the_score(shape, parameters) -> None:
 def test_a_share_is_the_kernel_times_alpha(shape) -> None:
     X, x = SHAPES[shape], NEW[shape]
     model = MarginalizedSVM(features="word", kernel=Polynomial(2).normalized()).fit(X, Y)
-    found = explain(model, x, 3, top=100)
+    found = model.explain(x, 3, top=100)
     support = {(p.structure, p.node): p.alpha for p in model.support_}
     structures = model.support_structures_
     for verdict in (found.chosen, found.rival):
-        k = model.classes_.index(verdict.label)
+        k = list(model.classes_).index(verdict.label)
         assert {(v.structure, v.node) for v in verdict.voices} == set(support)
         assert [abs(v.share) for v in verdict.voices] == sorted(abs(v.share) for v in verdict.voices)[::-1]
         for voice in verdict.voices:
             there, alpha = structures[voice.structure], support[voice.structure, voice.node]
             uniform = [np.full((len(s), 3), 1 / 3) for s in (there, x)]
             K = marginalized_kernel(
-                there, x, kernel=model.kernel, mixing=model.mixing_, prior=uniform, features="word"
+                there, x, kernel=model.kernel_, mixing=model.mixing_, prior=uniform, features="word"
             )
             share = alpha.get(verdict.label, 0.0) * K[voice.node, 3, k, k]
             assert voice.share == pytest.approx(share, rel=1e-9, abs=1e-15)
@@ -95,7 +94,7 @@ def test_a_share_is_the_kernel_times_alpha(shape) -> None:
 def test_a_match_is_the_stretch_that_carries_half_of_the_kernel() -> None:
     model = MarginalizedPerceptron(kernel=Delta(), features="word", mixing=3.0)
     model.fit([list("uabcv"), list("wxyz")], [list("NNVNN"), list("NNNN")])
-    found = explain(model, list("pabcq"), 2)
+    found = model.explain(list("pabcq"), 2)
     assert found.chosen.label == "V"
     voice = found.chosen.voices[0]
     assert (voice.structure, voice.node, voice.observation, voice.label) == (0, 2, "b", "V")
@@ -106,7 +105,7 @@ def test_a_match_is_the_stretch_that_carries_half_of_the_kernel() -> None:
     assert str(found).startswith("node 2, b: V, not N\nV: ")
     narrow = MarginalizedPerceptron(kernel=Delta(), features="word", mixing=1.0)
     narrow.fit([list("uabcv"), list("wxyz")], [list("NNVNN"), list("NNNN")])
-    assert explain(narrow, list("pabcq"), 2).chosen.voices[0].match == [(2, 2)]  # now in 1 / 3 of κ
+    assert narrow.explain(list("pabcq"), 2).chosen.voices[0].match == [(2, 2)]  # now in 1 / 3 of κ
 
 
 def test_matches_of_trees_and_dags_grow_along_edges() -> None:
@@ -116,14 +115,14 @@ def test_matches_of_trees_and_dags_grow_along_edges() -> None:
     for x in (tree, dag):
         model = MarginalizedPerceptron(kernel=Delta(), features="word", mixing=4.0)
         model.fit([x, type(x)(list("uvwx"), x.heads if x is tree else x.edges)], [list("NNVN"), list("NNNN")])
-        voice = explain(model, x, 2).chosen.voices[0]
+        voice = model.explain(x, 2).chosen.voices[0]
         assert (voice.structure, voice.node) == (0, 2)
         assert voice.match == wanted[x.shape]
 
 
 def test_one_label_has_no_rival_and_nothing_learned_says_nothing() -> None:
     model = MarginalizedPerceptron(features="word").fit([["a", "b"]], [["N", "N"]])
-    found = explain(model, ["a"], 0)
+    found = model.explain(["a"], 0)
     assert found.rival is None
     assert (found.chosen.label, found.chosen.score, found.chosen.voices) == ("N", 0.0, [])
     assert str(found) == "node 0, a: N\nN: 0"
@@ -134,10 +133,10 @@ def test_models_with_arrays_as_prior_take_one_for_x() -> None:
     X = SHAPES["sequence"]
     model = MarginalizedPerceptron(features="word", prior=[np.full((len(x), 3), 1 / 3) for x in X]).fit(X, Y)
     prior = np.array([[0.2, 0.3, 0.5], [0.1, 0.8, 0.1]])
-    found = explain(model, ["a", "b"], 1, prior=prior)
+    found = model.explain(["a", "b"], 1, prior=prior)
     assert found.chosen.score == pytest.approx(model.decision_scores([["a", "b"]], [prior])[0][1].max())
     with pytest.raises(DataError, match="fitted with priors given as arrays"):
-        explain(model, ["a", "b"], 1)
+        model.explain(["a", "b"], 1)
 
 
 @pytest.mark.parametrize(
@@ -152,4 +151,4 @@ def test_models_with_arrays_as_prior_take_one_for_x() -> None:
 def test_bad_questions_are_refused(arguments, message) -> None:
     model = MarginalizedPerceptron(features="word").fit([["a", "b"]], [["N", "V"]])
     with pytest.raises(DataError, match=message):
-        explain(model, ["a", "b"], **arguments)
+        model.explain(["a", "b"], **arguments)

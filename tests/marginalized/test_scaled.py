@@ -19,9 +19,9 @@ from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels import Constant, Polynomial, Precomputed
 from fuda.kernels.points import points
 from fuda.marginalized import marginalized_kernel
-from fuda.marginalized.links import links
+from fuda.marginalized.links import Span, links
+from fuda.marginalized.numbers import ZERO, Numbers, empty_cells, normal, plus, times
 from fuda.marginalized.recursions import pair
-from fuda.marginalized.scaled import ZERO, logarithms, normal, plain_table, plus, scaled_table, times
 from structure_cases import structure_lists
 
 
@@ -149,12 +149,12 @@ def fill_both(a, b, weight, mass, gap):
     """κ in doubles and in scaled numbers."""
     corpus = Corpus([a, b])
     edges, (size_a, size_b) = links(corpus), weight.shape
-    sides = edges, 0, size_a, edges, size_a, size_a + size_b
-    plain, scaled = plain_table(size_a, size_b), scaled_table(size_a, size_b)
-    shape = pair.SHAPES[corpus.shape]
-    pair.fill(shape, *sides, weight, mass, gap, plain, pair.plain_work(size_a, size_b))
-    pair.fill(shape, *sides, weight, mass, gap, scaled, pair.scaled_work(size_a, size_b))
-    return plain, scaled
+    sides = Span(edges, 0, size_a), Span(edges, size_a, size_a + size_b)
+    both = [empty_cells(is_scaled, size_a, size_b) for is_scaled in (False, True)]
+    for is_scaled, kappa in enumerate(both):
+        work = pair.workspace(bool(is_scaled), size_a, size_b)
+        pair.fill(pair.SHAPES[corpus.shape], *sides, weight, mass, gap, kappa, work)
+    return both
 
 
 SIGNS = st.sampled_from([1.0, -1.0])
@@ -188,7 +188,7 @@ def test_the_bound_holds_where_features_are_most(product):
             weight = np.full((whole, size), 2 * product)
             _, scaled = fill_both(structure, part, weight, np.full(weight.shape, 0.5), gap)
             bound = pair.log_bound(pair.SHAPES[shape], whole, size, gap, 2 * product, product)
-            assert logarithms(scaled).max() <= bound + 1e-9
+            assert Numbers.of(scaled).logarithms().max() <= bound + 1e-9
 
 
 def _first(structure, size):

@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from fuda import CRF, HMM, Dag, DataError, Sequence, Tree, load, read
 from fuda.kernels import Function, Polynomial
+from fuda.marginalized.problem import Sources
 from fuda.metrics import entity_scores, label_scores
 from fuda.models.marginalized_perceptron import MarginalizedPerceptron
 from machine_cases import SHAPES, random_prior, random_structures, whole_kernel
@@ -45,7 +46,7 @@ def papers_algorithm(X, y, priors, model, amounts):
         X,
         priors,
         priors,
-        kernel=model.kernel,
+        kernel=model.kernel_,
         label_kernel=model.label_kernel,
         mixing=model.mixing_,
         gap=model.gap,
@@ -141,15 +142,16 @@ def test_further_orders_are_random_and_the_mean_goes_over_all():
     other = shuffled_perceptron(X, y, amounts, [first, random.permutation(first)])
     np.testing.assert_allclose(alpha_of(two, X), (alpha_of(one, X) + other) / 2, atol=1e-12)
     assert (alpha_of(two, X) == alpha_of(again, X)).all()
-    assert perceptron().fit(X, y).orders is None
+    default = perceptron().fit(X, y)
+    assert (default.orders, default.orders_, one.orders_) == (None, 4, 1)
 
 
 def shuffled_perceptron(X, y, amounts, orders):
     """α of the papers' algorithm where each epoch has an order of its own."""
     by_hand = perceptron(average=False, epochs=1).fit(X, y, position_weight=amounts)
-    labels = [[by_hand.classes_.index(label) for label in own] for own in y]
+    labels = [[list(by_hand.classes_).index(label) for label in own] for own in y]
     prior = [np.full((len(x), len(by_hand.classes_)), 1.0 / len(by_hand.classes_)) for x in X]
-    K = whole_kernel(X, X, prior, prior, kernel=by_hand.kernel, mixing=by_hand.mixing_)
+    K = whole_kernel(X, X, prior, prior, kernel=by_hand.kernel_, mixing=by_hand.mixing_)
     offsets = np.cumsum([0, *map(len, X)])
     alpha = np.zeros((offsets[-1], len(by_hand.classes_)))
     for i in np.concatenate(orders):
@@ -188,7 +190,7 @@ def test_numbers_past_all_doubles_train_and_predict():
     y = [["A" if w == "Lima" else "B" for w in x] for x in X]
     y[1] = ["B", "C", "A"]
     model = MarginalizedPerceptron(kernel=Polynomial(2), mixing=9.0, epochs=30, average=False).fit(X, y)
-    assert model._machine(model._support[0].side, model._support[0].side).is_scaled
+    assert Sources(model._settings, model._support[0].examples).problem().is_scaled
     assert model.mistakes_[-1] == 0
     assert [list(p) for p in model.predict(X)] == y
     marginals = model.predict_marginals(X)
@@ -227,7 +229,7 @@ def test_joined_support_says_the_same(monkeypatch):
     apart, joined = (MarginalizedPerceptron(epochs=2).fit(X, y) for _ in range(2))
     apart.partial_fit(new_X, new_y)
     assert len(apart._support) == 2
-    monkeypatch.setattr("fuda.models.marginalized._RECENT", 0)
+    monkeypatch.setattr("fuda.marginalized.support._RECENT", 0)
     joined.partial_fit(new_X, new_y)
     assert len(joined._support) == 1
     for a, b in zip(apart.decision_scores(new_X), joined.decision_scores(new_X), strict=True):
@@ -284,7 +286,7 @@ def test_probabilities_are_calibrated():
     model = MarginalizedPerceptron(epochs=4).fit(X, y)
     marginals = np.concatenate(list(model.predict_marginals(new)))
     np.testing.assert_allclose(marginals.sum(axis=1), 1.0)
-    truth = np.array([model.classes_.index(label) for own in wanted for label in own])
+    truth = np.array([list(model.classes_).index(label) for own in wanted for label in own])
     sure = marginals.max(axis=1)
     right = marginals.argmax(axis=1) == truth
     assert abs(sure.mean() - right.mean()) < 0.1
@@ -355,12 +357,13 @@ def test_priors_by_labelers():
 
 def test_scikit_learn():
     X, y = segments(5, 30)
-    model = MarginalizedPerceptron(epochs=2)
+    model = MarginalizedPerceptron(Polynomial(2).normalized(), epochs=2)
     assert clone(model).get_params()["kernel"] == model.kernel
     assert len(cross_val_predict(model, X, y, cv=3)) == len(X)
     search = GridSearchCV(model, {"mixing": [0.5, 2.0], "kernel__kernel__degree": [1, 2]}, cv=2)
     assert search.fit(X, y).best_score_ > 0.3
-    assert MarginalizedPerceptron().kernel == Polynomial(2).normalized()
+    assert MarginalizedPerceptron().kernel is None
+    assert MarginalizedPerceptron().fit(X, y).kernel_ == Polynomial(2).normalized()
 
 
 @pytest.mark.parametrize("observations", ["vectors", "ids", "features"])
@@ -383,7 +386,7 @@ X, Y = [["a", "b"], ["c"]], [["A", "B"], ["A"]]
 
 def test_a_kernel_that_knows_nothing_of_a_new_observation():
     model = perceptron(kernel=lambda a, b: float("nan") if "z" in (a, b) else float(a == b)).fit(X, Y)
-    with pytest.raises(DataError, match=r"structure 1: the kernel .* says nan of an observation in it"):
+    with pytest.raises(DataError, match=r"structure 1: the kernel .* is nan for an observation in it"):
         model.predict([["a"], ["b", "z"]])
     with pytest.raises(DataError, match="a kernel by a function of one's own cannot be stored"):
         model.save("never.fuda")
@@ -429,8 +432,7 @@ BAD = {
     "epochs": (fit(epochs=0), "epochs=0", "at least 1"),
     "average": (fit(average="yes"), "average='yes'"),
     "threads": (fit(n_jobs=0), "n_jobs=0"),
-    "window": (fit(window=1), "window=1", "window=0"),
-    "S3": (fit(features="S3"), "features='S3'", "window=0"),
+    "S3": (fit(features="S3"), "features='S3'", "without a window"),
     "large features": (fit([[{"f": 1e13}]], [["A"]]), "1e+13", "scale features"),
     "shape": (lambda: fit()().predict([Tree(["a"], [-1])]), "structure 0 is a tree", "fitted on sequences"),
     "mixed shapes": (fit([Sequence(["a"]), Dag(["a"], [])], [["A"], ["B"]]), "structure 1 is a dag"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuda.training.crammer_singer import _best, ascend, position_gaps
+from fuda.training.crammer_singer import _best, ascend, duality_gaps
 
 NUMBERS = st.floats(-5, 5)
 
@@ -48,16 +48,16 @@ def test_a_gap_is_never_negative_and_closes_at_one_position_alone(position) -> N
     prior = np.sqrt(curvature)[None]  # so that P² κ is the curvature, with κ = 1
     scores, alpha = (curvature * alpha)[None], alpha[None].copy()  # as they are where there is nothing else
     given_ = (np.array([label]), np.array([bound]))
-    assert position_gaps(scores, alpha, *given_)[0] >= -1e-9
+    assert duality_gaps(scores, alpha, *given_)[0] >= -1e-9
     ascend(np.ones((1, 1, 1)), prior, np.eye(len(curvature)), *given_, 0.0, np.array([0]), scores, alpha)
     np.testing.assert_allclose(scores[0], curvature * alpha[0], atol=1e-9)
-    assert position_gaps(scores, alpha, *given_)[0] == pytest.approx(0.0, abs=1e-6)
+    assert duality_gaps(scores, alpha, *given_)[0] == pytest.approx(0.0, abs=1e-6)
 
 
 def test_positions_without_a_label_have_no_gap_and_stay() -> None:
     labels, bounds = np.array([-1, 0]), np.ones(2)
     scores, alpha = np.zeros((2, 2)), np.zeros((2, 2))
-    assert position_gaps(scores, alpha, labels, bounds).tolist() == [0.0, 1.0]
+    assert duality_gaps(scores, alpha, labels, bounds).tolist() == [0.0, 1.0]
     ascend(
         np.ones((2, 2, 1)), np.full((2, 2), 0.5), np.eye(2), labels, bounds, 0.0, np.arange(2), scores, alpha
     )

@@ -13,6 +13,7 @@ so few that it does not matter, every type is a code, and no twin is needed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,73 +21,130 @@ import scipy.sparse as sp
 
 from fuda.kernels import Kernel, Sees
 from fuda.kernels.points import Points
-from fuda.marginalized.push import APART, NONE
 from fuda.parallel import run
 
 Array = np.ndarray
 
+# Twin numbers that equal no other: where codes tell all observations apart, and of empty places.
+APART, NONE = -1, -2
 _SMALL = 1 << 20  # entries of a table that are computed faster than codes are found
 _LARGEST = 1 << 24  # entries of a table that is kept as a whole
 _PART = 1 << 18  # entries that a thread computes at once
 
 
-class Codes:
-    """`sources` and `targets`: the code of each type; `source_twins` and `target_twins`; `own` (sources,).
+class Types:
+    """Distinct observations, with what a kernel needs to know of each by itself."""
 
-    Source types that are `frequent` have a code for themselves, so that few twins are left to care for.
+    def __init__(self, kernel: Kernel, points: Points) -> None:
+        self.kernel, self.points = kernel, points
+        self.norms = kernel.norms(points)
+        own = kernel.evaluate(self.norms, self.norms, self.norms)
+        self.diagonal = np.array(np.broadcast_to(own, (len(points),)), dtype=np.float64)
+
+    def gram(self, others: Types) -> Array:
+        """(n, m) the kernel of each of these with each of the others."""
+        ours, theirs = self._widened(others), others._widened(self)
+        norms = [norm[:, None] for norm in self.norms]
+        values = self.kernel.evaluate(self.kernel.inners(ours, theirs), norms, others.norms)
+        shape = len(self.points), len(others.points)
+        # A copy, since what is broadcast cannot be written.
+        return np.array(np.broadcast_to(values, shape), dtype=np.float64)
+
+    def _widened(self, others: Types) -> Points:
+        """The points, as wide as those of the others."""
+        width = others.points.features.shape[1]
+        if width <= self.points.features.shape[1]:
+            return self.points
+        return replace(self.points, features=widened(self.points.features, width))
+
+
+def widened(matrix: Any, width: int) -> Any:
+    """Features with columns for those that only a vocabulary that has grown since knows; dense ones, which
+    have no vocabulary, as they are."""
+    if not sp.issparse(matrix):
+        return matrix
+    parts: Any = matrix
+    return sp.csr_matrix((parts.data, parts.indices, parts.indptr), shape=(parts.shape[0], width))
+
+
+class Codes:
+    """Codes of source types and target types, and the kernel's values by code.
+
+    Parameters
+    ----------
+    sources, targets : Types
+        The distinct observations of either side, of one kernel.
+    frequent : array
+        Source types that have a code for themselves, so that few twins are left to care for.
+    n_jobs : int or None
+        Threads that compute the values.
+
+    Attributes
+    ----------
+    sources, targets : array
+        The code of each type.
+    source_twins, target_twins : array
+        The twin number of each type.
+    own : array
+        The kernel of each source type with itself.
+    is_shared : bool
+        Whether types share codes; else every type is a code, and has no twin.
+    whole : array or None
+        The values of all pairs of codes, where they are few enough to be held.
     """
 
     def __init__(
         self,
-        kernel: Kernel,
-        sources: Points,
-        targets: Points,
+        sources: Types,
+        targets: Types,
         frequent: Sequence[int] | Array = (),
         n_jobs: int | None = None,
     ) -> None:
-        self._kernel, self._n_jobs = kernel, n_jobs
-        self._points: tuple[Points, ...] = (sources, targets)
-        self.own = kernel.diagonal(sources)
-        self.sources, self.targets = np.arange(len(sources)), np.arange(len(targets))
-        self.source_twins, self.target_twins = np.full(len(sources), APART), np.full(len(targets), NONE)
-        self._whole: Array | None = None
-        shareable = kernel.sees <= Sees.EQUALITY and sp.issparse(sources.features)
-        if shareable and len(sources) * len(targets) > _SMALL:
+        self._kernel, self._n_jobs = sources.kernel, n_jobs
+        self._types = (sources, targets)
+        self.own = sources.diagonal
+        count, other = len(sources.points), len(targets.points)
+        self.sources, self.targets = np.arange(count), np.arange(other)
+        self.source_twins, self.target_twins = np.full(count, APART), np.full(other, NONE)
+        self.whole: Array | None = None
+        self.is_shared = False
+        shareable = self._kernel.sees <= Sees.EQUALITY and sp.issparse(sources.points.features)
+        if shareable and count * other > _SMALL:
             self._share(np.asarray(frequent, dtype=np.int64))
-        if self._whole is None and len(sources) * len(targets) <= _LARGEST:
-            self._whole = self._computed(*map(np.arange, self.counts))
+        if self.whole is None and count * other <= _LARGEST:
+            self.whole = self._computed(*map(np.arange, self.counts))
 
     @property
     def counts(self) -> tuple[int, int]:
         """The numbers of codes of sources and targets."""
-        return len(self._points[0]), len(self._points[1])
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether any part of the table is at hand."""
-        return self._whole is not None
+        return len(self._types[0].points), len(self._types[1].points)
 
     def table(self, rows: Array, columns: Array) -> Array:
-        """The kernel of two different observations of each of these source codes and target codes."""
-        if self._whole is not None:
-            return self._whole[np.ix_(rows, columns)]
+        """The kernel of two different observations of each of these source codes and target codes, which
+        are distinct, and the latter in increasing order."""
+        if self.whole is not None:
+            every = len(columns) == self.whole.shape[1]
+            return self.whole[rows] if every else self.whole[np.ix_(rows, columns)]
         return self._computed(rows, columns)
 
     def _computed(self, rows: Array, columns: Array) -> Array:
-        table = np.empty((len(rows), len(columns)))
-        targets = self._points[1][columns]
         step = max(1, _PART // max(1, len(columns)))
+        sources, targets = self._types
+        if len(rows) <= step and (len(rows), len(columns)) == self.counts:
+            return sources.gram(targets)
+        table = np.empty((len(rows), len(columns)))
+        columns_only = Types(self._kernel, targets.points[columns])
 
         def compute(first: int) -> None:
             part = slice(first, first + step)
-            table[part] = self._kernel.gram(self._points[0][rows[part]], targets)
+            table[part] = Types(self._kernel, sources.points[rows[part]]).gram(columns_only)
 
         run(compute, range(0, len(rows), step), self._n_jobs)
         return table
 
     def _share(self, frequent: Array) -> None:
         """Let types share codes, where that leaves few."""
-        sources, targets = self._points
+        sources, targets = self._types[0]._widened(self._types[1]), self._types[1]._widened(self._types[0])
         ids, first, twins = np.unique(
             np.concatenate([sources.ids, targets.ids]), return_index=True, return_inverse=True
         )
@@ -106,12 +164,14 @@ class Codes:
         one = points[np.concatenate([members, twins[frequent]])]
         # Two copies of one point of each code, with other ids: no observation of one is any of the other.
         numbers = np.arange(2 * count).reshape(2, -1)
-        self._points = tuple(Points(one.features, n, one.beyond, one.observations) for n in numbers)
+        ours, theirs = (Points(one.features, n, one.beyond, one.observations) for n in numbers)
+        self._types = Types(self._kernel, ours), Types(self._kernel, theirs)
         self.sources, self.targets = codes[twins[: len(sources)]], codes[twins[len(sources) :]]
         self.source_twins, self.target_twins = twins[: len(sources)].copy(), twins[len(sources) :]
         self.source_twins[frequent] = APART
-        self._whole = self._computed(numbers[0], numbers[0])
-        self._whole[new, new] = self.own[frequent]
+        self.is_shared = True
+        self.whole = self._computed(numbers[0], numbers[0])
+        self.whole[new, new] = self.own[frequent]
 
 
 def _number_rows(points: Points, norms: list[Array]) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ long as a pair takes part in at least half of κ: a stretch of a sequence, a sub
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,9 +22,8 @@ import numpy as np
 from fuda.checks import is_whole
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
-from fuda.marginalized.machine import Machine, Side
-from fuda.marginalized.scaled import Table
-from fuda.marginalized.tables import doubles, each, product
+from fuda.marginalized.engines.base import Engine
+from fuda.marginalized.numbers import Numbers
 
 Array = np.ndarray
 Pair = tuple[int, int]
@@ -85,81 +85,112 @@ class Explanation:
     rival: Verdict | None
 
     def __str__(self) -> str:
-        said = f"node {self.node}, {_shown(self.observation)}: {self.chosen.label}"
+        first = f"node {self.node}, {_shown(self.observation)}: {self.chosen.label}"
         if self.rival is None:
-            return f"{said}\n{self.chosen}"
-        return f"{said}, not {self.rival.label}\n{self.chosen}\n{self.rival}"
+            return f"{first}\n{self.chosen}"
+        return f"{first}, not {self.rival.label}\n{self.chosen}\n{self.rival}"
 
 
-def explain(model: Any, x: Any, node: int, prior: Any = None, top: int = 5) -> Explanation:
-    """Which support positions spoke for and against the best label of a node, by score, and its rival.
+class Part(NamedTuple):
+    """A part of a model: an engine whose target is the structure in question, α (N, L) of its sources,
+    and the source structures."""
 
-    The `top` loudest voices on each are given one by one. `prior` is the (nodes, labels) array of x, where
-    the model was fitted with arrays.
+    engine: Engine
+    alpha: Array
+    structures: list[Structure]
+
+
+def explain(
+    parts: list[Part], classes: Sequence[Any], here: Structure, node: int, top: int = 5
+) -> Explanation:
+    """Which support positions decided for and against the best label of a node, by score, and its rival.
+
+    Parameters
+    ----------
+    parts : list of Part
+        All support of a model.
+    classes : sequence
+        The labels.
+    here : Structure
+        The target of the engines.
+    node : int
+        The node of `here` whose label is explained.
+    top : int
+        How many voices are given one by one for each label, the loudest first.
     """
     if not is_whole(top, 1):
         raise DataError(f"top={short(top)}: ask for at least one voice, a whole number")
-    encoded = model._encode([x])
-    assert encoded is not None  # there is one structure
-    here = encoded.corpus.structures[0]
     if not is_whole(node, 0, len(here) - 1):
         raise DataError(f"node={short(node)}: give a node of the structure, from 0 to {len(here) - 1}")
-    of_x = model._prior_of(encoded.corpus, None if prior is None else [prior])
     speakers: list[_Speaker] = []
-    tables: list[Table] = []
+    found = [Numbers(np.zeros((0, len(classes))))]
     before = 0
-    for side, alpha in model._support:
-        machine = model._machine(side, Side(encoded, side.numbering, of_x))
-        gamma = machine.gamma(alpha, slice(None)) * of_x.nodes[node]
-        for i in range(len(side.sizes)):
-            nodes = side.nodes(i)
-            at = np.flatnonzero(alpha[nodes].any(axis=1))
-            speakers += [_Speaker(machine, before, i, int(t), alpha[nodes.start + t]) for t in at]
-            tables.append(_shares(machine.kappa(i, 0), at, int(node), gamma[nodes][at]))
-        before += len(side.sizes)
-    shares = _one_scale([np.zeros((0, len(model.classes_))), *tables])
+    for part in parts:
+        problem = part.engine.problem
+        gamma = problem.gamma(part.alpha) * problem.targets.prior[node]
+        for i in range(len(part.structures)):
+            nodes = problem.sources.nodes(i)
+            at = np.flatnonzero(part.alpha[nodes].any(axis=1))
+            speakers += [_Speaker(part, before, i, int(t)) for t in at]
+            found.append(part.engine.kappa(i, 0)[at, int(node)] * gamma[nodes][at])
+        before += len(part.structures)
+    shares = _one_scale(Numbers.concatenate(found))
     best = np.argsort(-shares.sum(axis=0), kind="stable")[:2].tolist()
-    verdicts = [_verdict(model.classes_, speakers, shares[:, k], k, int(node), top) for k in best]
+    verdicts = [
+        Verdict(
+            classes[k],
+            float(shares[:, k].sum()),
+            *_voices(classes, speakers, shares[:, k], k, here, node, top),
+        )
+        for k in best
+    ]
     return Explanation(int(node), here.observations[node], verdicts[0], (*verdicts, None)[1])
 
 
 class _Speaker(NamedTuple):
-    """A support position: its machine, the structures before those of the machine, and where it is there."""
+    """A support position: its part of the model, the structures before those of the part, and where it
+    is there."""
 
-    machine: Machine
+    part: Part
     before: int
     structure: int
     node: int
-    alpha: Array
 
     @property
     def there(self) -> Structure:
-        return self.machine.sources.encoded.corpus.structures[self.structure]
+        return self.part.structures[self.structure]
+
+    @property
+    def alpha(self) -> Array:
+        nodes = self.part.engine.problem.sources.nodes(self.structure)
+        return self.part.alpha[nodes.start + self.node]
+
+    def kappa(self, node: int, label: int, apart: Pair | None = None) -> Numbers:
+        """κ of the position and a node with a label, one number."""
+        kappa = self.part.engine.kappa(self.structure, 0, apart)
+        return kappa[self.node, node, [min(label, kappa.mantissas.shape[2] - 1)]]
 
 
-def _shares(kappa: Table, rows: Array, column: int, factors: Array) -> Table:
-    """κ(τ,t,σ) at some τ and one t, times factors (τ, σ)."""
-    return product(each(lambda part: part[rows, column].reshape(len(rows), -1), kappa), factors)
+def _one_scale(numbers: Numbers) -> Array:
+    """Numbers as doubles; scaled ones are all divided by one power of 2."""
+    return numbers.map(lambda x: x.reshape(1, -1)).doubles().reshape(numbers.mantissas.shape)
 
 
-def _one_scale(tables: list[Table]) -> Array:
-    """The rows of all tables as doubles; where some are scaled, all are divided by one power of 2."""
-    if not any(isinstance(table, tuple) for table in tables):
-        return np.concatenate(tables)
-    pairs = [t if isinstance(t, tuple) else (t, np.zeros(t.shape, dtype=np.int64)) for t in tables]
-    mantissa, exponent = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
-    return doubles((mantissa.reshape(1, -1), exponent.reshape(1, -1))).reshape(mantissa.shape)
-
-
-def _verdict(
-    classes: list[Any], speakers: list[_Speaker], shares: Array, label: int, node: int, top: int
-) -> Verdict:
+def _voices(
+    classes: Sequence[Any],
+    speakers: list[_Speaker],
+    shares: Array,
+    label: int,
+    here: Structure,
+    node: int,
+    top: int,
+) -> tuple[list[Voice], float, int]:
+    """The loudest voices on a label, the sum of the shares of all others, and their number."""
     loudest = np.argsort(-np.abs(shares), kind="stable")[:top].tolist()
     voices = []
     for k in loudest:
         speaker = speakers[k]
-        match = _match(speaker, node, label)
-        observations = speaker.there.observations
+        match, observations = _match(speaker, here, node, label), speaker.there.observations
         voices.append(
             Voice(
                 speaker.before + speaker.structure,
@@ -172,41 +203,31 @@ def _verdict(
             )
         )
     others = np.delete(shares, loudest)
-    return Verdict(classes[label], float(shares.sum()), voices, float(others.sum()), len(others))
+    return voices, float(others.sum()), len(others)
 
 
-def _match(speaker: _Speaker, node: int, label: int) -> list[Pair]:
+def _match(speaker: _Speaker, here: Structure, node: int, label: int) -> list[Pair]:
     """The pairs of nodes that take part in at least half of κ, connected with the pair of the points."""
-    machine, point = speaker.machine, (speaker.node, node)
-    there, here = speaker.there.edges, machine.targets.encoded.corpus.structures[0].edges
-    whole = _entry(machine.kappa(speaker.structure, 0), point, label)
+    point, edges = (speaker.node, node), (speaker.there.edges, here.edges)
+    whole = speaker.kappa(node, label)
     match, fresh = [point], [point]
     while fresh:
-        i, j = fresh.pop()
+        at = fresh.pop()
         for near, far in ((0, 1), (1, 0)):  # the parents of both, the children of both
-            pairs = itertools.product(
-                there[there[:, far] == i, near].tolist(), here[here[:, far] == j, near].tolist()
-            )
-            for pair in pairs:
+            ends = (e[e[:, far] == i, near].tolist() for e, i in zip(edges, at, strict=True))
+            for pair in itertools.product(*ends):
                 if any(pair[0] == p or pair[1] == q for p, q in match):
                     continue
-                rest = _entry(machine.kappa(speaker.structure, 0, apart=pair), point, label)
-                if _ratio(rest, whole) <= 1.0 - _LEAST_PART:
+                if _ratio(speaker.kappa(node, label, apart=pair), whole) <= 1.0 - _LEAST_PART:
                     match.append(pair)
                     fresh.append(pair)
     return sorted(match)
 
 
-def _entry(kappa: Table, point: Pair, label: int) -> tuple[float, int]:
-    """κ of the points and a label, as mantissa and exponent."""
-    mantissa, exponent = kappa if isinstance(kappa, tuple) else (kappa, np.zeros(kappa.shape, dtype=np.int64))
-    at = point if mantissa.ndim == 2 else (*point, label)
-    return float(mantissa[at]), int(exponent[at])
-
-
-def _ratio(a: tuple[float, int], b: tuple[float, int]) -> float:
-    """a / b of two scaled numbers; 1 where both are 0."""
-    return float(np.ldexp(a[0] / b[0], 512 * max(a[1] - b[1], -4))) if b[0] else 1.0
+def _ratio(a: Numbers, b: Numbers) -> float:
+    """a / b of two numbers; 1 where both are 0."""
+    top, bottom = _one_scale(Numbers.concatenate([a, b]))
+    return float(top / bottom) if bottom else 1.0
 
 
 def _shown(observation: Any) -> str:

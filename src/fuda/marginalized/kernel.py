@@ -25,10 +25,10 @@ from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, described, place, short
 from fuda.kernels import Kernel, Precomputed, as_kernel, check_kernel
 from fuda.kernels.points import Points, points
-from fuda.marginalized.links import links
+from fuda.marginalized.links import Span, links
+from fuda.marginalized.numbers import Cells, Numbers, empty_cells
 from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.recursions.chain_prior import Chain, chain
-from fuda.marginalized.scaled import Table, logarithms, plain_table, scaled_table
 
 Array = np.ndarray
 _TOLERANCE = 1e-6  # of a sum of probabilities
@@ -205,63 +205,58 @@ def _as_chain(prior: Array | Chain) -> Chain:
     return chain(prior[0], [np.tile(row, (len(row), 1)) for row in prior[1:]])
 
 
-def _product_kappa(corpus: Corpus, weight: Array, mass: Array, gap: float, log: bool) -> Table:
-    """κ as an array, or as a scaled table where doubles may overflow or logarithms are wanted."""
+def _product_kappa(corpus: Corpus, weight: Array, mass: Array, gap: float, log: bool) -> Numbers:
+    """κ in doubles, or in scaled numbers where doubles may overflow or logarithms are wanted."""
     shape = pair.SHAPES[corpus.shape]
     edges = links(corpus)
     size_a, size_b = weight.shape
     with np.errstate(over="ignore", under="ignore"):
         largest = float(np.abs(weight).max()), float(np.abs(weight * mass).max())
     scaled = log or not pair.plain_is_safe(shape, size_a, size_b, gap, *largest)
-    kappa = scaled_table(size_a, size_b) if scaled else plain_table(size_a, size_b)
-    work = pair.scaled_work(size_a, size_b) if scaled else pair.plain_work(size_a, size_b)
-    end = size_a + size_b
-    pair.fill(shape, edges, 0, size_a, edges, size_a, end, weight, mass, gap, kappa, work)
+    kappa = empty_cells(scaled, size_a, size_b)
+    a, b = Span(edges, 0, size_a), Span(edges, size_a, size_a + size_b)
+    pair.fill(shape, a, b, weight, mass, gap, kappa, pair.workspace(scaled, size_a, size_b))
     return _over_labels(kappa)
 
 
-def _chain_kappa(a: Chain, b: Chain, weight: Array, k_y: Array, gap: float, log: bool) -> Table:
+def _chain_kappa(a: Chain, b: Chain, weight: Array, k_y: Array, gap: float, log: bool) -> Numbers:
     (size_a, size_b), label_count = weight.shape, len(k_y)
     largest = float(np.abs(weight).max())
     product = largest * float(np.abs(k_y).max())
     scaled = log or not pair.plain_is_safe(pair.SHAPES["sequence"], size_a, size_b, gap, largest, product)
-    table = scaled_table if scaled else plain_table
-    sides = a.steps, 0, size_a, b.steps, 0, size_b
     if gap == 0.0 and np.array_equal(k_y, np.eye(label_count)):
-        kappa = table(size_a, size_b, label_count)
-        chain_prior.fill_diagonal(*sides, weight, kappa, table(size_b, label_count))
+        kappa = empty_cells(scaled, size_a, size_b, label_count)
+        work = empty_cells(scaled, size_b, label_count)
+        chain_prior.fill_diagonal(a.steps, b.steps, weight, kappa, work)
         return _over_labels(kappa)  # off the diagonal k_y = 0
-    kappa = table(size_a, size_b, label_count, label_count)
-    work = chain_prior.scaled_work if scaled else chain_prior.plain_work
-    chain_prior.fill(*sides, weight, k_y, gap, kappa, work(size_b, label_count))
-    return kappa
+    kappa = empty_cells(scaled, size_a, size_b, label_count, label_count)
+    work = chain_prior.workspace(scaled, size_b, label_count)
+    chain_prior.fill(a.steps, b.steps, weight, k_y, gap, kappa, work)
+    return Numbers.of(kappa)
 
 
-def _over_labels(kappa: Table) -> Table:
-    """A table over (τ,t) or (τ,t,ρ) as one that broadcasts over (τ,t,ρ,σ)."""
-    if isinstance(kappa, tuple):
-        return tuple(map(_over_labels, kappa))
-    return kappa.reshape(*kappa.shape, *[1] * (4 - kappa.ndim))
+def _over_labels(kappa: Cells) -> Numbers:
+    """Numbers over (τ,t) or (τ,t,ρ) as an array that broadcasts over (τ,t,ρ,σ)."""
+    return Numbers.of(kappa).map(lambda x: x.reshape(*x.shape, *[1] * (4 - x.ndim)))
 
 
-def _values(nodes: list[Array], k_y: Array, kappa: Table) -> Array:
+def _values(nodes: list[Array], k_y: Array, kappa: Numbers) -> Array:
     """K = P(ρ|τ) P(σ|t) k_y(ρ,σ) κ, inf where that passes all doubles."""
-    factors = _factors(nodes, k_y)
-    if not isinstance(kappa, tuple):
-        return factors * kappa
-    mantissa, exponent = kappa
+    values = _factors(nodes, k_y) * kappa.mantissas
+    if kappa.exponents is None:
+        return values
     with np.errstate(over="ignore", under="ignore"):
-        return np.ldexp(factors * mantissa, 512 * np.clip(exponent, -8, 8))
+        return np.ldexp(values, 512 * np.clip(kappa.exponents, -8, 8))
 
 
 def _factors(nodes: list[Array], k_y: Array) -> Array:
     return np.einsum("ir,js,rs->ijrs", *nodes, k_y)
 
 
-def _log_values(nodes: list[Array], k_y: Array, kappa: Table) -> Array:
+def _log_values(nodes: list[Array], k_y: Array, kappa: Numbers) -> Array:
     """log K, whose parts may be too small for their product to be a double."""
-    if (_factors(nodes, k_y) * kappa[0] < 0.0).any():
+    if (_factors(nodes, k_y) * kappa.mantissas < 0.0).any():
         raise DataError("log=True: some values of the marginalized kernel are negative; take log=False")
     with np.errstate(divide="ignore"):
         log_a, log_b, log_y = np.log(nodes[0]), np.log(nodes[1]), np.log(np.abs(k_y))
-    return logarithms(kappa) + log_y + log_a[:, None, :, None] + log_b[None, :, None, :]
+    return kappa.logarithms() + log_y + log_a[:, None, :, None] + log_b[None, :, None, :]

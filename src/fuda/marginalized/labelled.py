@@ -29,26 +29,15 @@ from numba.extending import overload
 
 from fuda.checks import is_number
 from fuda.data.encoding import Encoded
-from fuda.data.graph import Neighbours
 from fuda.data.labels import number_labels
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.kernels import Kernel, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
-from fuda.marginalized.links import Links, links
+from fuda.marginalized.links import Links, Span, links
+from fuda.marginalized.numbers import Cells, empty_cells, normal, number, plus, read, times, write
 from fuda.marginalized.recursions import pair
-from fuda.marginalized.scaled import (
-    Table,
-    normal,
-    number,
-    plain_table,
-    plus,
-    read,
-    scaled_table,
-    times,
-    write,
-)
 from fuda.parallel import Block, blocks, run
 
 Array = np.ndarray
@@ -110,7 +99,8 @@ def check_mixing(mixing: Any) -> None:
 
 class Packed(NamedTuple):
     """Labelings as compiled code takes them. Structure i has those numbered first[i] .. first[i+1] − 1;
-    labeling c is labels[starts[c]:], a label a node."""
+    labeling c is labels[starts[c]:], one label per node. `log_norms` (m,) is ½ log K of each labeling
+    with itself, 0 where the kernel is not normalized."""
 
     links: Links
     offsets: Array
@@ -118,14 +108,11 @@ class Packed(NamedTuple):
     first: Array
     starts: Array
     labels: Array
+    log_norms: Array
 
 
 class Labelings:
-    """Some labelings of each structure of a corpus.
-
-    `owner` (m,) is the structure of each; `log_norms` (m,) is ½ log K of each with itself, 0 where the kernel
-    is not normalized.
-    """
+    """Some labelings of each structure of a corpus; `owner` (m,) is the structure of each."""
 
     def __init__(self, encoded: Encoded, labels: Array, first: Array, numbering: Numbering) -> None:
         corpus = encoded.corpus
@@ -140,8 +127,8 @@ class Labelings:
             first,
             np.cumsum(sizes) - sizes,
             labels,
+            np.zeros(len(self.owner)),
         )
-        self.log_norms = np.zeros(len(self.owner))
 
     def types_of(self, structure: int) -> Array:
         return self.packed.types[slice(*self.packed.offsets[structure : structure + 2])]
@@ -170,9 +157,7 @@ class Similarity:
         def solve(structure: int) -> None:
             own = made.types_of(structure)
             weight = self._weight(made, own, made, own)
-            _fill_norms(
-                made.shape, made.packed, structure, weight, self._room(made, weight, len(own)), made.log_norms
-            )
+            _fill_norms(made.shape, made.packed, structure, weight, self._room(made, weight, len(own)))
 
         if self.normalized:
             run(solve, range(len(encoded.corpus)), self.n_jobs)
@@ -187,8 +172,7 @@ class Similarity:
         def solve(block: Block) -> None:
             longest = int(np.diff(b.packed.offsets[block[0] : block[1] + 1]).max())
             room = self._room(a, weight, longest)
-            of_a = a.shape, a.packed, structure, chosen, a.log_norms
-            _fill_rows(*of_a, b.packed, *block, b.log_norms, weight, room, out)
+            _fill_rows(a.shape, a.packed, structure, chosen, b.packed, *block, weight, room, out)
 
         run(solve, blocks(b.packed.offsets, _BLOCK_NODES), self.n_jobs)
         if not np.isfinite(out).all():
@@ -206,10 +190,9 @@ class Similarity:
     def _room(self, a: Labelings, weight: Array, longest: int) -> Room:
         size, largest = len(weight), float(np.abs(weight).max()) * float(np.abs(self.alike).max())
         safe = pair.plain_is_safe(a.shape, size, longest, 0.0, largest, largest)
-        table = plain_table if safe else scaled_table
-        new = np.empty((2, size, longest))
-        to_label = np.empty((len(self.alike), longest))
-        return Room(self.alike, new[0], new[1], to_label, table(size, longest), table(1, longest))
+        new, to_label = np.empty((2, size, longest)), np.empty((len(self.alike), longest))
+        down, sums = empty_cells(not safe, size, longest), empty_cells(not safe, 1, longest)
+        return Room(self.alike, new[0], new[1], to_label, down, sums)
 
 
 class Room(NamedTuple):
@@ -220,8 +203,8 @@ class Room(NamedTuple):
     weight: Array
     k: Array
     to_label: Array
-    down: Table
-    sums: Table
+    down: Cells
+    sums: Cells
 
 
 @njit(cache=True, nogil=True)
@@ -230,11 +213,9 @@ def _fill_rows(
     a: Packed,
     structure: int,
     chosen: Array,
-    log_norms_a: Array,
     b: Packed,
     begin: int,
     end: int,
-    log_norms_b: Array,
     by_type: Array,
     room: Room,
     out: Array,
@@ -249,16 +230,16 @@ def _fill_rows(
                 mantissa, exponent = _compare(
                     shape, a, structure, chosen[row], b, other, c, room.weight, room
                 )
-                log_norm = log_norms_a[chosen[row]] + log_norms_b[c]
+                log_norm = a.log_norms[chosen[row]] + b.log_norms[c]
                 out[row, c] = mantissa * math.exp(_LOG_BASE * exponent - log_norm)
 
 
 @njit(cache=True, nogil=True)
-def _fill_norms(shape: int, a: Packed, structure: int, weight: Array, room: Room, log_norms: Array) -> None:
+def _fill_norms(shape: int, a: Packed, structure: int, weight: Array, room: Room) -> None:
     """½ log K of the labelings of a structure with themselves."""
     for c in range(a.first[structure], a.first[structure + 1]):
         mantissa, exponent = _compare(shape, a, structure, c, a, structure, c, weight, room)
-        log_norms[c] = 0.5 * (math.log(mantissa) + _LOG_BASE * exponent)
+        a.log_norms[c] = 0.5 * (math.log(mantissa) + _LOG_BASE * exponent)
 
 
 @njit(cache=True, nogil=True)
@@ -288,11 +269,12 @@ def _compare(
     if shape == _SEQUENCE:
         found = _runs(size_a, size_b, room.k, room.down)
     else:
-        found = _subtrees(a.links, begin_a, end_a, b.links, begin_b, end_b, room.k, room.down, room.sums)
+        spans = Span(a.links, begin_a, end_a), Span(b.links, begin_b, end_b)
+        found = _subtrees(spans[0], spans[1], room.k, room.down, room.sums)
     return times(found, normal(1.0, 0))
 
 
-def _runs(size_a: int, size_b: int, k: Array, down: Table) -> Any:
+def _runs(size_a: int, size_b: int, k: Array, down: Cells) -> Any:
     """Σ K(τ,t) of two sequences from k(τ,t), a number of the kind of `down`. Inside compiled code only."""
     raise NotImplementedError
 
@@ -305,7 +287,7 @@ def _either_runs(size_a: Any, size_b: Any, k: Any, down: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _scaled_runs(size_a: int, size_b: int, k: Array, down: Table) -> Any:
+def _scaled_runs(size_a: int, size_b: int, k: Array, down: Cells) -> Any:
     one, total = number(1.0, down), number(0.0, down)
     for i in range(size_a):
         for j in range(size_b):
@@ -331,26 +313,14 @@ def _plain_runs(size_a: int, size_b: int, k: Array, down: Array) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _subtrees(
-    links_a: Links,
-    begin_a: int,
-    end_a: int,
-    links_b: Links,
-    begin_b: int,
-    end_b: int,
-    k: Array,
-    down: Table,
-    sums: Table,
-) -> Any:
+def _subtrees(a: Span, b: Span, k: Array, down: Cells, sums: Cells) -> Any:
     """Σ K(τ,t) of two trees from k(τ,t), a number of the kind of `down`."""
     total = number(0.0, down)
-    for step in range(end_a - 1, begin_a - 1, -1):
-        node = links_a.order[step]
-        i = node - begin_a
-        for j in range(end_b - begin_b):
-            below = _matchings(
-                links_a.children, node, begin_a, links_b.children, begin_b + j, begin_b, down, sums
-            )
+    for step in range(a.end - 1, a.begin - 1, -1):
+        node = a.links.order[step]
+        i = node - a.begin
+        for j in range(b.end - b.begin):
+            below = _matchings(a, node, b, b.begin + j, down, sums)
             found = times(k[i, j], below)
             write(down, (i, j), found)
             total = plus(total, found)
@@ -358,31 +328,22 @@ def _subtrees(
 
 
 @njit(cache=True, nogil=True)
-def _matchings(
-    a: Neighbours,
-    node_a: int,
-    begin_a: int,
-    b: Neighbours,
-    node_b: int,
-    begin_b: int,
-    down: Table,
-    sums: Table,
-) -> Any:
+def _matchings(a: Span, node_a: int, b: Span, node_b: int, down: Cells, sums: Cells) -> Any:
     """S, the sum over all ways to match some children of two nodes in order; row 0 of `sums` is worked in.
 
     Child after child of the first node, either it is matched or not:
     S(v,w) = S(v−1,w) + M(v,w) with M(v,w) = M(v,w−1) + K(v,w) S(v−1,w−1) and S(0,·) = S(·,0) = 1.
     """
-    one = number(1.0, down)
-    first, count = b.indptr[node_b], b.indptr[node_b + 1] - b.indptr[node_b]
+    one, of_a, of_b = number(1.0, down), a.links.children, b.links.children
+    first, count = of_b.indptr[node_b], of_b.indptr[node_b + 1] - of_b.indptr[node_b]
     for w in range(count):
         write(sums, (0, w), one)
     last = one
-    for child in a.indices[a.indptr[node_a] : a.indptr[node_a + 1]]:
+    for child in of_a.indices[of_a.indptr[node_a] : of_a.indptr[node_a + 1]]:
         matched, diagonal = number(0.0, down), one
         for w in range(count):
             above = read(sums, (0, w))
-            at = (child - begin_a, b.indices[first + w] - begin_b)
+            at = (child - a.begin, of_b.indices[first + w] - b.begin)
             matched = plus(matched, times(read(down, at), diagonal))
             diagonal = above
             last = plus(above, matched)

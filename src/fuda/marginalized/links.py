@@ -18,7 +18,19 @@ class Links(NamedTuple):
     children: Neighbours
 
 
+class Span(NamedTuple):
+    """One structure: the nodes begin..end of a corpus with these links."""
+
+    links: Links
+    begin: int
+    end: int
+
+
 def links(corpus: Corpus) -> Links:
+    """The links of a corpus; none for sequences, where neighbours have neighbouring numbers."""
+    if corpus.is_chain:
+        nothing = np.empty(0, dtype=np.int64)
+        return Links(nothing, Neighbours(nothing, nothing), Neighbours(nothing, nothing))
     parents, children = (
         Neighbours(_indices(near.indptr), _indices(near.indices))
         for near in (corpus.graph.parents, corpus.graph.children)

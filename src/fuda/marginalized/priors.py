@@ -33,7 +33,7 @@ class Prior:
     before: np.ndarray | None = None
     after: np.ndarray | None = None
 
-    def part(self, nodes: np.ndarray) -> Prior:
+    def take(self, nodes: np.ndarray) -> Prior:
         """The prior of some nodes, whole structures."""
         arrays = (self.nodes, self.before, self.after)
         return Prior(*(x if x is None else x[nodes] for x in arrays))  # type: ignore[arg-type]

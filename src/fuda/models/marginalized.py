@@ -4,8 +4,8 @@ Such a model is a set of *support* structures with coefficients α_τ(ρ) at som
 
     S(t,σ) = Σ_{τ,ρ} α_τ(ρ) K(τ,t,ρ,σ)
 
-of the nodes t of any structure, by `fuda.marginalized.machine`. A subclass says how α is learned; encoding,
-c, priors, support, decoding, probabilities and files are here.
+of the nodes t of any structure, by an engine of `fuda.marginalized.engines`. A subclass says how α is
+learned; encoding, c, priors, support, decoding, probabilities and files are here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,19 +28,20 @@ from fuda.data.structures import Structure
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, place, short
 from fuda.interrupts import inner_training, is_inner
-from fuda.kernels import Kernel, as_kernel, check_kernel
-from fuda.kernels.points import Numbering
+from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.marginalized import calibration
 from fuda.marginalized.calibration import Calibration
+from fuda.marginalized.engines import check_engine, make_engine
+from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.kernel import label_gram
-from fuda.marginalized.machine import Machine, Side
+from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
-from fuda.marginalized.scaled import Table
-from fuda.marginalized.tables import added, doubles
+from fuda.marginalized.problem import Examples, Settings, Sources
+from fuda.marginalized.support import Support, members_of, supports
 from fuda.models import priors
 from fuda.models.base import Labeler
 from fuda.models.priors import PriorSource
-from fuda.schemes import OUTSIDE, legal, scheme_name
+from fuda.schemes import OUTSIDE, forbid, scheme_name
 from fuda.storage import structures as stored_structures
 
 if TYPE_CHECKING:
@@ -48,35 +50,35 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 DECODERS = ("pointwise", "viterbi")
-ENGINES = ("auto", "cpu")
 _FOLDS = 5
 _SAMPLE = 20_000  # nodes that probabilities are calibrated on, at most about
-_RECENT = 256  # nodes of support by `partial_fit` that are kept apart from all before, if not more
+
+
+# Parameters that may be changed after `fit`: they say how to predict, not what was learned.
+_OF_PREDICTION = ("features", "decode", "scheme", "engine", "n_jobs", "verbose")
 
 
 class SupportPosition(NamedTuple):
-    """A node that speaks: its structure's number among the support structures, its own, and α by label."""
+    """A node with coefficients: the number of its structure among the support structures, its number
+    there, and its α by label."""
 
     structure: int
     node: int
     alpha: dict[Any, float]
 
 
-class Support(NamedTuple):
-    """Structures with their priors, and α (N, L) of their nodes."""
-
-    side: Side
-    alpha: Array
-
-
 class MarginalizedLabeler(Labeler):
     """A subclass has the parameters below among others and defines
 
-    - `_learn(side, labels, amounts, alpha)`, which fills α (N, L) and keeps it usable all the while, for the
-      training corpus `side`; `labels` (N,) are −1 where not known, `amounts` (N,) weigh nodes.
+    - `_learn(sources, labels, amounts, alpha)`, which fills α (N, L) and keeps it usable all the while,
+      for the training structures `sources`; `labels` (N,) are −1 where not known, `amounts` (N,) weigh
+      nodes.
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
+    # Parameters of earlier versions, with the value at which a file that has them can be loaded.
+    _retired: ClassVar[dict[str, Any]] = {"window": 0, "max_nodes": None}
+    window = 0  # the kernel sees the neighbours of a node by itself
 
     kernel: Any
     label_kernel: Any
@@ -91,9 +93,14 @@ class MarginalizedLabeler(Labeler):
     n_jobs: int | None
     verbose: bool
 
-    # Fitted: c, where priors come from, the support, and probabilities.
+    # Fitted: the kernel, the matrix of the label kernel, c, the price of a skipped node, where priors
+    # come from, the support, and probabilities; and the parameters that it was fitted with.
+    kernel_: Kernel
+    label_kernel_: Array
     mixing_: float
+    gap_: float
     prior_source_: PriorSource
+    _fitted_with: dict[str, Any]
     _support: list[Support]
     _calibration: Calibration
 
@@ -120,7 +127,7 @@ class MarginalizedLabeler(Labeler):
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
-        if not self.calibrate:
+        if not self._fitted_with["calibrate"]:
             raise DataError(
                 "calibrate=False: scores have not been made probabilities; fit with calibrate=True"
             )
@@ -138,35 +145,55 @@ class MarginalizedLabeler(Labeler):
         return as_object_array(encoded.corpus.split(self._scores_of(encoded, prior)[0]))
 
     def explain(self, x: Any, node: int, prior: Any = None, top: int = 5) -> Explanation:
-        """Which support positions spoke for and against the best label of a node, by score, and its rival.
+        """Which support positions decided for and against the best label of a node, by score, and its rival.
 
-        The `top` loudest on each are given one by one, with what they matched; the shares of all add up to
-        the score. ``print`` it, or see `fuda.marginalized.explain`.
+        Parameters
+        ----------
+        x : structure
+        node : int
+            The node of x whose label is explained.
+        prior : array (nodes, labels), optional
+            The prior of x, where the model was fitted with arrays.
+        top : int
+            How many support positions are given one by one for each label, those with the largest shares
+            of the score first; the shares of all add up to the score.
+
+        Returns
+        -------
+        Explanation
+            Of `fuda.marginalized.explain`; ``print`` it.
         """
-        from fuda.marginalized.explain import explain
+        from fuda.marginalized.explain import Part, explain
 
-        return explain(self, x, node, prior, top)
+        encoded = self._encode([x])
+        assert encoded is not None  # there is one structure
+        of_x = self._prior_of(encoded.corpus, None if prior is None else [prior])
+        parts = []
+        for support in self._support:
+            engine = self._support_engine(support, encoded, of_x)
+            parts.append(Part(engine, support.alpha, support.examples.encoded.corpus.structures))
+        return explain(parts, self.classes_, encoded.corpus.structures[0], node, top)
 
     @property
     def support_(self) -> list[SupportPosition]:
         """All nodes with α ≠ 0, support structure by support structure (`support_structures_`)."""
         check_is_fitted(self, "classes_")
         found, before = [], 0
-        for side, alpha in self._support:
-            owner = np.repeat(np.arange(len(side.sizes)), side.sizes)
+        for support in self._support:
+            offsets, alpha = support.examples.offsets, support.alpha
+            owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
             for node in np.flatnonzero(alpha.any(axis=1)).tolist():
                 structure = int(owner[node])
-                spoken = {self.classes_[k]: float(alpha[node, k]) for k in np.flatnonzero(alpha[node])}
-                at = node - int(side.offsets[structure])
-                found.append(SupportPosition(before + structure, at, spoken))
-            before += len(side.sizes)
+                by_label = {self.classes_[k]: float(alpha[node, k]) for k in np.flatnonzero(alpha[node])}
+                found.append(SupportPosition(before + structure, node - int(offsets[structure]), by_label))
+            before += len(offsets) - 1
         return found
 
     @property
     def support_structures_(self) -> list[Structure]:
         """The structures that the support positions lie in."""
         check_is_fitted(self, "classes_")
-        return [s for support in self._support for s in support.side.encoded.corpus.structures]
+        return [s for support in self._support for s in support.examples.encoded.corpus.structures]
 
     def prune(self, threshold: float) -> int:
         """Drop α of size below `threshold` times the largest; the number of support positions that go."""
@@ -176,13 +203,14 @@ class MarginalizedLabeler(Labeler):
         before = len(self.support_)
         largest = max((np.abs(support.alpha).max(initial=0.0) for support in self._support), default=0.0)
         kept = []
-        for side, alpha in self._support:
-            kept += self._kept(side, np.where(np.abs(alpha) >= threshold * largest, alpha, 0.0))
+        for support in self._support:
+            large = np.abs(support.alpha) >= threshold * largest
+            kept += supports(support.examples, np.where(large, support.alpha, 0.0))
         self._support = kept
         return before - len(self.support_)
 
     def _check_shared_parameters(self) -> None:
-        as_kernel(self.kernel)
+        self._resolved_kernel()
         if self.mixing is not None and not is_number(self.mixing, 1e-150, 1e150):
             raise DataError(
                 f"mixing={short(self.mixing)}: give c, a number above 0, or None for the largest at "
@@ -199,10 +227,7 @@ class MarginalizedLabeler(Labeler):
             scheme_name(self.scheme)
             if self.decode == "pointwise":
                 raise DataError("scheme goes with decode='viterbi', which keeps to its rules; set both")
-        if self.engine == "cuda":
-            raise DataError("engine='cuda' is not built; choose 'auto' or 'cpu'")
-        if self.engine not in ENGINES:
-            raise DataError(f"engine={short(self.engine)}: choose {' or '.join(ENGINES)}")
+        check_engine(self.engine)
         check_flags(self, "verbose", "calibrate")
         check_threads(self)
         if self.decode == "viterbi" and not self.calibrate:
@@ -222,31 +247,33 @@ class MarginalizedLabeler(Labeler):
             prior, self.prior_source_ = priors.for_training(
                 self.prior, self.prior_form, corpus, labels, self.classes_, sample_weight
             )
-        side = Side(encoded, Numbering(corpus), prior)
-        check_kernel(self._kernel, side.points, corpus.place_of_type)
-        self.mixing_ = self._largest_mixing(side) if self.mixing is None else float(self.mixing)
+        self._resolve()
+        examples = Examples.of(encoded, prior)
+        check_kernel(self.kernel_, examples.points, corpus.place_of_type)
+        self.mixing_ = self._largest_mixing(examples) if self.mixing is None else float(self.mixing)
+        sources = Sources(self._settings, examples, self.n_jobs)
         amounts = np.ones(corpus.size) if position_weight is None else position_weight.copy()
         if sample_weight is not None:
-            amounts *= np.repeat(sample_weight, side.sizes)
-        alpha, whole = self._learned(side, labels, amounts)
-        self._support = self._kept(side, alpha)
+            amounts *= np.repeat(sample_weight, examples.sizes)
+        alpha, whole = self._learned(sources, labels, amounts)
+        self._support = supports(examples, alpha)
         self._calibration = calibration.untrained(len(self.classes_))
         if self.calibrate and whole and len(corpus) > 1:
             try:
                 with inner_training():
                     # by a copy, since learning leaves more behind than α
-                    self._calibration = copy(self)._calibrated(side, labels, amounts)
+                    self._calibration = copy(self)._calibrated(sources, labels, amounts)
             except KeyboardInterrupt:
                 self._warn_or_raise(stacklevel=4)
 
-    def _learn(self, side: Side, labels: Array, amounts: Array, alpha: Array) -> None:
+    def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
         raise NotImplementedError
 
-    def _learned(self, side: Side, labels: Array, amounts: Array) -> tuple[Array, bool]:
+    def _learned(self, sources: Sources, labels: Array, amounts: Array) -> tuple[Array, bool]:
         """α (N, L), and whether it is all that was asked for: Ctrl-C leaves what was learned until then."""
         alpha = np.zeros((len(labels), len(self.classes_)))
         try:
-            self._learn(side, labels, amounts, alpha)
+            self._learn(sources, labels, amounts, alpha)
         except KeyboardInterrupt:
             if not alpha.any():
                 raise  # there is nothing yet that would be worth keeping
@@ -265,24 +292,34 @@ class MarginalizedLabeler(Labeler):
             stacklevel=stacklevel,
         )
 
-    def _machine(self, sources: Side, targets: Side) -> Machine:
-        given = self._kernel, self._label_gram, self.mixing_, float(self.gap)
-        return Machine(*given, sources, targets, n_jobs=self.n_jobs)
+    def _resolve(self) -> None:
+        """Defaults and parameters of this moment into what the model goes by from now on."""
+        self.kernel_ = clone(self._resolved_kernel())
+        self.label_kernel_ = label_gram(self.label_kernel, len(self.classes_))
+        self.gap_ = float(self.gap)
+        given = {k: v for k, v in self.get_params(deep=False).items() if k not in _OF_PREDICTION}
+        source = self.prior_source_.source
+        self._fitted_with = given | {"kernel": self.kernel_, "calibrate": self.calibrate}
+        if source == priors.GIVEN:
+            self._fitted_with["prior"] = source
+
+    def _resolved_kernel(self) -> Kernel:
+        return Polynomial(2).normalized() if self.kernel is None else as_kernel(self.kernel)
+
+    def _stored_parameters(self) -> dict[str, Any]:
+        """The parameters for a file: those that the model was fitted with, whatever was set since."""
+        return self.get_params(deep=False) | self._fitted_with
 
     @property
-    def _kernel(self) -> Kernel:
-        return as_kernel(self.kernel)
-
-    @property
-    def _label_gram(self) -> Array:
-        return label_gram(self.label_kernel, len(self.classes_))
+    def _settings(self) -> Settings:
+        return Settings(self.kernel_, self.label_kernel_, self.mixing_, self.gap_)
 
     def _check_encoded(self, encoded: Encoded) -> None:
         if not isinstance(self.encoder_, WindowEncoder) or self.encoder_.window:
             raise DataError(
-                f"features={short(self.features)}, window={self.window}: the marginalized kernel sees the "
-                "neighbours of a node by itself and compares single observations; give a feature set or "
-                "function and window=0"
+                f"features={short(self.features)}: the marginalized kernel sees the neighbours of a node by "
+                "itself and compares single observations; give a feature set without a window, or a "
+                "function of one observation"
             )
         if self.gap and not encoded.corpus.is_chain:
             raise DataError(
@@ -304,98 +341,81 @@ class MarginalizedLabeler(Labeler):
                 f"but structure 0 is a {corpus.shape}; set scheme=None"
             )
 
-    def _largest_mixing(self, side: Side) -> float:
+    def _largest_mixing(self, examples: Examples) -> float:
         """The largest c at which c²k is never above 1, so that no number grows with the length of a match."""
-        largest = side.largest(self._kernel, self._label_gram)[1]
+        settings = Settings(self.kernel_, self.label_kernel_, 1.0, self.gap_)
+        largest = Sources(settings, examples).largest_product()
         return float(1.0 / np.sqrt(largest)) if largest > 0 else 1.0
-
-    def _kept(self, side: Side, alpha: Array) -> list[Support]:
-        """The structures that have coefficients, alone."""
-        members = np.flatnonzero(np.logical_or.reduceat(alpha.any(axis=1), side.offsets[:-1]))
-        if not len(members):
-            return []
-        return [Support(side.part(self._window_encoder, members), alpha[side.nodes_of(members)])]
-
-    def _more(self, encoded: Encoded, given: Any) -> Side:
-        """Structures to learn from after `fit`, encoded anew by a vocabulary that grows by their features."""
-        corpus, self.encoder_ = encoded.corpus, self.encoder_.copy()
-        grown = self.encoder_.encode(corpus.structures, grow=True)
-        count = grown.tables[0].n_features
-        self._support = [Support(side.widened(count), alpha) for side, alpha in self._support]
-        return Side(grown, Numbering(corpus), self._prior_of(corpus, given))
-
-    def _joined(self, supports: list[Support]) -> list[Support]:
-        """At most two supports: a large one, and what has come since, while that is small."""
-        while len(supports) > 2 or (
-            len(supports) == 2 and len(supports[1].alpha) > max(_RECENT, len(supports[0].alpha) // 8)
-        ):
-            *before, a, b = supports
-            structures = [s for side, _ in (a, b) for s in side.encoded.corpus.structures]
-            encoded = self.encoder_.encode(structures)
-            prior = a.side.prior.followed_by(b.side.prior)
-            side = Side(encoded, Numbering(encoded.corpus), prior)
-            supports = [*before, Support(side, np.concatenate([a.alpha, b.alpha]))]
-        return supports
-
-    @property
-    def _window_encoder(self) -> WindowEncoder:
-        assert isinstance(self.encoder_, WindowEncoder)  # as checked in fit
-        return self.encoder_
 
     def _scores_of(self, encoded: Encoded, given: Any = None) -> tuple[Array, Array]:
         """S (N, L) of all nodes, up to a factor a node, and their prior as its source says it."""
         prior = self._prior_of(encoded.corpus, given)
-        return doubles(self._spoken(self._support, encoded, prior)), prior.nodes
+        return self._support_scores(encoded, prior).doubles(), prior.nodes
 
     def _prior_of(self, corpus: Corpus, given: Any) -> Prior:
-        if given is not None and self.prior_form == "chain":
+        if given is not None and self.prior_source_.form == "chain":
             raise DataError(
                 "the model has a chain prior, but arrays of node marginals say nothing of pairs of labels; "
                 "leave prior out"
             )
         return self.prior_source_.prior_of(corpus, given)
 
-    def _spoken(self, supports: list[Support], encoded: Encoded, prior: Prior) -> Table:
-        scores: Table = np.zeros(prior.nodes.shape)
-        for side, alpha in supports:
-            machine = self._machine(side, Side(encoded, side.numbering, prior))
-            machine.push_all(alpha)
-            scores = added(scores, machine.all_scores())
-        rows = doubles(scores)
+    def _support_engine(self, support: Support, encoded: Encoded, prior: Prior) -> Engine:
+        targets = Examples.of(encoded, prior, support.examples.numbering)
+        return support.engine(self._settings, self.engine, self.n_jobs, targets)
+
+    def _support_scores(self, encoded: Encoded, prior: Prior) -> Numbers:
+        """S (N, L) of all nodes by the support."""
+        scores = Numbers(np.zeros(prior.nodes.shape))
+        for support in self._support:
+            engine = self._support_engine(support, encoded, prior)
+            scores = scores + engine.scores(support.alpha)
+        return self._checked(scores, encoded.corpus)
+
+    def _checked(self, scores: Numbers, corpus: Corpus) -> Numbers:
+        """The scores, where all of them are numbers."""
+        rows = scores.doubles()
+        if np.isfinite(rows).all():
+            return scores
         if np.isnan(rows).any():
             node = int(np.isnan(rows).any(axis=1).argmax())
-            structure = int(np.searchsorted(encoded.corpus.offsets, node, side="right")) - 1
+            structure = int(np.searchsorted(corpus.offsets, node, side="right")) - 1
             raise DataError(
-                f"{place(structure)}: the kernel {short(self._kernel)} says nan of an observation in it and "
+                f"{place(structure)}: the kernel {short(self.kernel_)} is nan for an observation in it and "
                 "one of the training data; correct the kernel, or the observation"
             )
-        if not np.isfinite(rows).all():
-            raise DataError(
-                f"scores pass all doubles with mixing={self.mixing_:g} and {short(self._kernel)}, which is "
-                "larger for two observations than for each with itself; correct the kernel, or choose a "
-                "smaller mixing"
-            )
-        return scores
+        raise DataError(
+            f"scores pass all doubles with mixing={self.mixing_:g} and {short(self.kernel_)}, which is "
+            "larger for two observations than for each with itself; correct the kernel, or choose a "
+            "smaller mixing"
+        )
 
-    def _calibrated(self, side: Side, labels: Array, amounts: Array) -> Calibration:
+    def _calibrated(self, sources: Sources, labels: Array, amounts: Array) -> Calibration:
         """Probabilities fitted to the scores that structures have by machines that learned from others."""
-        L, encoder, found = len(self.classes_), self._window_encoder, []
-        held = _held_out(side.sizes)
+        L, found = len(self.classes_), []
+        examples, corpus = sources.examples, sources.examples.encoded.corpus
+        held = _held_out(examples.sizes)
         for members in held:
-            rest = np.setdiff1d(np.arange(len(side.sizes)), members)
-            others, asked, nodes = side.part(encoder, rest), side.part(encoder, members), side.nodes_of(rest)
+            rest = np.setdiff1d(np.arange(len(corpus)), members)
+            others, asked, nodes = sources.take(rest), examples.take(members), corpus.nodes_of(rest)
             alpha, _ = self._learned(others, labels[nodes], amounts[nodes])
-            found.append(doubles(self._spoken(self._kept(others, alpha), asked.encoded, asked.prior)))
+            by_others = Numbers(np.zeros(asked.prior.nodes.shape))
+            if alpha.any():
+                support = members_of(others.examples, alpha)
+                problem = others.take(support).problem(asked)
+                engine = make_engine(self.engine, problem, self.n_jobs)
+                by_others = engine.scores(alpha[others.examples.encoded.corpus.nodes_of(support)])
+            found.append(self._checked(by_others, asked.encoded.corpus).doubles())
         members = np.concatenate(held)
-        asked, nodes = side.part(encoder, members), side.nodes_of(members)
-        corpus = asked.encoded.corpus
-        graph = None if corpus.shape == "dag" else corpus.graph
-        pairs = calibration.pair_information(labels, side.encoded.corpus.graph.edges, L)
+        asked, nodes = examples.take(members), corpus.nodes_of(members)
+        graph = None if corpus.shape == "dag" else asked.encoded.corpus.graph
+        pairs = calibration.pair_information(labels, corpus.graph.edges, L)
         scores, belief, labels = np.concatenate(found), asked.prior.nodes, labels[nodes]
         fitted = calibration.fit(scores, belief, labels, graph, pairs, self.n_jobs)
         if graph is None:
             return fitted
-        outside = self.classes_.index(OUTSIDE) if OUTSIDE in self.classes_ else None
+        names = list(self.classes_)
+        outside = names.index(OUTSIDE) if OUTSIDE in names else None
 
         def quality(candidate: Calibration) -> float:
             predicted = self._best(asked.encoded, *candidate.labelings(scores, belief))
@@ -408,10 +428,7 @@ class MarginalizedLabeler(Labeler):
         corpus = encoded.corpus
         self._check_decoder(corpus)
         if self.scheme is not None:
-            start, allowed, end = legal(self.classes_, self.scheme)
-            scores[np.ix_(corpus.graph.roots, np.flatnonzero(~start))] = -np.inf
-            scores[np.ix_(corpus.graph.leaves, np.flatnonzero(~end))] = -np.inf
-            pairs = np.where(allowed, pairs, -np.inf)
+            pairs = forbid(scores, pairs, self.classes_, self.scheme, corpus.graph.roots, corpus.graph.leaves)
         return inference.viterbi(corpus.graph, scores, pairs, self.n_jobs)[0]
 
     def _arrays(self) -> dict[str, Array]:
@@ -419,11 +436,11 @@ class MarginalizedLabeler(Labeler):
         arrays = stored_structures.pack(self.support_structures_)[1]
         arrays |= {"mixing": np.array([self.mixing_])}
         arrays |= {"point": fitted.point, "whole": fitted.whole, "pairs": fitted.pairs}
-        arrays["alpha"] = self._packed([alpha for _, alpha in self._support])
+        arrays["alpha"] = self._packed([support.alpha for support in self._support])
         if self.prior_source_.source != priors.UNIFORM:
             for name in ("nodes", "before", "after"):
-                rows = [getattr(side.prior, name) for side, _ in self._support]
-                if name == "nodes" or self.prior_form == "chain":
+                rows = [getattr(support.examples.prior, name) for support in self._support]
+                if name == "nodes" or self.prior_source_.form == "chain":
                     arrays[f"prior_{name}"] = self._packed(rows, 2 if name == "nodes" else 3)
         return arrays
 
@@ -453,6 +470,7 @@ class MarginalizedLabeler(Labeler):
         if not self.mixing_ > 0:
             raise DataError(f"its mixing is {self.mixing_}")
         self.prior_source_ = PriorSource(source, form, self.classes_)
+        self._resolve()
         self._calibration = Calibration(arrays["point"], arrays["whole"], arrays["pairs"])
         self._support = []
         if structures:
@@ -462,7 +480,7 @@ class MarginalizedLabeler(Labeler):
             else:
                 steps = arrays.get("prior_before"), arrays.get("prior_after")
                 prior = Prior(arrays["prior_nodes"], *steps)
-            self._support = [Support(Side(encoded, Numbering(encoded.corpus), prior), arrays["alpha"])]
+            self._support = [Support(Examples.of(encoded, prior), arrays["alpha"])]
 
 
 def _held_out(sizes: Array) -> list[Array]:

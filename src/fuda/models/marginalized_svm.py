@@ -25,19 +25,20 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from fuda.checks import check_counts, check_numbers, check_randomness
+from fuda.checks import LARGEST, check_counts, check_numbers, check_randomness
 from fuda.errors import DataError, short
-from fuda.kernels import Polynomial
-from fuda.marginalized.machine import Machine, Side
+from fuda.marginalized.engines import make_engine
+from fuda.marginalized.engines.base import Engine, Margins
+from fuda.marginalized.problem import Examples, Sources
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.progress import Iterations
-from fuda.training.crammer_singer import ascend, position_gaps
+from fuda.training.crammer_singer import duality_gaps
 
 Array = np.ndarray
 
 
 class Epoch(NamedTuple):
-    """Where training stood after an epoch; `gap` is (primal − dual) / primal."""
+    """Where training stood after an epoch; `gap` is the duality gap (primal − dual) / primal."""
 
     dual: float
     primal: float
@@ -54,21 +55,55 @@ class MarginalizedSVM(MarginalizedLabeler):
 
     Parameters
     ----------
-    C : how much a margin that is not kept costs, against the norm of the weights, above 0.
-    tol, epochs : training ends when primal and dual differ by at most the share tol, or after so many epochs.
-    kernel, features : the kernel between observations, and the feature set or function that it sees.
-    label_kernel : the kernel between labels; None is the identity.
-    mixing : c, what each node of a match weighs; None is the c at which a match of any length is bounded.
-    prior, prior_form : P(y|x): "uniform", a labeler or arrays; its node "marginals", or as a "chain".
-    gap : for sequences the price of a skipped node, from 0 (none is skipped) to 1.
-    decode, scheme : "pointwise", or "viterbi" for the best labelling as a whole, well-formed under a scheme.
-    calibrate : whether to fit probabilities, which decode="viterbi" and `predict_marginals` need.
-    n_jobs : threads; None is all cores. Results do not depend on it.
-    random_state : seed of the order in which positions are visited.
-    verbose : whether to report epochs on standard error.
+    kernel : Kernel or callable, optional
+        The kernel between observations; None is the normalized polynomial of degree 2.
+    features : str or callable
+        The feature set or function that the kernel sees.
+    label_kernel : Kernel or array (labels, labels), optional
+        The kernel between labels; None is the identity.
+    mixing : float, optional
+        c, what each node of a match weighs; None is the c at which c²k is never above ½, so that every
+        further node of a match counts half.
+    prior : str, labeler or list of arrays
+        P(y|x): "uniform", an HMM, MEMM or CRF, fitted or not, or an array (nodes, labels) per structure.
+    prior_form : str
+        How a labeler is used as prior: by its node "marginals", or exactly as a "chain".
+    gap : float
+        For sequences the price of a skipped node, from 0 (none is skipped) to 1.
+    C : float
+        How much a margin that is not kept costs, against the norm of the weights, above 0.
+    tol : float
+        Training ends when primal and dual objective differ by at most this share of the primal.
+    epochs : int
+        How often to go through the training structures, at most.
+    decode : str
+        "pointwise", or "viterbi" for the best labeling as a whole.
+    scheme : str, optional
+        The tag scheme that labelings keep to, with decode="viterbi".
+    calibrate : bool
+        Whether to fit probabilities, which decode="viterbi" and `predict_marginals` need.
+    engine : str
+        What computes: "cpu", which is what "auto" chooses.
+    n_jobs : int, optional
+        Threads; None is all cores. Results do not depend on it.
+    random_state : int or RandomState
+        Seed of the order in which positions are visited.
+    verbose : bool
+        Whether to report epochs on standard error.
 
-    `history_` has an `Epoch` for each epoch: dual and primal objective, their gap, support and time.
+    Attributes
+    ----------
+    classes_ : labels, in the order of columns
+    history_ : list of Epoch
+        Dual and primal objective, duality gap, support and time after each epoch.
+    n_iter_ : int
+        The number of epochs.
+    kernel_, label_kernel_, mixing_, gap_ : the parameters that the model was fitted with, defaults
+        resolved; `label_kernel_` is a matrix.
+    support_, support_structures_ : the nodes with coefficients, and their structures
 
+    Examples
+    --------
     >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
     >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
     >>> MarginalizedSVM().fit(X, y).predict([["Ana", "is", "in", "Lima"]])[0]
@@ -77,17 +112,17 @@ class MarginalizedSVM(MarginalizedLabeler):
 
     def __init__(
         self,
-        C: float = 10.0,
-        tol: float = 1e-2,
-        epochs: int = 100,
         kernel: Any = None,
+        *,
         features: Any = "spelling",
-        window: int = 0,
         label_kernel: Any = None,
         mixing: float | None = None,
         prior: Any = "uniform",
         prior_form: str = "marginals",
         gap: float = 0.0,
+        C: float = 10.0,
+        tol: float = 1e-2,
+        epochs: int = 100,
         decode: str = "pointwise",
         scheme: str | None = None,
         calibrate: bool = True,
@@ -96,17 +131,16 @@ class MarginalizedSVM(MarginalizedLabeler):
         random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
     ) -> None:
-        self.C = C
-        self.tol = tol
-        self.epochs = epochs
-        self.kernel = Polynomial(2).normalized() if kernel is None else kernel
+        self.kernel = kernel
         self.features = features
-        self.window = window
         self.label_kernel = label_kernel
         self.mixing = mixing
         self.prior = prior
         self.prior_form = prior_form
         self.gap = gap
+        self.C = C
+        self.tol = tol
+        self.epochs = epochs
         self.decode = decode
         self.scheme = scheme
         self.calibrate = calibrate
@@ -115,41 +149,46 @@ class MarginalizedSVM(MarginalizedLabeler):
         self.random_state = random_state
         self.verbose = verbose
 
+    history_: list[Epoch]
+
+    @property
+    def n_iter_(self) -> int:
+        return len(self.history_)
+
     def _check_parameters(self) -> None:
         self._check_shared_parameters()
         check_randomness(self)
-        check_numbers(self, "tol")
-        check_numbers(self, "C", positive=True)
+        check_numbers(self, "C", "tol")
+        if not self.C:
+            raise DataError(f"C={self.C}: give a number above 0, up to {LARGEST:g}")
         check_counts(self, "epochs")
 
-    def _largest_mixing(self, side: Side) -> float:
-        return super()._largest_mixing(side) / float(np.sqrt(2.0))
+    def _largest_mixing(self, examples: Examples) -> float:
+        return super()._largest_mixing(examples) / float(np.sqrt(2.0))
 
-    def _learn(self, side: Side, labels: Array, amounts: Array, alpha: Array) -> None:
-        machine = self._machine(side, side)
-        if machine.is_scaled:
+    def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
+        engine = make_engine(self.engine, sources.problem(), self.n_jobs)
+        if engine.problem.is_scaled:
             raise DataError(
-                f"mixing={self.mixing_:g} with the kernel {short(self._kernel)}: the kernel of two positions "
+                f"mixing={self.mixing_:g} with the kernel {short(self.kernel_)}: the kernel of two positions "
                 "may pass 1e260, where no margin means anything; choose a smaller mixing, or "
                 "kernel.normalized()"
             )
         began = time.perf_counter()
         labels = np.where(amounts > 0, labels, -1)
-        bounds = self.C * amounts / _mean_self_kernel(machine, labels)
+        margins = Margins(labels, self.C * amounts / _mean_self_kernel(engine, labels), 0.0)
         random = check_random_state(self.random_state)
-        least = 0.0  # the gap of a position that is left alone
-        self.history_: list[Epoch] = []
+        self.history_ = []
         with Iterations("MarginalizedSVM", shown=self.verbose) as progress:
             for _ in range(self.epochs):
-                order = random.permutation(len(side.sizes))
-                machine.visit_in(order)
-                for i in order.tolist():
-                    _improve(machine, i, alpha, labels, bounds, least, random)
-                self.history_.append(_epoch(machine, alpha, labels, bounds, began))
-                progress.say(len(self.history_), f"epoch {len(self.history_)}, {self.history_[-1]}")
-                if self.history_[-1].gap <= self.tol:
+                order = random.permutation(len(engine.problem.targets.sizes))
+                scores = engine.margin_epoch(order, margins, alpha, random)
+                last = _epoch(scores, alpha, margins, began)
+                self.history_.append(last)
+                progress.say(len(self.history_), f"epoch {len(self.history_)}, {last}")
+                if last.gap <= self.tol:
                     break
-                least = 0.5 * self.tol * self.history_[-1].primal / len(labels)
+                margins = margins._replace(tolerance=0.5 * self.tol * last.primal / len(labels))
             else:
                 warnings.warn(
                     f"MarginalizedSVM has not converged: after {self.epochs} epochs the gap is "
@@ -159,56 +198,24 @@ class MarginalizedSVM(MarginalizedLabeler):
                 )
 
 
-def _improve(
-    machine: Machine,
-    structure: int,
-    alpha: Array,
-    labels: Array,
-    bounds: Array,
-    least: float,
-    random: np.random.RandomState,
-) -> None:
-    """Ascend over the positions of a structure, and push what has changed."""
-    nodes = machine.targets.nodes(structure)
-    scores, old = np.ascontiguousarray(machine.scores(structure)), alpha[nodes].copy()
-    if position_gaps(scores, old, labels[nodes], bounds[nodes]).max() > least:
-        ascend(
-            _labelled_kappa(machine, structure),
-            machine.targets.prior.nodes[nodes],
-            machine.label_gram,
-            labels[nodes],
-            bounds[nodes],
-            least,
-            random.permutation(len(scores)),
-            scores,
-            alpha[nodes],
-        )
-        machine.push(structure, alpha[nodes] - old)
-
-
-def _labelled_kappa(machine: Machine, structure: int) -> Array:
-    """κ(τ,t,σ) of a structure with itself, (T, T, L), or (T, T, 1) where it is the same for all labels."""
-    kappa = np.asarray(machine.kappa(structure, structure))
-    return kappa if kappa.ndim == 3 else kappa[:, :, None]
-
-
-def _mean_self_kernel(machine: Machine, labels: Array) -> float:
+def _mean_self_kernel(engine: Engine, labels: Array) -> float:
     """The mean of K(t,t,y_t,y_t) over positions with a label; 1 where all are 0, or there is none."""
-    own = np.zeros(len(labels))
-    for structure in range(len(machine.targets.sizes)):
-        nodes = machine.targets.nodes(structure)
-        diagonal = np.diagonal(_labelled_kappa(machine, structure)).T  # (T, labels)
-        squares = machine.targets.prior.nodes[nodes] ** 2 * np.diagonal(machine.label_gram) * diagonal
+    own, side = np.zeros(len(labels)), engine.problem.targets
+    for structure in range(len(side.sizes)):
+        nodes = side.nodes(structure)
+        diagonal = np.diagonal(engine.kappa(structure, structure).doubles()).T  # (T, labels)
+        squares = side.prior[nodes] ** 2 * np.diagonal(engine.problem.label_gram) * diagonal
         own[nodes] = np.take_along_axis(squares, np.maximum(labels[nodes], 0)[:, None], axis=1)[:, 0]
     known = own[labels >= 0]
     return float(known.mean()) or 1.0 if len(known) else 1.0
 
 
-def _epoch(machine: Machine, alpha: Array, labels: Array, bounds: Array, began: float) -> Epoch:
+def _epoch(scores: Array, alpha: Array, margins: Margins, began: float) -> Epoch:
+    """Where training stands, by the scores S (N, L) of α."""
+    labels = margins.labels
     known = np.flatnonzero(labels >= 0)
-    scores = np.ascontiguousarray(machine.all_scores())
     dual = alpha[known, labels[known]].sum() - 0.5 * (alpha * scores).sum()
-    primal = dual + position_gaps(scores, alpha, labels, bounds).sum()
+    primal = dual + duality_gaps(scores, alpha, labels, margins.bounds).sum()
     support = int(alpha.any(axis=1).sum())
     gap = float(1 - dual / primal) if primal > 0 else 0.0
     return Epoch(float(dual), float(primal), gap, support, time.perf_counter() - began)

@@ -180,8 +180,11 @@ def _with_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     return {key: _with_matrices(inner, arrays) for key, inner in value.items()}
 
 
-def _parameters(model: Storable) -> dict[str, Any]:
-    return {name: _to_json(name, value) for name, value in sorted(model.get_params(deep=False).items())}
+def _parameters(model: Any) -> dict[str, Any]:
+    """The parameters that a model was fitted with, where it says so, else those that it has."""
+    fitted = hasattr(model, "_stored_parameters") and hasattr(model, "classes_")
+    parameters = model._stored_parameters() if fitted else model.get_params(deep=False)
+    return {name: _to_json(name, value) for name, value in sorted(parameters.items())}
 
 
 def _made(name: Any, parameters: Any, features: Any) -> Storable:
@@ -190,6 +193,12 @@ def _made(name: Any, parameters: Any, features: Any) -> Storable:
     if not isinstance(parameters, dict):
         raise DataError(f"the parameters of {short(name)} are not named")
     made = {key: _from_json(key, value, features) for key, value in parameters.items()}
+    for key, value in getattr(cls, "_retired", {}).items():
+        if key in made and made.pop(key) != value:
+            raise DataError(
+                f"it was fitted with {key}={short(parameters[key])}, a parameter that {cls.__name__} no "
+                f"longer has; fit it again without {key}"
+            )
     unknown = sorted(set(made) - set(cls._get_param_names()))
     if unknown:
         raise DataError(f"{cls.__name__} has no parameter {short(unknown[0])}")

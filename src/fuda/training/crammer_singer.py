@@ -30,8 +30,8 @@ _FLAT = 1e-9  # of the largest curvature: less counts as so much, which slows th
 
 
 @njit(cache=True, nogil=True)
-def position_gaps(scores: Array, alpha: Array, labels: Array, bounds: Array) -> Array:
-    """gap_t of each position; 0 where its label is −1."""
+def duality_gaps(scores: Array, alpha: Array, labels: Array, bounds: Array) -> Array:
+    """gap_t, the part of each position in the duality gap; 0 where its label is −1."""
     gaps = np.zeros(len(labels))
     for t in range(len(labels)):
         if labels[t] >= 0:
@@ -64,7 +64,7 @@ def ascend(
     curvature, new, gamma = np.empty(size), np.empty(size), np.empty(size)
     for t in order:
         one = slice(t, t + 1)
-        if position_gaps(scores[one], alpha[one], labels[one], bounds[one])[0] <= least:
+        if duality_gaps(scores[one], alpha[one], labels[one], bounds[one])[0] <= least:
             continue
         for s in range(size):
             total = 0.0

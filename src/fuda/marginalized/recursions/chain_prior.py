@@ -21,9 +21,16 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from fuda.marginalized.scaled import Array, Table, number, plain_table, plus, read, scaled_table, times, write
+from fuda.marginalized.numbers import Array, Cells, empty_cells, number, plus, read, times, write
 
-Steps = tuple[Array, Array]  # transitions to the node before and to the node after
+
+class Steps(NamedTuple):
+    """One sequence: the nodes begin..end of a corpus with these transitions, as in `Chain`."""
+
+    before: Array
+    after: Array
+    begin: int
+    end: int
 
 
 class Chain(NamedTuple):
@@ -40,7 +47,8 @@ class Chain(NamedTuple):
 
     @property
     def steps(self) -> Steps:
-        return self.before, self.after
+        """The chain as that of one sequence."""
+        return Steps(self.before, self.after, 0, len(self.marginals))
 
 
 def chain(start: Array, transitions: Sequence[Array] | Array) -> Chain:
@@ -62,26 +70,16 @@ def chain(start: Array, transitions: Sequence[Array] | Array) -> Chain:
 
 
 @njit(cache=True, nogil=True)
-def fill_diagonal(
-    steps_a: Steps,
-    begin_a: int,
-    end_a: int,
-    steps_b: Steps,
-    begin_b: int,
-    end_b: int,
-    weight: Array,
-    kappa: Table,
-    work: Table,
-) -> None:
-    """κ(τ,t,ρ) of nodes begin_a..end_a and begin_b..end_b into the corner of `kappa`; `work` is (T_b, L)."""
-    size = steps_a[0].shape[1]
-    for i in range(end_a - begin_a):
-        for j in range(end_b - begin_b):
+def fill_diagonal(a: Steps, b: Steps, weight: Array, kappa: Cells, work: Cells) -> None:
+    """κ(τ,t,ρ) of two sequences into the corner of `kappa`; `work` is (T_b, L)."""
+    size = a.before.shape[1]
+    for i in range(a.end - a.begin):
+        for j in range(b.end - b.begin):
             for r in range(size):
                 write(kappa, (i, j, r), weight[i, j])
-    a, b = (begin_a, end_a), (begin_b, end_b)
-    _sweep_diagonal(a, steps_a[0], b, steps_b[0], weight, False, kappa, work)
-    _sweep_diagonal(a, steps_a[1], b, steps_b[1], weight, True, kappa, work)
+    at, other = (a.begin, a.end), (b.begin, b.end)
+    _sweep_diagonal(at, a.before, other, b.before, weight, False, kappa, work)
+    _sweep_diagonal(at, a.after, other, b.after, weight, True, kappa, work)
 
 
 @njit(cache=True, nogil=True)
@@ -92,8 +90,8 @@ def _sweep_diagonal(
     near_b: Array,
     weight: Array,
     backward: bool,
-    kappa: Table,
-    row: Table,
+    kappa: Cells,
+    row: Cells,
 ) -> None:
     """Multiply κ by u, or by d when walking backward. `row` holds U(τ−1,·,·), and is written from its end."""
     size_a, size_b, size = a[1] - a[0], b[1] - b[0], near_a.shape[1]
@@ -115,29 +113,17 @@ def _sweep_diagonal(
 
 
 @njit(cache=True, nogil=True)
-def fill(
-    steps_a: Steps,
-    begin_a: int,
-    end_a: int,
-    steps_b: Steps,
-    begin_b: int,
-    end_b: int,
-    weight: Array,
-    label_gram: Array,
-    gap: float,
-    kappa: Table,
-    work: Table,
-) -> None:
-    """κ(τ,t,ρ,σ) of nodes begin_a..end_a and begin_b..end_b into the corner of `kappa`."""
+def fill(a: Steps, b: Steps, weight: Array, label_gram: Array, gap: float, kappa: Cells, work: Cells) -> None:
+    """κ(τ,t,ρ,σ) of two sequences into the corner of `kappa`."""
     size = len(label_gram)
-    for i in range(end_a - begin_a):
-        for j in range(end_b - begin_b):
+    for i in range(a.end - a.begin):
+        for j in range(b.end - b.begin):
             for r in range(size):
                 for s in range(size):
                     write(kappa, (i, j, r, s), weight[i, j])
-    a, b = (begin_a, end_a), (begin_b, end_b)
-    _sweep(a, steps_a[0], b, steps_b[0], weight, label_gram, gap, False, kappa, work)
-    _sweep(a, steps_a[1], b, steps_b[1], weight, label_gram, gap, True, kappa, work)
+    at, other = (a.begin, a.end), (b.begin, b.end)
+    _sweep(at, a.before, other, b.before, weight, label_gram, gap, False, kappa, work)
+    _sweep(at, a.after, other, b.after, weight, label_gram, gap, True, kappa, work)
 
 
 @njit(cache=True, nogil=True)
@@ -150,8 +136,8 @@ def _sweep(
     label_gram: Array,
     gap: float,
     backward: bool,
-    kappa: Table,
-    work: Table,
+    kappa: Cells,
+    work: Cells,
 ) -> None:
     """Multiply κ by u, or by d when walking backward.
 
@@ -192,12 +178,6 @@ def _sweep(
                     write(rests, (j + 1, r, s), plus(own, times(gap, read(summed, (j + 1, r, s)))))
 
 
-def plain_work(size_b: int, label_count: int) -> tuple[Array, Array, Array]:
+def workspace(is_scaled: bool, size_b: int, label_count: int) -> tuple[Cells, ...]:
     """What `fill` works in, for second sequences of up to so many nodes."""
-    new = [plain_table(size_b + 2, label_count, label_count) for _ in range(3)]
-    return new[0], new[1], new[2]
-
-
-def scaled_work(size_b: int, label_count: int) -> tuple[Table, Table, Table]:
-    new = [scaled_table(size_b + 2, label_count, label_count) for _ in range(3)]
-    return new[0], new[1], new[2]
+    return tuple(empty_cells(is_scaled, size_b + 2, label_count, label_count) for _ in range(3))

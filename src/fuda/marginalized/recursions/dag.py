@@ -14,47 +14,35 @@ from __future__ import annotations
 from numba import njit
 
 from fuda.data.graph import Neighbours
-from fuda.marginalized.links import Links
-from fuda.marginalized.scaled import Array, Table, number, plus, read, times, write
+from fuda.marginalized.links import Span
+from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 
 
 @njit(cache=True, nogil=True)
-def fill(
-    links_a: Links,
-    begin_a: int,
-    end_a: int,
-    links_b: Links,
-    begin_b: int,
-    end_b: int,
-    weight: Array,
-    mass: Array,
-    kappa: Table,
-    work: Table,
-) -> None:
-    """κ of nodes begin_a..end_a of one corpus and begin_b..end_b of another into the corner of `kappa`."""
-    for i in range(end_a - begin_a):
-        for j in range(end_b - begin_b):
+def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells) -> None:
+    """κ of two structures into the corner of `kappa`."""
+    for i in range(a.end - a.begin):
+        for j in range(b.end - b.begin):
             write(kappa, (i, j), weight[i, j])
-    a, b = (begin_a, end_a, links_a.order), (begin_b, end_b)
-    _sweep(a, links_a.parents, b, links_b.parents, weight, mass, False, kappa, work)
-    _sweep(a, links_a.children, b, links_b.children, weight, mass, True, kappa, work)
+    _sweep(a, a.links.parents, b, b.links.parents, weight, mass, False, kappa, work)
+    _sweep(a, a.links.children, b, b.links.children, weight, mass, True, kappa, work)
 
 
 @njit(cache=True, nogil=True)
 def _sweep(
-    a: tuple[int, int, Array],
+    a: Span,
     near_a: Neighbours,
-    b: tuple[int, int],
+    b: Span,
     near_b: Neighbours,
     weight: Array,
     mass: Array,
     backward: bool,
-    kappa: Table,
-    work: Table,
+    kappa: Cells,
+    work: Cells,
 ) -> None:
     """Multiply κ by u, or by d when walking backward; `near` are the nodes that come before in this sense."""
-    begin_a, end_a, order = a
-    begin_b, end_b = b
+    begin_a, end_a, order = a.begin, a.end, a.links.order
+    begin_b, end_b = b.begin, b.end
     sums, row = work[0], work[1]  # H, and K_U of one τ in row 0
     for step in range(begin_a, end_a):
         node_a = order[begin_a + end_a - 1 - step if backward else step]

@@ -20,9 +20,9 @@ import math
 
 from numba import njit
 
-from fuda.marginalized.links import Links
+from fuda.marginalized.links import Span
+from fuda.marginalized.numbers import Array, Cells, empty_cells
 from fuda.marginalized.recursions import dag, sequence, tree
-from fuda.marginalized.scaled import Array, Table, plain_table, scaled_table
 
 SHAPES = {"sequence": 0, "tree": 1, "dag": 2}
 _SEQUENCE, _TREE, _ = SHAPES.values()
@@ -32,40 +32,30 @@ _LARGEST_LOG = 600.0  # doubles end at e^709; the rest is left to sums of κ and
 @njit(cache=True, nogil=True)
 def fill(
     shape: int,
-    links_a: Links,
-    begin_a: int,
-    end_a: int,
-    links_b: Links,
-    begin_b: int,
-    end_b: int,
+    a: Span,
+    b: Span,
     weight: Array,
     mass: Array,
     gap: float,
-    kappa: Table,
-    work: Table,
+    kappa: Cells,
+    work: Cells,
 ) -> None:
-    """κ of nodes begin_a..end_a of one corpus and begin_b..end_b of another into the corner of `kappa`.
+    """κ of two structures, each of a corpus of its own, into the corner of `kappa`.
 
     `weight`, `mass` and `kappa` are indexed from the structures' first nodes and may be larger; `shape` is a
-    value of SHAPES, and `gap` is read for sequences only. A scaled `kappa` and `work` give scaled numbers.
+    value of SHAPES, and `gap` is read for sequences only. `kappa` and `work` are of one kind of numbers.
     """
     if shape == _SEQUENCE:
-        sequence.fill(end_a - begin_a, end_b - begin_b, weight, mass, gap, kappa, work)
+        sequence.fill(a.end - a.begin, b.end - b.begin, weight, mass, gap, kappa, work)
     elif shape == _TREE:
-        tree.fill(links_a, begin_a, end_a, links_b, begin_b, end_b, weight, mass, kappa, work)
+        tree.fill(a, b, weight, mass, kappa, work)
     else:
-        dag.fill(links_a, begin_a, end_a, links_b, begin_b, end_b, weight, mass, kappa, work)
+        dag.fill(a, b, weight, mass, kappa, work)
 
 
-def plain_work(size_a: int, size_b: int) -> tuple[Array, Array, Array, Array]:
+def workspace(is_scaled: bool, size_a: int, size_b: int) -> tuple[Cells, ...]:
     """What `fill` works in, for structures of up to so many nodes."""
-    new = [plain_table(size_a + 1, size_b + 1) for _ in range(4)]
-    return new[0], new[1], new[2], new[3]
-
-
-def scaled_work(size_a: int, size_b: int) -> tuple[Table, Table, Table, Table]:
-    new = [scaled_table(size_a + 1, size_b + 1) for _ in range(4)]
-    return new[0], new[1], new[2], new[3]
+    return tuple(empty_cells(is_scaled, size_a + 1, size_b + 1) for _ in range(4))
 
 
 @njit(cache=True, nogil=True)

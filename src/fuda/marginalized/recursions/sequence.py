@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from numba import njit
 
-from fuda.marginalized.scaled import Array, Table, number, plus, read, times, write
+from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 
 
 @njit(cache=True, nogil=True)
-def fill(size_a: int, size_b: int, weight: Array, mass: Array, gap: float, kappa: Table, work: Table) -> None:
+def fill(size_a: int, size_b: int, weight: Array, mass: Array, gap: float, kappa: Cells, work: Cells) -> None:
     """κ(τ,t) of two sequences into the corner (size_a, size_b) of `kappa`."""
     for i in range(size_a):
         for j in range(size_b):
@@ -34,8 +34,8 @@ def _sweep(
     mass: Array,
     gap: float,
     backward: bool,
-    kappa: Table,
-    rests: Table,
+    kappa: Cells,
+    rests: Cells,
 ) -> None:
     """Multiply κ by u, or by d when walking backward; row 0 of `rests` holds R of the row before."""
     zero, one = number(0.0, kappa), number(1.0, kappa)

@@ -21,52 +21,42 @@ from __future__ import annotations
 from numba import njit
 
 from fuda.data.graph import Neighbours
-from fuda.marginalized.links import Links
-from fuda.marginalized.scaled import Array, Table, number, plus, read, times, write
+from fuda.marginalized.links import Span
+from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 
 
 @njit(cache=True, nogil=True)
-def fill(
-    links_a: Links,
-    begin_a: int,
-    end_a: int,
-    links_b: Links,
-    begin_b: int,
-    end_b: int,
-    weight: Array,
-    mass: Array,
-    kappa: Table,
-    work: Table,
-) -> None:
-    """κ of nodes begin_a..end_a of one corpus and begin_b..end_b of another into the corner of `kappa`."""
+def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells) -> None:
+    """κ of two structures into the corner of `kappa`."""
     down, up, left, right = work  # K_D; u, then K_U; S_F; S_B
-    a, b = links_a.children, links_b.children
+    begin_a, end_a, near_a = a.begin, a.end, a.links.children
+    begin_b, end_b, near_b = b.begin, b.end, b.links.children
     one = number(1.0, kappa)
     for step in range(end_a - 1, begin_a - 1, -1):
-        node = links_a.order[step]
+        node = a.links.order[step]
         i = node - begin_a
-        first, end = a.indptr[node], a.indptr[node + 1]
+        first, end = near_a.indptr[node], near_a.indptr[node + 1]
         for v in range(first, end):
-            _match(a, node, v, begin_a, b, begin_b, end_b, -1, down, left)
+            _match(a, node, v, b, -1, down, left)
         for v in range(end - 1, first - 1, -1):
-            _match(a, node, v, begin_a, b, begin_b, end_b, 1, down, right)
+            _match(a, node, v, b, 1, down, right)
         for j in range(end_b - begin_b):
             below = one
-            last = b.indptr[begin_b + j + 1] - 1
-            if first < end and b.indptr[begin_b + j] <= last:
-                below = read(left, (a.indices[end - 1] - begin_a, b.indices[last] - begin_b))
+            last = near_b.indptr[begin_b + j + 1] - 1
+            if first < end and near_b.indptr[begin_b + j] <= last:
+                below = read(left, (near_a.indices[end - 1] - begin_a, near_b.indices[last] - begin_b))
             write(kappa, (i, j), times(weight[i, j], below))
             write(down, (i, j), times(weight[i, j], times(mass[i, j], below)))
             write(up, (i, j), one)
     for step in range(begin_a, end_a):
-        node = links_a.order[step]
+        node = a.links.order[step]
         i = node - begin_a
         for j in range(end_b - begin_b):
             above = read(up, (i, j))
             write(kappa, (i, j), times(read(kappa, (i, j)), above))
             write(up, (i, j), times(weight[i, j], times(mass[i, j], above)))
-        for v in range(a.indptr[node], a.indptr[node + 1]):
-            _descend(a, node, v, begin_a, b, begin_b, end_b, up, left, right)
+        for v in range(near_a.indptr[node], near_a.indptr[node + 1]):
+            _descend(a, node, v, b, up, left, right)
 
 
 @njit(cache=True, nogil=True)
@@ -77,50 +67,32 @@ def _sibling(near: Neighbours, node: int, edge: int, step: int, begin: int) -> i
 
 
 @njit(cache=True, nogil=True)
-def _match(
-    a: Neighbours,
-    node_a: int,
-    edge_a: int,
-    begin_a: int,
-    b: Neighbours,
-    begin_b: int,
-    end_b: int,
-    side: int,
-    down: Table,
-    table: Table,
-) -> None:
+def _match(span_a: Span, node_a: int, edge_a: int, span_b: Span, side: int, down: Cells, sums: Cells) -> None:
     """S(v,·) of one child in a, with the children of all nodes of b; `side` −1 is S_F and +1 is S_B."""
+    a, begin_a, b, begin_b = span_a.links.children, span_a.begin, span_b.links.children, span_b.begin
     child, before = a.indices[edge_a] - begin_a, _sibling(a, node_a, edge_a, side, begin_a)
-    for node_b in range(begin_b, end_b):
+    for node_b in range(begin_b, span_b.end):
         first, count = b.indptr[node_b], b.indptr[node_b + 1] - b.indptr[node_b]
         matched, diagonal = number(0.0, down), number(1.0, down)  # M(v,w−1) and S(v−1,w−1)
         for w in range(count):
             j = b.indices[first + w if side < 0 else first + count - 1 - w] - begin_b
-            above = read(table, (before, j)) if before >= 0 else number(1.0, down)
+            above = read(sums, (before, j)) if before >= 0 else number(1.0, down)
             matched = plus(matched, times(read(down, (child, j)), diagonal))
-            write(table, (child, j), plus(above, matched))
+            write(sums, (child, j), plus(above, matched))
             diagonal = above
 
 
 @njit(cache=True, nogil=True)
 def _descend(
-    a: Neighbours,
-    node_a: int,
-    edge_a: int,
-    begin_a: int,
-    b: Neighbours,
-    begin_b: int,
-    end_b: int,
-    up: Table,
-    left: Table,
-    right: Table,
+    span_a: Span, node_a: int, edge_a: int, span_b: Span, up: Cells, left: Cells, right: Cells
 ) -> None:
     """u of one child in a, with the children of all nodes of b, from K_U of their parents."""
+    a, begin_a, b, begin_b = span_a.links.children, span_a.begin, span_b.links.children, span_b.begin
     child = a.indices[edge_a] - begin_a
     before = _sibling(a, node_a, edge_a, -1, begin_a)
     after = _sibling(a, node_a, edge_a, 1, begin_a)
     one = number(1.0, up)
-    for node_b in range(begin_b, end_b):
+    for node_b in range(begin_b, span_b.end):
         first, end = b.indptr[node_b], b.indptr[node_b + 1]
         for edge in range(first, end):
             value = read(up, (node_a - begin_a, node_b - begin_b))

@@ -1,18 +1,18 @@
-"""Pushing: what some structures with coefficients γ add to the scores of all nodes.
+"""What pushes of all shapes share.
 
-Of a source structure with nodes τ, every target node t gains
+A push from a source structure with nodes τ and coefficients γ adds to every target node t
 
     Q(t,σ) += Σ_τ κ(τ,t) γ_τ(σ),
 
-where κ is that of `fuda.marginalized`; only *marked* τ, which have γ_τ ≠ 0, need a κ. A push goes to a block
-of target structures at once: a row κ(τ,·) over the block is made from other rows by loops over contiguous
-memory. How, depends on the shape: `push_runs`, `push_trees`, `push_graphs`. Here is what they share, and
-`pairs` and `chains`, which go from one pair of structures to the next: they take what the others do not,
-sequences with gaps, chain priors and scaled numbers.
+where κ is that of `fuda.marginalized.recursions`; only *marked* τ, those with γ_τ ≠ 0, need κ. A push
+goes to a block of target structures at once: a row κ(τ,·) over the block is made from other rows by
+loops over contiguous memory. How this is done depends on the shape: `runs`, `trees`, `graphs`. What
+they do not cover (sequences with gaps, chain priors, scaled numbers) is done by `pairs`, from one pair
+of structures to the next.
 
-Rows of weight = c² k_x come from a table by the *codes* of observations. Where observations of one code
-differ from one another, a table's value is that of two different ones, and of an observation with itself (its
-*twin*) it is `own`.
+Rows of weight = c² k_x come from a table by the *codes* of observations (`fuda.marginalized.codes`).
+The table has the value of two different observations of these codes; the value of an observation with
+itself (its *twin*) is `own`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from fuda.marginalized.links import Links
-from fuda.marginalized.recursions import chain_prior, pair
-from fuda.marginalized.recursions.chain_prior import Steps
-from fuda.marginalized.scaled import Array, Table, plus, read, times, write
+from fuda.marginalized.codes import APART, NONE
+from fuda.marginalized.numbers import Array
 
-NODES = 4  # nodes that masses are computed of at once,
+NODES = 4  # nodes whose masses are computed at once,
 _LABELS, _TILE = 3, 256  # and so many labels, and places
-# Twin numbers that equal no other: where codes tell all observations apart, and of empty places.
-APART, NONE = -1, -2
 
 
 # The places of each twin number as linked lists: keys and first places by hash, and the next of each place.
@@ -38,7 +34,7 @@ Lists = tuple[Array, Array, Array]
 
 
 class Sources(NamedTuple):
-    """The nodes that speak: code, twin number and own value of each, and (N, L) Σ_ρ P(ρ|τ) k_y(ρ,·)."""
+    """The source nodes: code, twin number and own value of each, and (N, L) Σ_ρ P(ρ|τ) k_y(ρ,·)."""
 
     codes: Array
     twins: Array
@@ -47,7 +43,7 @@ class Sources(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """The places that are spoken to: code and twin number of each, and (L, places) P(σ|t)."""
+    """The places of target nodes: code and twin number of each, and (L, places) P(σ|t)."""
 
     codes: Array
     twins: Array
@@ -142,7 +138,10 @@ def add(gamma: Array, factor: float, kappa: Array, begin: int, end: int, scores:
 
 @njit(cache=True, nogil=True)
 def twin_lists(twins: Array) -> Lists:
-    """The places of each twin number."""
+    """The places of each twin number.
+
+    A hash table and no sorted array: it is asked once per source node and block, in the inner loop.
+    """
     room = 64
     while room < 2 * len(twins):
         room *= 2
@@ -209,7 +208,7 @@ def most_nodes(pushes: Pushes, first: int, last: int) -> tuple[int, int]:
 def fill_rows(
     start: int, stop: int, task: Task, block: Block, mass: float, weight: Array, product: Array
 ) -> None:
-    """Rows of weight and of k = weight · mass of source nodes over a block; `mass` is as in `push_runs`."""
+    """Rows of weight and of k = weight · mass of source nodes over a block; `mass` is as in `runs`."""
     sources, values = task.sources, task.values
     for i in range(stop - start):
         row = weight[i]
@@ -240,95 +239,3 @@ def add_row(gamma: Array, kappa: Array, block: Block, scores: Array) -> None:
             row = scores[label]
             for t in range(len(kappa)):
                 row[block.places[t]] += g * kappa[t]
-
-
-@njit(cache=True, nogil=True)
-def pairs(
-    shape: int,
-    gap: float,
-    structures: tuple[Array, Array, Array],
-    links: tuple[Links, Links],
-    task: Task,
-    first: int,
-    last: int,
-    room: tuple[Array, Array, Table, Table],
-    scores: Table,
-) -> None:
-    """As `runs`, pair by pair of structures, for every shape and in both kinds of numbers.
-
-    `structures` are, of target structures, the first place and the first and the last + 1 node; `links` those
-    of sources and targets; `room` is weight, mass, kappa and work.
-    """
-    weight, mass, kappa, work = room
-    pushes = task.pushes
-    for p in range(first, last):
-        start, stop = pushes.begins[p], pushes.ends[p]
-        for j in range(len(structures[0])):
-            place, begin, end = structures[0][j], structures[1][j], structures[2][j]
-            fill_weight(start, stop, place, end - begin, task, weight)
-            fill_mass(start, stop, place, end - begin, task, mass)
-            pair.fill(shape, links[0], start, stop, links[1], begin, end, weight, mass, gap, kappa, work)
-            for m in range(pushes.firsts[p], pushes.firsts[p + 1]):
-                i = pushes.marked[m] - start
-                for label in range(pushes.gamma.shape[1]):
-                    g = pushes.gamma[m, label]
-                    if g != 0.0:
-                        for t in range(end - begin):
-                            more = times(g, read(kappa, (i, t)))
-                            at = (label, place + t)
-                            write(scores, at, plus(read(scores, at), more))
-
-
-@njit(cache=True, nogil=True)
-def chains(
-    structures: tuple[Array, Array, Array],
-    steps: tuple[Steps, Steps],
-    task: Task,
-    first: int,
-    last: int,
-    room: tuple[Array, Table, Table],
-    scores: Table,
-) -> None:
-    """As `pairs`, for runs under a chain prior, where κ has a label; `steps` of sources and of targets."""
-    weight, kappa, work = room
-    pushes = task.pushes
-    labels = steps[0][0].shape[1]
-    for p in range(first, last):
-        start, stop = pushes.begins[p], pushes.ends[p]
-        for j in range(len(structures[0])):
-            place, begin, end = structures[0][j], structures[1][j], structures[2][j]
-            fill_weight(start, stop, place, end - begin, task, weight)
-            chain_prior.fill_diagonal(steps[0], start, stop, steps[1], begin, end, weight, kappa, work)
-            for m in range(pushes.firsts[p], pushes.firsts[p + 1]):
-                i = pushes.marked[m] - start
-                for label in range(pushes.gamma.shape[1]):
-                    g = pushes.gamma[m, label]
-                    if g != 0.0:
-                        for t in range(end - begin):
-                            more = times(g, read(kappa, (i, t, label % labels)))
-                            at = (label, place + t)
-                            write(scores, at, plus(read(scores, at), more))
-
-
-@njit(cache=True, nogil=True)
-def fill_weight(start: int, stop: int, place: int, size: int, task: Task, weight: Array) -> None:
-    """weight(τ,t) of source nodes start..stop and `size` places from `place` on, into a corner."""
-    targets, sources, values, _ = task
-    for i in range(stop - start):
-        row = values.row_of[sources.codes[start + i]]
-        twin, own = sources.twins[start + i], sources.own[start + i]
-        for t in range(size):
-            same = targets.twins[place + t] == twin
-            weight[i, t] = own if same else values.table[row, values.column_of[targets.codes[place + t]]]
-
-
-@njit(cache=True, nogil=True)
-def fill_mass(start: int, stop: int, place: int, size: int, task: Task, mass: Array) -> None:
-    """mass(τ,t) of the same nodes, into a corner of `mass`."""
-    for i in range(stop - start):
-        for t in range(size):
-            mass[i, t] = 0.0
-        for label in range(task.sources.share.shape[1]):
-            x = task.sources.share[start + i, label]
-            for t in range(size):
-                mass[i, t] += x * task.targets.share[label, place + t]

@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
 from fuda.marginalized.links import Links
-from fuda.marginalized.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
-from fuda.marginalized.scaled import Array
+from fuda.marginalized.numbers import Array
 
 
 class Families(NamedTuple):

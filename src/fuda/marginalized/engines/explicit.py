@@ -1,4 +1,4 @@
-"""Pointed features of at most d nodes, one by one: the primal of the kernel machine, and its oracle.
+"""An engine by explicit features of at most d nodes: the primal of the kernel machine, and its oracle.
 
 A pointed feature is a shape with a point (a run, a connected subtree with the order of siblings, a directed
 path), an observation feature for each of its nodes, and a label for each node. Node t of a structure, as the
@@ -11,7 +11,7 @@ where ψ are observation features and P is a product prior. With one weight for 
     S(t,σ) = P(σ|t) ⟨w_σ, φ_t⟩,     a push of α:  w_σ += Σ_t α_t(σ) P(σ|t) φ_t.
 
 ⟨φ_τ, φ_t⟩ is κ(τ,t) of the linear kernel, the identity as label kernel, and all features of more than d nodes
-left out: so where structures have at most d nodes this is the dual machine, number by number.
+left out: so where structures have at most d nodes this is what other engines compute, number by number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from fuda.data.graph import Neighbours
-from fuda.marginalized.machine import Side
+from fuda.kernels.points import Points
+from fuda.marginalized.engines.online import OnlineEngine
+from fuda.marginalized.links import Links
+from fuda.marginalized.numbers import Numbers
+from fuda.marginalized.problem import Problem, Side
+from fuda.marginalized.recursions.pair import SHAPES
 
 Array = np.ndarray
 Nodes = tuple[int, ...]
@@ -33,66 +38,69 @@ Part = tuple[Hashable, float]  # what is seen at a node, and its value
 Feature = tuple[Hashable, ...]  # a shape, and for each node what is seen there
 
 
-class PrimalMachine:
-    """As `machine.Machine`, by explicit features: pushes from `sources`, scores of `targets`."""
+class ExplicitEngine(OnlineEngine):
+    """Computes a problem by explicit features of at most `max_nodes` nodes: slow, and the oracle of the
+    other engines. The kernel is linear, k_y the identity, the prior a product prior, and gap = 0."""
 
-    is_scaled = False
-
-    def __init__(self, max_nodes: int, mixing: float, sources: Side, targets: Side) -> None:
-        self.sources, self.targets = sources, targets
-        self.label_gram = np.eye(sources.prior.nodes.shape[1])
+    def __init__(self, problem: Problem, n_jobs: int | None = None, max_nodes: int = 4) -> None:
+        self.problem, self._max_nodes = problem, max_nodes
         self.weights: dict[Feature, Array] = {}
-        self._source = _Features(sources, max_nodes, mixing)
-        self._target = self._source if targets is sources else _Features(targets, max_nodes, mixing)
+        self._source = _Features(problem, problem.sources, problem.points[0], max_nodes)
+        self._target = _Features(problem, problem.targets, problem.points[1], max_nodes)
 
-    def visit_in(self, order: Array) -> None:
-        """As of `Machine`; here all orders are alike."""
+    def aimed_at(self, problem: Problem) -> ExplicitEngine:
+        """As of `Engine`."""
+        return ExplicitEngine(problem, max_nodes=self._max_nodes)
 
-    def push(self, structure: int, alpha: Array) -> None:
-        """Let the coefficients of a source structure grow by alpha (nodes, L)."""
-        nodes = self.sources.nodes(structure)
-        gamma = self.gamma(alpha, nodes)
+    def scores(self, alpha: Array) -> Numbers:
+        """As of `Engine`."""
+        self.weights = {}
+        for structure in range(len(self.problem.sources.sizes)):
+            self.push(structure, alpha[self.problem.sources.nodes(structure)])
+        return self.all_scores()
+
+    def push(self, structure: int, change: Array) -> None:
+        """Let the coefficients of a source structure grow by `change` (nodes, L)."""
+        nodes = self.problem.sources.nodes(structure)
+        gamma = self.problem.gamma(change, nodes)
         for i in np.flatnonzero(gamma.any(axis=1)).tolist():
             for feature, value in self._source.of(nodes.start + i).items():
                 self.weights[feature] = self.weights.get(feature, 0.0) + value * gamma[i]
 
-    def push_all(self, alpha: Array) -> None:
-        """Let the coefficients of all source nodes grow by alpha (N, L)."""
-        for structure, part in enumerate(self.sources.encoded.corpus.split(alpha)):
-            self.push(structure, part)
-
-    def gamma(self, alpha: Array, nodes: slice) -> Array:
-        """α_τ(σ) P(σ|τ) of these source nodes."""
-        return alpha * self.sources.prior.nodes[nodes]
-
-    def scores(self, structure: int) -> Array:
+    def structure_scores(self, structure: int) -> Numbers:
         """S (nodes, L) of a target structure after all pushes so far."""
-        nodes = self.targets.nodes(structure)
-        scores = np.zeros_like(self.targets.prior.nodes[nodes])
+        nodes = self.problem.targets.nodes(structure)
+        scores = np.zeros_like(self.problem.targets.prior[nodes])
         for i, row in enumerate(scores):
             for feature, value in self._target.of(nodes.start + i).items():
                 if feature in self.weights:
                     row += value * self.weights[feature]
-        return scores * self.targets.prior.nodes[nodes]
+        return Numbers(scores * self.problem.targets.prior[nodes])
 
-    def all_scores(self) -> Array:
+    def all_scores(self) -> Numbers:
         """S (N, L) of all target nodes."""
-        return np.concatenate([self.scores(i) for i in range(len(self.targets.sizes))])
+        structures = range(len(self.problem.targets.sizes))
+        return Numbers.concatenate([self.structure_scores(i) for i in structures])
 
-    def kappa(self, source: int, target: int) -> Array:
-        """⟨φ_τ, φ_t⟩ of two structures, (T_source, T_target)."""
-        a, b = self.sources.nodes(source), self.targets.nodes(target)
+    def kappa(self, source: int, target: int, apart: tuple[int, int] | None = None) -> Numbers:
+        """⟨φ_τ, φ_t⟩ of two structures, (T_source, T_target, 1); features cannot be kept `apart`."""
+        if apart is not None:
+            raise NotImplementedError("explicit features are not told apart by the nodes they match")
+        a, b = self.problem.sources.nodes(source), self.problem.targets.nodes(target)
         here = [self._source.of(node) for node in range(a.start, a.stop)]
         there = [self._target.of(node) for node in range(b.start, b.stop)]
-        return np.array([[sum(x * q[f] for f, x in p.items() if f in q) for q in there] for p in here])
+        values = [[[sum(x * q[f] for f, x in p.items() if f in q)] for q in there] for p in here]
+        return Numbers(np.array(values, dtype=np.float64))
 
 
 class _Features:
     """The vectors φ of the nodes of a corpus, each a dict feature → value."""
 
-    def __init__(self, side: Side, max_nodes: int, mixing: float) -> None:
-        self.side, self.max_nodes, self.mixing = side, max_nodes, mixing
-        rows = sp.csr_matrix(side.points.features)
+    def __init__(self, problem: Problem, side: Side, points: Points, max_nodes: int) -> None:
+        self.side, self.max_nodes, self.mixing = side, max_nodes, problem.mixing
+        self._is_tree = problem.shape == SHAPES["tree"]
+        self._links = side.links if problem.shape else _chain_links(side.offsets)
+        rows = sp.csr_matrix(points.features)
         bounds = itertools.pairwise(rows.indptr.tolist())
         self._types = [
             list(zip(rows.indices[a:b].tolist(), rows.data[a:b].tolist(), strict=True)) for a, b in bounds
@@ -100,7 +108,7 @@ class _Features:
 
     def of(self, node: int) -> dict[Feature, float]:
         found: dict[Feature, float] = {}
-        for shape, others in substructures(self.side, node, self.max_nodes):
+        for shape, others in substructures(self._is_tree, self._links, node, self.max_nodes):
             scale = self.mixing ** (1 + len(others))
             for parts in itertools.product(self._observed(node), *map(self._labelled, others)):
                 feature = shape, *(name for name, _ in parts)
@@ -109,26 +117,34 @@ class _Features:
 
     def _observed(self, node: int) -> list[Part]:
         """ψ."""
-        return self._types[self.side.encoded.corpus.types[node]]
+        return self._types[self.side.types[node]]
 
     def _labelled(self, node: int) -> list[Part]:
         """ψ ⊗ P: observation features joined with labels."""
-        prior = [(label, p) for label, p in enumerate(self.side.prior.nodes[node].tolist()) if p]
+        prior = [(label, p) for label, p in enumerate(self.side.prior[node].tolist()) if p]
         return [((r, label), value * p) for r, value in self._observed(node) for label, p in prior]
 
 
-def substructures(side: Side, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
-    """All substructures of at most `most` nodes that hold a node: their shape with the point, and the other
-    nodes in an order that the shape fixes."""
-    if side.encoded.corpus.shape == "tree":
-        return _subtrees(side, node, most)
-    return _paths(side, node, most)
+def _chain_links(offsets: Array) -> Links:
+    """Sequences as graphs in which each node has at most one parent and one child."""
+    nodes, is_first = np.arange(offsets[-1]), np.zeros(offsets[-1] + 1, dtype=bool)
+    is_first[offsets] = True
+    before = np.concatenate([[0], np.cumsum(~is_first[:-1])])
+    after = np.concatenate([[0], np.cumsum(~is_first[1:])])
+    later, earlier = nodes[~is_first[:-1]], nodes[~is_first[1:]]
+    return Links(nodes, Neighbours(before, later - 1), Neighbours(after, earlier + 1))
 
 
-def _paths(side: Side, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
+def substructures(is_tree: bool, links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
+    """All substructures of at most `most` nodes that hold a node: their shape with the point, and the
+    other nodes in an order that the shape fixes."""
+    return _subtrees(links, node, most) if is_tree else _paths(links, node, most)
+
+
+def _paths(links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
     """Directed paths through a node; the runs of a sequence are such."""
-    for above in _walks(side.links.parents, node, most - 1):
-        for below in _walks(side.links.children, node, most - 1 - len(above)):
+    for above in _walks(links.parents, node, most - 1):
+        for below in _walks(links.children, node, most - 1 - len(above)):
             yield len(above), above + below
 
 
@@ -141,10 +157,10 @@ def _walks(near: Neighbours, node: int, most: int) -> Iterator[Nodes]:
                 yield other, *rest
 
 
-def _subtrees(side: Side, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
+def _subtrees(links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
     """Connected subtrees that hold a node: those that hang from it or from one of its ancestors."""
-    for walk in _walks(side.links.parents, node, most - 1):
-        for tree in _hanging(side.links.children, (node, *walk)[-1], most):
+    for walk in _walks(links.parents, node, most - 1):
+        for tree in _hanging(links.children, (node, *walk)[-1], most):
             nodes = _listed(tree)
             if node in nodes:
                 point = nodes.index(node)

@@ -16,9 +16,9 @@ import numpy as np
 from numba import njit
 
 from fuda.data.graph import Neighbours
+from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
 from fuda.marginalized.links import Links
-from fuda.marginalized.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
-from fuda.marginalized.scaled import Array
+from fuda.marginalized.numbers import Array
 
 
 class Near(NamedTuple):

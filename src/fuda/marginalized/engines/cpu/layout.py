@@ -1,0 +1,83 @@
+"""Where target nodes lie in memory, for an order in which their scores will be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fuda.marginalized.codes import NONE
+from fuda.marginalized.engines.cpu.pairs import Block
+from fuda.marginalized.engines.cpu.push import Targets
+from fuda.marginalized.problem import Problem
+from fuda.parallel import blocks
+
+Array = np.ndarray
+_BLOCK = 1024  # nodes of a block: its rows should stay in a core's own cache
+
+
+class Layout:
+    """Target structures in an order, cut into blocks, with an empty place before each and at the end.
+
+    Attributes
+    ----------
+    order : array
+        The structures, as they follow one another.
+    size : int
+        The number of places.
+    places : array (N,)
+        The place of each node.
+    block_of : array
+        The block of each structure.
+    block_count : int
+    targets : Targets
+        What pushes read of each place.
+    """
+
+    def __init__(self, problem: Problem, order: Array) -> None:
+        side, self.order = problem.targets, order
+        self._offsets, self._sizes = side.offsets, side.sizes
+        offsets = np.concatenate([[0], np.cumsum(self._sizes[order])])
+        self._first = np.empty(len(order), dtype=np.int64)
+        self._first[order] = offsets[:-1] + np.arange(len(order)) + 1
+        self.size = int(offsets[-1]) + len(order) + 1
+        self._blocks = blocks(offsets, _BLOCK)
+        self.block_count = len(self._blocks)
+        self.block_of = np.empty(len(order), dtype=np.int64)
+        for block, (first, last) in enumerate(self._blocks):
+            self.block_of[order[first:last]] = block
+        self.places = np.arange(offsets[-1]) + np.repeat(self._first - side.offsets[:-1], self._sizes)
+        codes = np.full(self.size, problem.codes.counts[1], dtype=np.int32)
+        twins = np.full(self.size, NONE, dtype=np.int32)
+        share = np.zeros((problem.label_count, self.size))
+        codes[self.places], twins[self.places] = side.codes, side.twins
+        share[:, self.places] = side.prior.T
+        self.targets = Targets(codes, twins, share)
+        self._shaped: dict[int, Any] = {}
+
+    def span(self, block: int) -> tuple[int, int]:
+        """The places of a block, from the empty one before it to the empty one after it."""
+        first, last = self.order[self._blocks[block][0]], self.order[self._blocks[block][1] - 1]
+        return int(self._first[first]) - 1, int(self._first[last] + self._sizes[last]) + 1
+
+    def places_of(self, structure: int) -> slice:
+        """The places of a structure."""
+        place = int(self._first[structure])
+        return slice(place, place + int(self._sizes[structure]))
+
+    def members(self, block: int) -> Array:
+        """The structures of a block."""
+        return self.order[slice(*self._blocks[block])]
+
+    def structures(self, block: int) -> Block:
+        """The structures of a block, as compiled code takes them."""
+        members = self.members(block)
+        return Block(self._first[members], self._offsets[members], self._offsets[members + 1])
+
+    def shaped(self, block: int, make: Callable[[Array, Array], Any]) -> Any:
+        """What `make` computes of a block's nodes and the places of all nodes; computed once."""
+        if block not in self._shaped:
+            spans = [np.arange(self._offsets[i], self._offsets[i + 1]) for i in self.members(block)]
+            self._shaped[block] = make(np.concatenate(spans), self.places)
+        return self._shaped[block]

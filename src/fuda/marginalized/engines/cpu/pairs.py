@@ -1,0 +1,123 @@
+"""Pushes from one pair of structures to the next, for every shape, prior and kind of numbers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from numba import njit
+
+from fuda.marginalized.engines.cpu.push import Task
+from fuda.marginalized.links import Links, Span
+from fuda.marginalized.numbers import Array, Cells, plus, read, times, write
+from fuda.marginalized.recursions import chain_prior, pair
+from fuda.marginalized.recursions.chain_prior import Steps
+
+
+class Block(NamedTuple):
+    """Target structures: the first place, the first node and the last node + 1 of each."""
+
+    places: Array
+    begins: Array
+    ends: Array
+
+
+class Workspace(NamedTuple):
+    """Room for weight, mass and κ of two structures, and what the recursion works in."""
+
+    weight: Array
+    mass: Array
+    kappa: Cells
+    work: Cells
+
+
+@njit(cache=True, nogil=True)
+def pairs(
+    shape: int,
+    gap: float,
+    block: Block,
+    links: tuple[Links, Links],
+    task: Task,
+    first: int,
+    last: int,
+    workspace: Workspace,
+    scores: Cells,
+) -> None:
+    """Add pushes first..last to the scores of a block; `links` are those of sources and targets."""
+    weight, mass, kappa, work = workspace
+    pushes = task.pushes
+    for p in range(first, last):
+        start, stop = pushes.begins[p], pushes.ends[p]
+        for j in range(len(block.places)):
+            place, begin, end = block.places[j], block.begins[j], block.ends[j]
+            fill_weight(start, stop, place, end - begin, task, weight)
+            fill_mass(start, stop, place, end - begin, task, mass)
+            a, b = Span(links[0], start, stop), Span(links[1], begin, end)
+            pair.fill(shape, a, b, weight, mass, gap, kappa, work)
+            for m in range(pushes.firsts[p], pushes.firsts[p + 1]):
+                i = pushes.marked[m] - start
+                for label in range(pushes.gamma.shape[1]):
+                    g = pushes.gamma[m, label]
+                    if g != 0.0:
+                        for t in range(end - begin):
+                            more = times(g, read(kappa, (i, t)))
+                            at = (label, place + t)
+                            write(scores, at, plus(read(scores, at), more))
+
+
+@njit(cache=True, nogil=True)
+def chains(
+    block: Block,
+    transitions: tuple[tuple[Array, Array], tuple[Array, Array]],
+    task: Task,
+    first: int,
+    last: int,
+    workspace: Workspace,
+    scores: Cells,
+) -> None:
+    """As `pairs`, for runs under a chain prior, where κ has a label.
+
+    `transitions` are those of sources and of targets, before and after.
+    """
+    weight, _, kappa, work = workspace
+    (before_a, after_a), (before_b, after_b) = transitions
+    pushes, labels = task.pushes, before_a.shape[1]
+    for p in range(first, last):
+        start, stop = pushes.begins[p], pushes.ends[p]
+        for j in range(len(block.places)):
+            place, begin, end = block.places[j], block.begins[j], block.ends[j]
+            fill_weight(start, stop, place, end - begin, task, weight)
+            a, b = Steps(before_a, after_a, start, stop), Steps(before_b, after_b, begin, end)
+            chain_prior.fill_diagonal(a, b, weight, kappa, work)
+            for m in range(pushes.firsts[p], pushes.firsts[p + 1]):
+                i = pushes.marked[m] - start
+                for label in range(pushes.gamma.shape[1]):
+                    g = pushes.gamma[m, label]
+                    if g != 0.0:
+                        for t in range(end - begin):
+                            more = times(g, read(kappa, (i, t, label % labels)))
+                            at = (label, place + t)
+                            write(scores, at, plus(read(scores, at), more))
+
+
+@njit(cache=True, nogil=True)
+def fill_weight(start: int, stop: int, place: int, size: int, task: Task, weight: Array) -> None:
+    """weight(τ,t) of source nodes start..stop and `size` places from `place` on, into a corner."""
+    targets, sources, values, _ = task
+    for i in range(stop - start):
+        row = values.row_of[sources.codes[start + i]]
+        twin, own = sources.twins[start + i], sources.own[start + i]
+        for t in range(size):
+            same = targets.twins[place + t] == twin
+            weight[i, t] = own if same else values.table[row, values.column_of[targets.codes[place + t]]]
+
+
+@njit(cache=True, nogil=True)
+def fill_mass(start: int, stop: int, place: int, size: int, task: Task, mass: Array) -> None:
+    """mass(τ,t) of the same nodes, into a corner of `mass`."""
+    for i in range(stop - start):
+        for t in range(size):
+            mass[i, t] = 0.0
+        for label in range(task.sources.share.shape[1]):
+            x = task.sources.share[start + i, label]
+            for t in range(size):
+                mass[i, t] += x * task.targets.share[label, place + t]

@@ -1,0 +1,105 @@
+"""Epochs of engines that go from structure to structure.
+
+**Perceptron.** The nodes t of a structure come one after another, with
+
+    ŷ_t = argmax_σ S(t,σ), of equal scores the first label;
+    ŷ_t ≠ y_t:   α_t(y_t) += a_t,   α_t(ŷ_t) −= a_t,   at once, so that later nodes of the structure see it.
+
+A structure with a mistake has its kernel with itself computed, which its later nodes need, and is
+pushed to all others when it is done; one without mistakes costs nothing more.
+
+**Large margin.** As in `fuda.training.crammer_singer`, structure by structure.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fuda.marginalized.engines.base import Margins, PerceptronState
+from fuda.marginalized.numbers import Numbers
+from fuda.marginalized.problem import Problem
+from fuda.training.crammer_singer import ascend, duality_gaps
+
+Array = np.ndarray
+
+
+class OnlineEngine:
+    """A subclass defines `visit_in`, `push`, `structure_scores`, `all_scores` and `kappa`."""
+
+    problem: Problem
+
+    def visit_in(self, order: Array) -> None:
+        """Prepare for scores of target structures to be asked for in this order."""
+
+    def push(self, structure: int, change: Array) -> None:
+        """Let the coefficients of a source structure grow by `change` (nodes, L)."""
+        raise NotImplementedError
+
+    def structure_scores(self, structure: int) -> Numbers:
+        """S (nodes, L) of a target structure after all pushes so far, in memory of its own."""
+        raise NotImplementedError
+
+    def all_scores(self) -> Numbers:
+        """S (N, L) of all target nodes after all pushes so far."""
+        raise NotImplementedError
+
+    def kappa(self, source: int, target: int, apart: tuple[int, int] | None = None) -> Numbers:
+        """As of `Engine`."""
+        raise NotImplementedError
+
+    def perceptron_epoch(self, order: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
+        """As of `Engine`."""
+        self.visit_in(order)
+        total = 0
+        for i in order.tolist():
+            nodes = self.problem.targets.nodes(i)
+            scores = self.structure_scores(i)
+            if state.base is not None:
+                scores = scores + state.base[nodes]
+            change, mistakes = self._correct(i, scores, labels[nodes], amounts[nodes])
+            if mistakes:
+                state.sums[:, nodes] += np.multiply.outer([1.0, state.steps], change)
+                self.push(i, change)
+                total += mistakes
+            state.steps += 1
+        return total
+
+    def margin_epoch(
+        self, order: Array, margins: Margins, alpha: Array, random: np.random.RandomState
+    ) -> Array:
+        """As of `Engine`."""
+        self.visit_in(order)
+        for i in order.tolist():
+            nodes = self.problem.targets.nodes(i)
+            own = Margins(margins.labels[nodes], margins.bounds[nodes], margins.tolerance)
+            scores, old = np.ascontiguousarray(self.structure_scores(i).doubles()), alpha[nodes].copy()
+            if duality_gaps(scores, old, own.labels, own.bounds).max() > own.tolerance:
+                prior, visits = self.problem.targets.prior[nodes], random.permutation(len(scores))
+                kappa = self.kappa(i, i).doubles()
+                ascend(kappa, prior, self.problem.label_gram, *own, visits, scores, alpha[nodes])
+                self.push(i, alpha[nodes] - old)
+        return np.ascontiguousarray(self.all_scores().doubles())
+
+    def _correct(self, structure: int, scores: Numbers, labels: Array, amounts: Array) -> tuple[Array, int]:
+        """The change of α (nodes, L) that the mistakes in a structure make, and their number.
+
+        `scores` (nodes, L) are overwritten.
+        """
+        best, mistakes = scores.doubles().argmax(axis=1), 0
+        wrong = np.flatnonzero((best != labels) & (labels >= 0))
+        change = np.zeros((len(labels), self.problem.label_count))
+        if not len(wrong):
+            return change, mistakes
+        nodes = self.problem.sources.nodes(structure)
+        kappa, prior = self.kappa(structure, structure), self.problem.targets.prior[nodes]
+        while len(wrong):
+            t = int(wrong[0])
+            change[t, labels[t]] += amounts[t]
+            change[t, best[t]] -= amounts[t]
+            mistakes += 1
+            later, at = slice(t + 1, None), slice(nodes.start + t, nodes.start + t + 1)
+            gamma = self.problem.gamma(change[t : t + 1], at)
+            scores[later] = scores[later] + kappa[t, later] * (gamma * prior[later])
+            best[later] = scores[later].doubles().argmax(axis=1)
+            wrong = t + 1 + np.flatnonzero((best[later] != labels[later]) & (labels[later] >= 0))
+        return change, mistakes

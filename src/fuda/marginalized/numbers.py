@@ -1,0 +1,223 @@
+"""Two kinds of numbers, one arithmetic.
+
+A *plain* number is a double. A *scaled* number is a pair (m, e) that stands for m · 2^(512 e), with
+2^−256 ≤ |m| < 2^256, or m = 0 and e = ZERO. The product of two mantissas is then a normal double, and
+of two numbers whose exponents differ by more than one the smaller does not change the sum: so sums and
+products keep the precision of doubles at any size, and nothing overflows or underflows.
+
+Outside compiled code, `Numbers` is an array of either kind. Compiled code takes its `cells`: an array
+of doubles, or a pair (mantissas, exponents) of arrays. A recursion is written once, with ``plus``,
+``times``, ``number``, ``read`` and ``write``, and compiled for both kinds of cells; these five
+functions work inside compiled code only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+Array = np.ndarray
+Cells = Any  # an array of doubles, or a pair (mantissas, exponents) of arrays
+
+_SUMS: Any = {"fastmath": {"reassoc", "contract", "nsz"}}  # sums may be reordered, to vectorise
+_BASE = 2.0**512
+_LARGE, _SMALL = 2.0**256, 2.0**-256
+_NEGLIGIBLE = -4  # a number whose exponent is smaller by this much is 0 beside the other
+ZERO = -(2**62)  # the exponent of 0, far below all others
+
+
+def empty_cells(is_scaled: bool, *shape: int) -> Cells:
+    """Cells of the shape, with nothing written into them yet."""
+    return (np.empty(shape), np.empty(shape, dtype=np.int64)) if is_scaled else np.empty(shape)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """An array of numbers: plain where `exponents` is None, else scaled."""
+
+    mantissas: Array
+    exponents: Array | None = None
+
+    @staticmethod
+    def of(cells: Cells) -> Numbers:
+        """The numbers in some cells."""
+        return Numbers(*cells) if isinstance(cells, tuple) else Numbers(cells)
+
+    @staticmethod
+    def zeros(is_scaled: bool, *shape: int) -> Numbers:
+        """Zeros of either kind."""
+        return Numbers(np.zeros(shape), np.full(shape, ZERO) if is_scaled else None)
+
+    @staticmethod
+    def concatenate(parts: list[Numbers]) -> Numbers:
+        """All rows one after another, scaled if those of one part are."""
+        if any(part.exponents is not None for part in parts):
+            both = zip(*(part._scaled() for part in parts), strict=True)
+            return Numbers(*map(np.concatenate, both))
+        return Numbers(np.concatenate([part.mantissas for part in parts]))
+
+    @property
+    def cells(self) -> Cells:
+        """What compiled code reads and writes."""
+        return self.mantissas if self.exponents is None else (self.mantissas, self.exponents)
+
+    def map(self, function: Callable[[Array], Array]) -> Numbers:
+        """The same numbers in another arrangement: a function that moves entries, such as a reshape."""
+        return Numbers(function(self.mantissas), None if self.exponents is None else function(self.exponents))
+
+    def __getitem__(self, at: Any) -> Numbers:
+        return self.map(lambda x: x[at])
+
+    def __setitem__(self, at: Any, values: Numbers) -> None:
+        self.mantissas[at] = values.mantissas
+        if self.exponents is not None:
+            self.exponents[at] = values.exponents
+
+    def __add__(self, other: Numbers) -> Numbers:
+        if self.exponents is None and other.exponents is None:
+            return Numbers(self.mantissas + other.mantissas)
+        (x, e), (y, f) = self._scaled(), other._scaled()
+        top = np.maximum(e, f)
+        return Numbers(_shifted(x, e - top) + _shifted(y, f - top), top)
+
+    def __mul__(self, factor: Array) -> Numbers:
+        """The entries times those of an array of doubles."""
+        mantissas = self.mantissas * factor
+        if self.exponents is None:
+            return Numbers(mantissas)
+        return Numbers(mantissas, np.array(np.broadcast_to(self.exponents, mantissas.shape)))
+
+    def doubles(self) -> Array:
+        """The entries as doubles; scaled ones are divided by a power of 2 common to each row."""
+        if self.exponents is None:
+            return self.mantissas
+        return _shifted(self.mantissas, self.exponents - self.exponents.max(axis=-1, keepdims=True))
+
+    def logarithms(self) -> Array:
+        """log |x| of all entries, −inf where they are 0."""
+        mantissas, exponents = self._scaled()
+        with np.errstate(divide="ignore"):
+            return np.log(np.abs(mantissas)) + 512 * math.log(2) * exponents
+
+    def _scaled(self) -> tuple[Array, Array]:
+        if self.exponents is None:
+            return self.mantissas, np.zeros(self.mantissas.shape, dtype=np.int64)
+        return self.mantissas, self.exponents
+
+
+def _shifted(mantissas: Array, exponents: Array) -> Array:
+    return np.ldexp(mantissas, 512 * np.maximum(exponents, _NEGLIGIBLE))
+
+
+@njit(cache=True, nogil=True)
+def normal(mantissa: float, exponent: int) -> tuple[float, int]:
+    """The scaled number m · 2^(512 e), for any double m that is finite."""
+    if mantissa == 0.0:
+        return 0.0, ZERO
+    for _ in range(2):  # a product of mantissas needs one step, any double two
+        if abs(mantissa) >= _LARGE:
+            mantissa /= _BASE
+            exponent += 1
+        elif abs(mantissa) < _SMALL:
+            mantissa *= _BASE
+            exponent -= 1
+        else:
+            break
+    return mantissa, exponent
+
+
+@njit(cache=True, nogil=True)
+def _scaled_sum(x: float, x_exponent: int, y: float, y_exponent: int) -> tuple[float, int]:
+    if x_exponent == y_exponent:
+        return normal(x + y, x_exponent)
+    if x_exponent < y_exponent:
+        x, x_exponent, y, y_exponent = y, y_exponent, x, x_exponent
+    if x_exponent > y_exponent + 1:
+        return x, x_exponent
+    return normal(x + y / _BASE, x_exponent)
+
+
+def plus(x: Any, y: Any) -> Any:
+    """x + y of two numbers of one kind."""
+    raise NotImplementedError
+
+
+def times(x: Any, y: Any) -> Any:
+    """x · y of two numbers of any kind; scaled when one of them is."""
+    raise NotImplementedError
+
+
+def read(cells: Cells, at: Any) -> Any:
+    """The number at an index of cells."""
+    raise NotImplementedError
+
+
+def write(cells: Cells, at: Any, value: Any) -> None:
+    """Write a number, plain or of the cells' kind, at an index of cells."""
+    raise NotImplementedError
+
+
+def number(value: float, cells: Cells) -> Any:
+    """A double as a number of the cells' kind."""
+    raise NotImplementedError
+
+
+@overload(plus, strict=False, jit_options=_SUMS)
+def _plus(x: Any, y: Any) -> Any:
+    if isinstance(x, types.BaseTuple):
+        return lambda x, y: _scaled_sum(x[0], x[1], y[0], y[1])
+    return lambda x, y: x + y
+
+
+@overload(times, strict=False, jit_options=_SUMS)
+def _times(x: Any, y: Any) -> Any:
+    left, right = isinstance(x, types.BaseTuple), isinstance(y, types.BaseTuple)
+    if left and right:
+        return lambda x, y: normal(x[0] * y[0], x[1] + y[1])
+    if left:
+        return lambda x, y: times(x, normal(y, 0))
+    if right:
+        return lambda x, y: times(normal(x, 0), y)
+    return lambda x, y: x * y
+
+
+@overload(read, strict=False)
+def _read(cells: Any, at: Any) -> Any:
+    if isinstance(cells, types.BaseTuple):
+        return lambda cells, at: (cells[0][at], cells[1][at])
+    return lambda cells, at: cells[at]
+
+
+@overload(number, strict=False)
+def _number(value: Any, cells: Any) -> Any:
+    if isinstance(cells, types.BaseTuple):
+        return lambda value, cells: normal(value, 0)
+    return lambda value, cells: value
+
+
+@overload(write, strict=False)
+def _write(cells: Any, at: Any, value: Any) -> Any:
+    if not isinstance(cells, types.BaseTuple):
+
+        def plain(cells: Any, at: Any, value: Any) -> None:
+            cells[at] = value
+
+        return plain
+    if isinstance(value, types.BaseTuple):
+
+        def scaled(cells: Any, at: Any, value: Any) -> None:
+            cells[0][at] = value[0]
+            cells[1][at] = value[1]
+
+        return scaled
+
+    def promoted(cells: Any, at: Any, value: Any) -> None:
+        write(cells, at, normal(value, 0))
+
+    return promoted
