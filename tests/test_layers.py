@@ -15,7 +15,7 @@ import fuda
 
 ROOT = Path(fuda.__file__).parent
 LAYERS = [
-    ["errors", "interrupts", "registry"],
+    ["compiled", "errors", "interrupts", "registry"],
     ["files", "parallel", "progress", "schemes"],
     ["checks"],
     ["features"],

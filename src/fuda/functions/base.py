@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 
 Array = np.ndarray
@@ -84,7 +84,7 @@ class TrainingScores(Protocol):
         ...
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def score_node(held: ScoreArrays, t: int, scores: Array) -> None:
     """Add the scores of node t to `scores` (L,)."""
     if len(held.rows) > 0:
@@ -99,7 +99,7 @@ def score_node(held: ScoreArrays, t: int, scores: Array) -> None:
             scores[b] += x * weights[b]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def update_node(held: ScoreArrays, t: int, delta: Array) -> None:
     """Add delta (L,) to β of node t, and bring the scores of all nodes up to date."""
     labels = np.flatnonzero(delta)
@@ -121,14 +121,14 @@ def update_node(held: ScoreArrays, t: int, delta: Array) -> None:
             weights[b] += x * delta[b]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def score_nodes(held: ScoreArrays, begin: int, scores: Array) -> None:
     """Add the scores of the nodes from `begin` on to the rows of `scores`."""
     for n in range(scores.shape[0]):
         score_node(held, begin + n, scores[n])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def update_nodes(held: ScoreArrays, begin: int, delta: Array) -> None:
     """Add the rows of delta to β of the nodes from `begin` on."""
     for n in range(delta.shape[0]):

@@ -12,8 +12,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.tables import Row, TextTable
 from fuda.data.window_encoding import TypeTable
@@ -103,7 +103,7 @@ class LinearFunction:
         return scores.reshape(len(rows), count * self._label_count)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_rows(values: Array, rows: Array, scores: Array) -> None:
     """scores(t) += values(row of t)."""
     for t in range(len(rows)):
@@ -112,7 +112,7 @@ def _add_rows(values: Array, rows: Array, scores: Array) -> None:
             scores[t, y] += values[row, y]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _add_several_rows(values: Array, rows: Array, indptr: Array, scores: Array) -> None:
     """scores(t) += Σ over the rows of t of values."""
     for t in range(len(scores)):
@@ -123,7 +123,7 @@ def _add_several_rows(values: Array, rows: Array, indptr: Array, scores: Array) 
             scores[t, y] += total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _multiply(indptr: Array, ids: Array, values: Array, weights: Array, scores: Array) -> None:
     """scores(r) += Σ_f x_rf weights(f)."""
     for r in range(len(indptr) - 1):

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.functions.windows import ChannelView, window_of
 from fuda.kernels import Kernel, Polynomial
@@ -174,7 +174,7 @@ def _empty_table(capacity: int) -> tuple[Array, Array]:
     return np.full(capacity, -1, dtype=np.int64), np.empty(capacity, dtype=np.int32)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _slot(keys: Array, code: int) -> int:
     """Where a code is, or would go; the capacity is a power of two, and the table never full."""
     mask = len(keys) - 1
@@ -184,7 +184,7 @@ def _slot(keys: Array, code: int) -> int:
     return slot
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _insert(codes: Array, ids: Array, keys: Array, numbers: Array) -> None:
     for i in range(len(codes)):
         slot = _slot(keys, codes[i])
@@ -192,7 +192,7 @@ def _insert(codes: Array, ids: Array, keys: Array, numbers: Array) -> None:
         numbers[slot] = ids[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _monomials(indices: Array, entries: Array, begin: int, end: int, kind: _Kind, scratch: _Scratch) -> int:
     """All monomials of the features begin..end, each from one of a degree less and a feature not before its
     last: how many they are.
@@ -224,7 +224,7 @@ def _monomials(indices: Array, entries: Array, begin: int, end: int, kind: _Kind
     return last
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _expand(
     rows: Any,
     node: int,
@@ -275,7 +275,7 @@ def coefficients(codes: Array, vectors: Vectors) -> Array:
     return vectors.by_set[sizes] if vectors.binary else vectors.by_multiset[sizes] * ways
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def inner_products(
     indptr: Array, indices: Array, values: Array, nodes: Array, others: Array, out: Array
 ) -> None:

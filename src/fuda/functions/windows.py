@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.encoding import Channel, Encoded
 from fuda.errors import DataError
 from fuda.kernels import Kernel, Sees
@@ -188,7 +188,7 @@ class _InnerProducts:
         return np.ascontiguousarray(np.broadcast_to(values, size), dtype=np.float64)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _gather(table: Array, rows: Array, begin: int, total: Array) -> None:
     """total(n) += table(row of node begin + n)."""
     for n in range(total.shape[0]):
@@ -197,7 +197,7 @@ def _gather(table: Array, rows: Array, begin: int, total: Array) -> None:
             total[n, m] += table[row, m]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _gather_several(table: Array, rows: Array, indptr: Array, begin: int, total: Array) -> None:
     for n in range(total.shape[0]):
         for j in range(indptr[begin + n], indptr[begin + n + 1]):
@@ -206,7 +206,7 @@ def _gather_several(table: Array, rows: Array, indptr: Array, begin: int, total:
                 total[n, m] += table[row, m]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _multiply(values: Array, columns: Array, labels: Array, weights: Array, scores: Array) -> None:
     """scores += values · β, where β is sparse: BLAS is slow on a product this thin."""
     for n in range(values.shape[0]):

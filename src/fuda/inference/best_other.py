@@ -13,13 +13,13 @@ given one is taken: where all score alike, the labeling found differs from the g
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.graph import Array, Forest
 from fuda.inference.max_product import maximize
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _pick(
     values: Array, transitions: Array, above: int, preferred: int, barred: int
 ) -> tuple[int, float, float]:
@@ -35,7 +35,7 @@ def _pick(
     return label, top, second
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def best_others(
     forest: Forest, transitions: Array, scores: Array, given: Array, loss: Array, labels: Array, excess: Array
 ) -> None:

@@ -32,8 +32,9 @@ import threading
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import config, njit
+from numba import config
 
+from fuda.compiled import compiled
 from fuda.inference.sum_product import TINY
 
 LANES = 8
@@ -91,7 +92,7 @@ class _Work(NamedTuple):
     mass: Array
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _multiply(matrix: Array, vectors: Array, out: Array) -> None:
     """out(b, k) = Σ_a matrix(b, a) vectors(a, k), the lanes k written out so that they are one register."""
     size = matrix.shape[0]
@@ -111,7 +112,7 @@ def _multiply(matrix: Array, vectors: Array, out: Array) -> None:
         out[b, 4], out[b, 5], out[b, 6], out[b, 7] = s4, s5, s6, s7
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _add_pairs(left: Array, right: Array, count: int, total: Array, sign: float) -> None:
     """total(a, b) += sign Σ_{t=1}^{count−1} Σ_k left(t−1, a, k) right(t, b, k)."""
     size = total.shape[0]
@@ -130,7 +131,7 @@ def _add_pairs(left: Array, right: Array, count: int, total: Array, sign: float)
             total[a, b] += sign * (((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)))
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _gather(rows: Array, table: Array, first: Array, length: Array, count: int, psi: Array) -> None:
     """ψ of all nodes, 1 past the end of a chain."""
     channels, size = rows.shape[1], table.shape[1]
@@ -151,7 +152,7 @@ def _gather(rows: Array, table: Array, first: Array, length: Array, count: int, 
                 psi[t, b, k] = product[b]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _forward(
     count: int, length: Array, psi: Array, transposed: Array, alpha: Array, inverse: Array, log_z: Array
 ) -> int:
@@ -191,7 +192,7 @@ def _forward(
     return -1
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _backward(count: int, length: Array, psi: Array, direct: Array, inverse: Array, beta: Array) -> None:
     """β, and ψ turned into g; both vanish from g where no edge leads into the node."""
     size = psi.shape[1]
@@ -212,7 +213,7 @@ def _backward(count: int, length: Array, psi: Array, direct: Array, inverse: Arr
                     factor[b, k] = 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _evidence(count: int, factors: Factors, work: _Work) -> None:
     """Take u + v − e from `gradient` (p scaled by κ + W); leave u/β in `ahead` and V in `behind`."""
     _, direct, transposed = factors
@@ -250,7 +251,7 @@ def _evidence(count: int, factors: Factors, work: _Work) -> None:
                 behind[t, b, k] *= g[t, b, k] / max(beta[t, b, k] * alpha[t, b, k], 1e-290)
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _posterior(alpha: Array, beta: Array, count: int, mass: Array, kappa: float, gradient: Array) -> None:
     """(κ + W) p."""
     for t in range(count):
@@ -259,7 +260,7 @@ def _posterior(alpha: Array, beta: Array, count: int, mass: Array, kappa: float,
                 gradient[t, b, k] = (kappa + mass[k]) * alpha[t, b, k] * beta[t, b, k]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _scale(values: Array, count: int, factors: Array) -> None:
     """Multiply each lane by its factor, if any is not 1."""
     if factors.min() == 1.0 and factors.max() == 1.0:
@@ -270,7 +271,7 @@ def _scale(values: Array, count: int, factors: Array) -> None:
                 values[t, b, k] *= factors[k]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _scatter(
     rows: Array, left: Array, right: Array, first: Array, length: Array, weight: Array, table_gradient: Array
 ) -> None:
@@ -301,7 +302,7 @@ def chain_losses(*arguments: Any) -> float:
             config.__dict__["SLP_VECTORIZE"] = before
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _chain_losses(chosen: Array, chains: Chains, factors: Factors, kappa: float, into: Gradient) -> float:
     """The loss of the chosen chains, its gradient added to `into`, where chains left out are marked."""
     longest = 0
@@ -333,7 +334,7 @@ def _chain_losses(chosen: Array, chains: Chains, factors: Factors, kappa: float,
     return loss
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _allocate(longest: int, size: int, pointwise: bool) -> _Work:
     """Memory for batches of chains of at most that length."""
     shape, flat = (longest, size, LANES), (longest, LANES)
@@ -348,7 +349,7 @@ def _allocate(longest: int, size: int, pointwise: bool) -> _Work:
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _solve(batch: Array, chains: Chains, factors: Factors, kappa: float, work: _Work, unsafe: Array) -> int:
     """Forward and backward passes of a batch, without chains that are not safe: its length."""
     k, count = 0, 0
@@ -367,7 +368,7 @@ def _solve(batch: Array, chains: Chains, factors: Factors, kappa: float, work: _
     return count
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _add_pointwise(
     count: int, rows: Array, factors: Factors, kappa: float, work: _Work, into: Gradient
 ) -> None:
@@ -389,7 +390,7 @@ def _add_pointwise(
     _add_pairs(alpha, psi, count, into.pairs, 1.0)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _gold(count: int, chains: Chains, kappa: float, work: _Work) -> int:
     """Labels, weights, their sums W, and the loss in place of log Z; the first lane not safe, else −1."""
     alpha, beta, evidence, log_z, mass = work.alpha, work.beta, work.evidence, work.log_z, work.mass

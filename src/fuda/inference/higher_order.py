@@ -24,9 +24,9 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from fuda.checks import is_whole
+from fuda.compiled import compiled
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError, short
 from fuda.inference.graph import Problem
@@ -92,14 +92,14 @@ def shape_of(graph: Graph, order: int, label_count: int) -> Shape:
     return graph.order, graph.heads, depths, bounds
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_depths(order: Array, parents: Array, most: int, depths: Array) -> None:
     for t in order:
         if parents[t] >= 0:
             depths[t] = min(depths[parents[t]] + 1, most)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _below(bounds: Array, size: int, depth: int, context: int, label: int) -> int:
     """b ∘ c, for a context c of `depth` labels; `size` is L."""
     count = bounds[depth + 1] - bounds[depth]
@@ -108,7 +108,7 @@ def _below(bounds: Array, size: int, depth: int, context: int, label: int) -> in
     return label * (count // size) + context // size
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_to_gram(
     grams: Grams, bounds: Array, depth: int, context: int, label: int, amount: float
 ) -> None:  # fmt: skip
@@ -120,7 +120,7 @@ def add_to_gram(
         grams.full[context // last, label, context % last] += amount
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_contexts(begin: int, end: int, shape: Shape, size: int, labels: Array, contexts: Array) -> None:
     """The contexts of the nodes begin … end − 1, one structure, under a labeling; rows count from begin."""
     order, parents, depths, bounds = shape
@@ -131,7 +131,7 @@ def fill_contexts(begin: int, end: int, shape: Shape, size: int, labels: Array, 
         )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _up(begin: int, end: int, shape: Shape, grams: Grams, scores: Array, sums: Array) -> None:
     """sums(t, c) = Σ_{children u of t} m_u(c)."""
     order, parents, depths, bounds = shape
@@ -160,7 +160,7 @@ def _up(begin: int, end: int, shape: Shape, grams: Grams, scores: Array, sums: A
                 above[c] += top
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def decode(
     begin: int, end: int, shape: Shape, grams: Grams, scores: Array, sums: Array, below: Array, labels: Array
 ) -> float:  # fmt: skip
@@ -193,7 +193,7 @@ def decode(
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _decode_all(
     first: int, last: int, offsets: Array, shape: Shape, grams: Grams, scores: Array, sums: Array,
     labels: Array, best: Array,

@@ -12,15 +12,15 @@ first is found, nodes read parents first; a chain and the same chain given as a 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.graph import Array, Forest, Graph
 from fuda.inference.graph import Problem
 from fuda.parallel import Block, run
 
 
 # A loop over a vectorises, a maximum over b would not: hence the transpose.
-@njit(cache=True, nogil=True)
+@compiled
 def maximize(transposed: Array, vector: Array, out: Array) -> None:
     """out(a) = max_b transposed(b, a) + vector(b), four b at once."""
     size = len(vector)
@@ -42,7 +42,7 @@ def maximize(transposed: Array, vector: Array, out: Array) -> None:
             out[a] = x0 if x0 > out[a] else out[a]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _up(nodes: Array, base: int, parents: Array, transposed: Array, stride: int, values: Array) -> None:
     """`values`, whose rows count from node `base`, comes in as s and leaves as v."""
     message = np.empty(values.shape[1])
@@ -55,7 +55,7 @@ def _up(nodes: Array, base: int, parents: Array, transposed: Array, stride: int,
                 above[a] += message[a]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _down(forest: Forest, matrices: Array, stride: int, values: Array, labels: Array, best: Array) -> None:
     """The best labels; the value of the best root label goes into `best`."""
     first, offsets, parents, order = forest

@@ -19,8 +19,8 @@ import heapq
 import operator
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
 from fuda.inference.graph import Problem, Tree
@@ -30,7 +30,7 @@ from fuda.parallel import Block, run
 _MOST = 2**60  # labelings asked for; leaves room for sums in 64 bits
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_choices(tree: Tree, values: Array, labels: Array, t: int, choices: Array) -> None:
     """choices(b) = A_t(y_p, b) + v_t(b), y_p the label of t's parent in `labels`."""
     _, base, parents, matrices, stride = tree
@@ -39,7 +39,7 @@ def _fill_choices(tree: Tree, values: Array, labels: Array, t: int, choices: Arr
         choices += matrices[t * stride, labels[parents[t] - base]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _next(choices: Array, after: int) -> int:
     """The label next to `after` in value, ties by label; the best for −1. −1 if none is left."""
     bound = np.inf if after < 0 else choices[after]
@@ -51,14 +51,14 @@ def _next(choices: Array, after: int) -> int:
     return label
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _grown(array: Array, size: int) -> Array:
     grown = np.empty((size, *array.shape[1:]), dtype=array.dtype)
     grown[: len(array)] = array
     return grown
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
     """At most n labelings of one structure, and their scores, best first."""
     nodes, base, parents, _, _ = tree

@@ -18,14 +18,14 @@ tree only, since the trees of a forest are independent.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.graph import Forest
 
 Array = np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def spread_evidence(
     forest: Forest, last: int, labels: Array, weights: Array, node: Array, edge: Array, node_gradient: Array
 ) -> None:

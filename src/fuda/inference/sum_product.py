@@ -26,8 +26,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.graph import Array, Forest, Graph
 from fuda.errors import DataError
 from fuda.inference.graph import Problem, Tree
@@ -41,7 +41,7 @@ _SUMS = {"reassoc", "contract", "nsz"}
 _HUGE = 1e100
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _multiply(matrix: Array, vector: Array, out: Array) -> None:
     """out(a) = Σ_b matrix(a, b) vector(b), four rows at once."""
     size = len(vector)
@@ -62,7 +62,7 @@ def _multiply(matrix: Array, vector: Array, out: Array) -> None:
         out[a], out[a + 1], out[a + 2], out[a + 3] = total0, total1, total2, total3
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _shift(forest: Forest, scores: Array, shifted: Array, log_partition: Array, safe: Array) -> None:
     """Scores minus the largest of their node, which goes into log Z; unsafe if one falls below TINY."""
     first, offsets, _, _ = forest
@@ -85,7 +85,7 @@ def _shift(forest: Forest, scores: Array, shifted: Array, log_partition: Array, 
                 safe[i] = False
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS, error_model="numpy")
+@compiled(fastmath=_SUMS, error_model="numpy")
 def _up(
     forest: Forest,
     factors: Array,
@@ -135,7 +135,7 @@ def _up(
         log_partition[i] += math.log(product)
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS, error_model="numpy")
+@compiled(fastmath=_SUMS, error_model="numpy")
 def _down(
     forest: Forest, transposed: Array, stride: int, inside: Array, messages: Array, safe: Array, node: Array
 ) -> None:
@@ -163,7 +163,7 @@ def _down(
                     out[b] *= row[b]
 
 
-@njit(cache=True, nogil=True, fastmath=_SUMS)
+@compiled(fastmath=_SUMS)
 def _outer_sum(left: Array, right: Array, total: Array) -> None:
     """total(a, b) += Σ_t left(t, a) right(t, b), four nodes at once."""
     count, size = left.shape
@@ -181,7 +181,7 @@ def _outer_sum(left: Array, right: Array, total: Array) -> None:
                 )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_edges(shares: Array, factors: Array, stride: int, inside: Array, edge: Array) -> None:
     """edge(t, a, b) = share_t(a) · exp A_t(a, b) · β_t(b)."""
     count, size = shares.shape
@@ -191,7 +191,7 @@ def _fill_edges(shares: Array, factors: Array, stride: int, inside: Array, edge:
                 edge[t, a, b] = shares[t, a] * factors[t * stride, a, b] * inside[t, b]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _log_sum_exp(values: Array) -> float:
     top = -np.inf
     for x in values:
@@ -204,7 +204,7 @@ def _log_sum_exp(values: Array) -> float:
     return top + math.log(total)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def log_up(tree: Tree, log_inside: Array, log_messages: Array) -> float:
     """log Z of one structure. `log_inside` comes in as s and leaves as log β_t, where β_t sums to one."""
     nodes, base, parents, matrices, stride = tree
@@ -230,7 +230,7 @@ def log_up(tree: Tree, log_inside: Array, log_messages: Array) -> float:
     return log_partition
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _log_down(
     tree: Tree, log_inside: Array, log_messages: Array, weight: float, node: Array, edge: Array, pairs: Array
 ) -> None:

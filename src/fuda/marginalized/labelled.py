@@ -24,10 +24,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
 from fuda.checks import is_number
+from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.labels import number_labels
 from fuda.data.structures import as_structures
@@ -207,7 +208,7 @@ class Room(NamedTuple):
     sums: Cells
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_rows(
     shape: int,
     a: Packed,
@@ -234,7 +235,7 @@ def _fill_rows(
                 out[row, c] = mantissa * math.exp(_LOG_BASE * exponent - log_norm)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_norms(shape: int, a: Packed, structure: int, weight: Array, room: Room) -> None:
     """½ log K of the labelings of a structure with themselves."""
     for c in range(a.first[structure], a.first[structure + 1]):
@@ -242,7 +243,7 @@ def _fill_norms(shape: int, a: Packed, structure: int, weight: Array, room: Room
         a.log_norms[c] = 0.5 * (math.log(mantissa) + _LOG_BASE * exponent)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _compare(
     shape: int,
     a: Packed,
@@ -286,7 +287,7 @@ def _either_runs(size_a: Any, size_b: Any, k: Any, down: Any) -> Any:
     return lambda size_a, size_b, k, down: _plain_runs(size_a, size_b, k, down)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _scaled_runs(size_a: int, size_b: int, k: Array, down: Cells) -> Any:
     one, total = number(1.0, down), number(0.0, down)
     for i in range(size_a):
@@ -298,7 +299,7 @@ def _scaled_runs(size_a: int, size_b: int, k: Array, down: Cells) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def _plain_runs(size_a: int, size_b: int, k: Array, down: Array) -> float:
     """The same, laid out so that rows are computed by vector instructions."""
     total = 0.0
@@ -312,7 +313,7 @@ def _plain_runs(size_a: int, size_b: int, k: Array, down: Array) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _subtrees(a: Span, b: Span, k: Array, down: Cells, sums: Cells) -> Any:
     """Σ K(τ,t) of two trees from k(τ,t), a number of the kind of `down`."""
     total = number(0.0, down)
@@ -327,7 +328,7 @@ def _subtrees(a: Span, b: Span, k: Array, down: Cells, sums: Cells) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _matchings(a: Span, node_a: int, b: Span, node_b: int, down: Cells, sums: Cells) -> Any:
     """S, the sum over all ways to match some children of two nodes in order; row 0 of `sums` is worked in.
 

@@ -19,8 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
+
+from fuda.compiled import compiled
 
 Array = np.ndarray
 Cells = Any  # an array of doubles, or a pair (mantissas, exponents) of arrays
@@ -115,7 +117,7 @@ def _shifted(mantissas: Array, exponents: Array) -> Array:
     return np.ldexp(mantissas, 512 * np.maximum(exponents, _NEGLIGIBLE))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def normal(mantissa: float, exponent: int) -> tuple[float, int]:
     """The scaled number m · 2^(512 e), for any double m that is finite."""
     if mantissa == 0.0:
@@ -132,7 +134,7 @@ def normal(mantissa: float, exponent: int) -> tuple[float, int]:
     return mantissa, exponent
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _scaled_sum(x: float, x_exponent: int, y: float, y_exponent: int) -> tuple[float, int]:
     if x_exponent == y_exponent:
         return normal(x + y, x_exponent)

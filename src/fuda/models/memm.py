@@ -20,7 +20,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from fuda.checks import (
     check_arrays,
@@ -29,6 +28,7 @@ from fuda.checks import (
     check_numbers,
     check_threads,
 )
+from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
 from fuda.errors import DataError
@@ -169,7 +169,7 @@ class MEMM(MarkovLabeler):
         self.weights_ = arrays["weights"]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _normalize(heads: Array, transitions: Array, start: Array, given: Array, scores: Array) -> None:
     """From s_t (`given`, and `scores` when called) to the node scores of F(x, y)."""
     for t in range(len(heads)):
@@ -182,7 +182,7 @@ def _normalize(heads: Array, transitions: Array, start: Array, given: Array, sco
                 scores[heads[t], a] -= _log_sum(given[t], transitions[a])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _log_sum(scores: Array, others: Array) -> float:
     """log Σ_b exp(scores(b) + others(b))."""
     top = -np.inf

@@ -17,9 +17,9 @@ from dataclasses import astuple
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from fuda.checks import check_arrays, is_count
+from fuda.compiled import compiled
 from fuda.errors import DataError, short
 from fuda.interrupts import is_inner
 from fuda.optimize.line_search import DECREASE, wolfe
@@ -32,7 +32,7 @@ _COLUMNS = 4096
 
 # The matrices come whole, with the columns begin..end to work on: numba vectorises rows only of arrays that
 # it knows to be contiguous, which a slice of columns is not.
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def _dots(s: Array, y: Array, count: int, newest: int, gradient: Array, begin: int, end: int) -> Array:
     """s_i · g, y_i · g, s_i · y and y_i · y with the newest y, for i < count: (4, count).
 
@@ -61,7 +61,7 @@ def _dots(s: Array, y: Array, count: int, newest: int, gradient: Array, begin: i
     return out
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def _combine(
     s: Array,
     y: Array,

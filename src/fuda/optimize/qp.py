@@ -14,14 +14,15 @@ Every step descends.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fuda.compiled import compiled
 
 Array = np.ndarray
 SOLVED, UNBOUNDED, UNFINISHED = 0, 1, 2
 _RIDGE = 1e-13  # of the largest diagonal entry: keeps factors of a singular Q finite
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _solve(matrix: Array, vector: Array, ridge: float) -> None:
     """vector := (matrix + ridge)⁻¹ vector; the matrix is overwritten by its Cholesky factor."""
     size = len(vector)
@@ -42,7 +43,7 @@ def _solve(matrix: Array, vector: Array, ridge: float) -> None:
         vector[i] /= matrix[i, i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _newton(Q: Array, gradient: Array, free: Array, keep_sum: bool, ridge: float) -> Array:
     """The step to the minimum over the free variables; where the sum is kept, the first of them balances the
     others."""
@@ -68,7 +69,7 @@ def _newton(Q: Array, gradient: Array, free: Array, keep_sum: bool, ridge: float
     return step
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _step_length(
     Q: Array, gradient: Array, alpha: Array, step: Array, ridge: float, room: float
 ) -> tuple[float, int]:
@@ -98,7 +99,7 @@ def _step_length(
     return length, stopped
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_gradient(Q: Array, b: Array, alpha: Array, gradient: Array) -> float:
     """The gradient Qα − b, and the size of the largest of its terms."""
     scale = 0.0
@@ -113,7 +114,7 @@ def _fill_gradient(Q: Array, b: Array, alpha: Array, gradient: Array) -> float:
     return scale
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def minimize(Q: Array, b: Array, bound: float, alpha: Array, tol: float = 1e-12) -> int:
     """Minimize from `alpha`, a feasible point that is overwritten: SOLVED, UNBOUNDED or UNFINISHED.
 

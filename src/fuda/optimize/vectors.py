@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.parallel import Block, run
 
 Array = np.ndarray
@@ -19,7 +19,7 @@ _CHUNK = 1 << 16
 _FAST = {"reassoc", "contract", "nsz"}
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def dot(a: Array, b: Array) -> float:
     """Σ a b, without the threads that BLAS would wake for it."""
     total = 0.0
@@ -28,19 +28,19 @@ def dot(a: Array, b: Array) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _move(x: Array, step: float, direction: Array, out: Array) -> None:
     for i in range(len(x)):
         out[i] = x[i] + step * direction[i]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _difference(new: Array, old: Array, out: Array) -> None:
     for i in range(len(new)):
         out[i] = new[i] - old[i]
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _multiply(a: Array, b: Array, out: Array) -> float:
     total = 0.0
     for i in range(len(a)):
@@ -50,7 +50,7 @@ def _multiply(a: Array, b: Array, out: Array) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _scale(a: Array, factor: float, b: Array, out: Array) -> float:
     total = 0.0
     for i in range(len(a)):
@@ -59,7 +59,7 @@ def _scale(a: Array, factor: float, b: Array, out: Array) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST)
+@compiled(fastmath=_FAST)
 def _regularize(gradient: Array, weights: Array, slope: float, factors: Array) -> None:
     for i in range(len(gradient)):
         gradient[i] = (gradient[i] + slope * weights[i]) * factors[i]

@@ -22,14 +22,15 @@ piece in which it passes 0 gives λ exactly.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from fuda.compiled import compiled
 
 Array = np.ndarray
 
 _FLAT = 1e-9  # of the largest curvature: less counts as so much, which slows the ascent and never stops it
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def duality_gaps(scores: Array, alpha: Array, labels: Array, bounds: Array) -> Array:
     """gap_t, the part of each position in the duality gap; 0 where its label is −1."""
     gaps = np.zeros(len(labels))
@@ -44,7 +45,7 @@ def duality_gaps(scores: Array, alpha: Array, labels: Array, bounds: Array) -> A
     return gaps
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def ascend(
     kappa: Array,
     prior: Array,
@@ -84,7 +85,7 @@ def ascend(
                 scores[i, s] += kappa[t, i, s * stride] * prior[i, s] * gamma[s]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _best(scores: Array, alpha: Array, curvature: Array, label: int, bound: float, new: Array) -> None:
     """The best coefficients of one position, into `new`; `curvature` is h."""
     size = len(scores)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.encoding import Channel, Encoded
 from fuda.parallel import Block, run
 
@@ -94,7 +94,7 @@ class LocalLoss:
         return np.repeat(share * (1 - share) * np.concatenate(counts), self.label_count)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def _slopes(
     indptr: Array, rows: Array, table: Array, labels: Array, weight: Array, begin: int, end: int, out: Array
 ) -> float:

@@ -23,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
 from fuda.checks import check_arrays
+from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Array, Graph
 from fuda.functions import TrainingScores
@@ -188,7 +188,7 @@ def pack_features(encoded: Encoded) -> PackedFeatures:
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_scores(begin: int, end: int, features: PackedFeatures, weights: Array, scores: Array) -> None:
     """s of the nodes begin … end − 1; its rows count from begin."""
     size = weights.shape[1]
@@ -204,7 +204,7 @@ def fill_scores(begin: int, end: int, features: PackedFeatures, weights: Array, 
                     own[b] += value * part[b]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _change_node(
     t: int, features: PackedFeatures, weights: Array, plus: int, minus: int, amount: float
 ) -> None:
@@ -216,7 +216,7 @@ def _change_node(
             part[minus] -= amount * features.values[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def change_features(
     begin: int, features: PackedFeatures, weights: Array, target: Array, predicted: Array, amount: float
 ) -> None:
@@ -226,7 +226,7 @@ def change_features(
             _change_node(begin + j, features, weights, target[j], predicted[j], amount)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def change_grams(
     begin: int, shape: Shape, grams: Grams, target: Array, predicted: Array, amount: float
 ) -> None:
@@ -244,7 +244,7 @@ def change_grams(
             add_to_gram(grams, bounds, depths[begin + j], wrong[j], predicted[j], -amount)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count_mistakes(labels: Array, predicted: Array) -> int:
     """How many known labels are mistaken."""
     mistaken = 0
@@ -255,7 +255,7 @@ def _count_mistakes(labels: Array, predicted: Array) -> int:
 
 
 # Apart from the decoding of ŷ, which would be slower in one function with a second one.
-@njit(cache=True, nogil=True)
+@compiled
 def _fill_target(
     begin: int, shape: Shape, grams: Grams, scores: Array, work: _Work, labels: Array, target: Array
 ) -> None:
@@ -271,7 +271,7 @@ def _fill_target(
     decode(begin, begin + len(labels), shape, grams, allowed, work.sums, work.below, target)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _primal_pass(
     which: Array, data: _Data, features: PackedFeatures, state: _StateArrays, found: Pass, work: _Work
 ) -> None:

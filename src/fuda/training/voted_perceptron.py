@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
@@ -116,7 +116,7 @@ class _DualScores:
         return self.scores[begin:end]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _vote(
     first: int, last: int, offsets: Array, shape: Shape, grams: Grams, scores: Array, sums: Array, count: int,
     votes: Array,

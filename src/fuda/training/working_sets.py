@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.functions.base import ScoreArrays, score_node, update_node
 from fuda.optimize import qp
 
@@ -64,7 +64,7 @@ class WorkingSet:
         return PackedSets(first, labels_at, gram_at, labelings, self.losses, gram, self.alpha)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _count_idle(alpha: Array, idle: Array, most: int) -> int:
     """Count one round more for each labeling whose α is 0: how many have been idle for more than `most`."""
     count = 0
@@ -127,7 +127,7 @@ class Visits(NamedTuple):
     travelled: Array
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def margins(
     labelings: Array, right: Array, parents: Array, base: int, scores: Array, transitions: Array
 ) -> Array:
@@ -144,7 +144,7 @@ def margins(
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def combine(
     labelings: Array, right: Array, parents: Array, base: int, weights: Array, beta: Array, transitions: Array
 ) -> None:
@@ -161,7 +161,7 @@ def combine(
                 transitions[y[p], y[t]] -= weights[k]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def wrong_nodes(labeling: Array, right: Array, labelings: Array) -> Array:
     """Where a labeling is wrong; nowhere, if it is one of the `labelings` (m, T) already."""
     for k in range(len(labelings)):
@@ -170,7 +170,7 @@ def wrong_nodes(labeling: Array, right: Array, labelings: Array) -> Array:
     return np.flatnonzero(labeling != right)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def products(
     labeling: Array, labelings: Array, right: Array, parents: Array, base: int, wrong: Array, kernel: Array
 ) -> Array:
@@ -190,7 +190,7 @@ def products(
     return margins(every, right, parents, base, scores, pairs)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def ascend(
     alpha: Array, losses: Array, gram: Array, found: Array, bound: float, penalty: float
 ) -> tuple[Array, int]:
@@ -211,7 +211,7 @@ def ascend(
     return change, outcome
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gain_of(change: Array, alpha: Array, losses: Array, gram: Array, found: Array, penalty: float) -> float:
     """What the dual gains when the α of one structure change."""
     gain = 0.0
@@ -222,7 +222,7 @@ def gain_of(change: Array, alpha: Array, losses: Array, gram: Array, found: Arra
     return gain
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def own_margins(problem: Problem, first: int, scores: Array, packed: PackedSets, weighted: Array) -> None:
     """Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures from `first` on; `scores` are those of their nodes."""
     base = problem.offsets[first]
@@ -239,7 +239,7 @@ def own_margins(problem: Problem, first: int, scores: Array, packed: PackedSets,
             weighted[n] += packed.alpha[packed.first[i] + k] * found[k]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def visit(
     k: int, i: int, problem: Problem, packed: PackedSets, local: Array, moves: Array, visits: Visits
 ) -> int:
@@ -270,7 +270,7 @@ def visit(
     return outcome
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def wrong_somewhere(problem: Problem, structures: Array, packed: PackedSets) -> Array:
     """(N,) whether a node has a wrong label in some labeling of the working sets of these structures."""
     wrong = np.zeros(len(problem.right), dtype=np.bool_)
@@ -282,7 +282,7 @@ def wrong_somewhere(problem: Problem, structures: Array, packed: PackedSets) -> 
     return wrong
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def sweep(
     order: Array,
     structures: Array,

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.marginalized.numbers import Array, Cells, empty_cells, number, plus, read, times, write
 
 
@@ -69,7 +69,7 @@ def chain(start: Array, transitions: Sequence[Array] | Array) -> Chain:
     return Chain(marginals, before, after)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_diagonal(a: Steps, b: Steps, weight: Array, kappa: Cells, work: Cells) -> None:
     """κ(τ,t,ρ) of two sequences into the corner of `kappa`; `work` is (T_b, L)."""
     size = a.before.shape[1]
@@ -82,7 +82,7 @@ def fill_diagonal(a: Steps, b: Steps, weight: Array, kappa: Cells, work: Cells) 
     _sweep_diagonal(at, a.after, other, b.after, weight, True, kappa, work)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sweep_diagonal(
     a: tuple[int, int],
     near_a: Array,
@@ -112,7 +112,7 @@ def _sweep_diagonal(
                 write(row, (j, r), times(weight[i, j], factor))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill(a: Steps, b: Steps, weight: Array, label_gram: Array, gap: float, kappa: Cells, work: Cells) -> None:
     """κ(τ,t,ρ,σ) of two sequences into the corner of `kappa`."""
     size = len(label_gram)
@@ -126,7 +126,7 @@ def fill(a: Steps, b: Steps, weight: Array, label_gram: Array, gap: float, kappa
     _sweep(at, a.after, other, b.after, weight, label_gram, gap, True, kappa, work)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sweep(
     a: tuple[int, int],
     near_a: Array,

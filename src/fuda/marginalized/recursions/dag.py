@@ -11,14 +11,13 @@ edges each cost O(TE) and not O(E²).
 
 from __future__ import annotations
 
-from numba import njit
-
+from fuda.compiled import compiled
 from fuda.data.graph import Neighbours
 from fuda.marginalized.links import Span
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells) -> None:
     """κ of two structures into the corner of `kappa`."""
     for i in range(a.end - a.begin):
@@ -28,7 +27,7 @@ def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells
     _sweep(a, a.links.children, b, b.links.children, weight, mass, True, kappa, work)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sweep(
     a: Span,
     near_a: Neighbours,

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
-
+from fuda.compiled import compiled
 from fuda.marginalized.links import Span
 from fuda.marginalized.numbers import Array, Cells, empty_cells
 from fuda.marginalized.recursions import dag, sequence, tree
@@ -29,7 +28,7 @@ _SEQUENCE, _TREE, _ = SHAPES.values()
 _LARGEST_LOG = 600.0  # doubles end at e^709; the rest is left to sums of κ and to the recursions' inner sums
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill(
     shape: int,
     a: Span,
@@ -58,7 +57,7 @@ def workspace(is_scaled: bool, size_a: int, size_b: int) -> tuple[Cells, ...]:
     return tuple(empty_cells(is_scaled, size_a + 1, size_b + 1) for _ in range(4))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def log_bound(shape: int, size_a: int, size_b: int, gap: float, weight: float, product: float) -> float:
     """A bound on log |κ| from the largest |weight| and the largest |weight · mass|."""
     if weight == 0.0:
@@ -71,7 +70,7 @@ def log_bound(shape: int, size_a: int, size_b: int, gap: float, weight: float, p
     return math.log(weight) + growth
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def plain_is_safe(shape: int, size_a: int, size_b: int, gap: float, weight: float, product: float) -> bool:
     """Whether κ, and K_U and K_D on the way to it, stay far from the end of doubles."""
     largest = log_bound(shape, size_a, size_b, gap, max(1.0, weight), product)

@@ -11,12 +11,11 @@ d is the same from the other end, and κ = weight · u · d.
 
 from __future__ import annotations
 
-from numba import njit
-
+from fuda.compiled import compiled
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill(size_a: int, size_b: int, weight: Array, mass: Array, gap: float, kappa: Cells, work: Cells) -> None:
     """κ(τ,t) of two sequences into the corner (size_a, size_b) of `kappa`."""
     for i in range(size_a):
@@ -26,7 +25,7 @@ def fill(size_a: int, size_b: int, weight: Array, mass: Array, gap: float, kappa
         _sweep(size_a, size_b, weight, mass, gap, backward, kappa, work[0])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sweep(
     size_a: int,
     size_b: int,

@@ -18,14 +18,13 @@ pairs together cost O(T_a T_b).
 
 from __future__ import annotations
 
-from numba import njit
-
+from fuda.compiled import compiled
 from fuda.data.graph import Neighbours
 from fuda.marginalized.links import Span
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells) -> None:
     """κ of two structures into the corner of `kappa`."""
     down, up, left, right = work  # K_D; u, then K_U; S_F; S_B
@@ -59,14 +58,14 @@ def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells
             _descend(a, node, v, b, up, left, right)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sibling(near: Neighbours, node: int, edge: int, step: int, begin: int) -> int:
     """The sibling so many places from the child at a node's edge, numbered from `begin`; −1 if none."""
     other = edge + step
     return near.indices[other] - begin if near.indptr[node] <= other < near.indptr[node + 1] else -1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _match(span_a: Span, node_a: int, edge_a: int, span_b: Span, side: int, down: Cells, sums: Cells) -> None:
     """S(v,·) of one child in a, with the children of all nodes of b; `side` −1 is S_F and +1 is S_B."""
     a, begin_a, b, begin_b = span_a.links.children, span_a.begin, span_b.links.children, span_b.begin
@@ -82,7 +81,7 @@ def _match(span_a: Span, node_a: int, edge_a: int, span_b: Span, side: int, down
             diagonal = above
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _descend(
     span_a: Span, node_a: int, edge_a: int, span_b: Span, up: Cells, left: Cells, right: Cells
 ) -> None:

@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.data.graph import Neighbours
 from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
 from fuda.marginalized.links import Links
@@ -56,7 +56,7 @@ def _near(near: Neighbours, nodes: Array) -> Near:
     return Near(first, sources, ends)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def graphs(edges: Edges, links: Links, task: Task, first: int, last: int, mass: float, scores: Array) -> None:
     """Add pushes first..last to the scores of a block; `links` are of the sources, `mass` is as in `runs`."""
     block, pushes = block_of(edges.places, task), task.pushes
@@ -79,7 +79,7 @@ def graphs(edges: Edges, links: Links, task: Task, first: int, last: int, mass: 
             add_row(pushes.gamma[pushes.firsts[p] + m], kappa[m], block, scores)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _sweep(
     order: Array,
     start: int,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from numba import njit
-
+from fuda.compiled import compiled
 from fuda.marginalized.engines.cpu.push import Task
 from fuda.marginalized.links import Links, Span
 from fuda.marginalized.numbers import Array, Cells, plus, read, times, write
@@ -30,7 +29,7 @@ class Workspace(NamedTuple):
     work: Cells
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def pairs(
     shape: int,
     gap: float,
@@ -64,7 +63,7 @@ def pairs(
                             write(scores, at, plus(read(scores, at), more))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def chains(
     block: Block,
     transitions: tuple[tuple[Array, Array], tuple[Array, Array]],
@@ -99,7 +98,7 @@ def chains(
                             write(scores, at, plus(read(scores, at), more))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_weight(start: int, stop: int, place: int, size: int, task: Task, weight: Array) -> None:
     """weight(τ,t) of source nodes start..stop and `size` places from `place` on, into a corner."""
     targets, sources, values, _ = task
@@ -111,7 +110,7 @@ def fill_weight(start: int, stop: int, place: int, size: int, task: Task, weight
             weight[i, t] = own if same else values.table[row, values.column_of[targets.codes[place + t]]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_mass(start: int, stop: int, place: int, size: int, task: Task, mass: Array) -> None:
     """mass(τ,t) of the same nodes, into a corner of `mass`."""
     for i in range(stop - start):

@@ -20,8 +20,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.marginalized.codes import APART, NONE
 from fuda.marginalized.numbers import Array
 
@@ -79,13 +79,13 @@ class Task(NamedTuple):
     pushes: Pushes
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def gather(values: Array, columns: Array, factor: float, row: Array) -> None:
     for t in range(len(columns)):
         row[t] = factor * values[columns[t]]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def masses(of_sources: Array, of_targets: Array, begin: int, end: int, edge: int, rows: Array) -> None:
     """mass(i, t) = Σ_σ of_sources(i, σ) of_targets(σ, begin + t), into rows(i, edge + t).
 
@@ -108,7 +108,7 @@ def masses(of_sources: Array, of_targets: Array, begin: int, end: int, edge: int
                 _few_masses(few, p, q, r, t, size, flat, i * rows.shape[1] + at, rows.shape[1])
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled(fastmath={"contract"})
 def _few_masses(
     few: Array, p: Array, q: Array, r: Array, t: int, size: int, flat: Array, at: int, width: int
 ) -> None:
@@ -125,7 +125,7 @@ def _few_masses(
         flat[d + n] += d0 * x + d1 * y + d2 * z
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add(gamma: Array, factor: float, kappa: Array, begin: int, end: int, scores: Array) -> None:
     """Q(t,σ) += factor · κ(t) γ(σ) of places begin..end."""
     for label in range(len(gamma)):
@@ -136,7 +136,7 @@ def add(gamma: Array, factor: float, kappa: Array, begin: int, end: int, scores:
                 row[t] += g * kappa[t]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def twin_lists(twins: Array) -> Lists:
     """The places of each twin number.
 
@@ -156,7 +156,7 @@ def twin_lists(twins: Array) -> Lists:
     return keys, heads, others
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _slot(twin: int, keys: Array) -> int:
     """Where a hash table has a twin number, or has room for it."""
     at = (twin * 40503) & (len(keys) - 1)
@@ -165,7 +165,7 @@ def _slot(twin: int, keys: Array) -> int:
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def first_twin(twin: int, lists: Lists) -> int:
     """The first place of a twin number, −1 if there is none."""
     keys, heads, _ = lists
@@ -181,7 +181,7 @@ class Block(NamedTuple):
     share: Array
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def block_of(places: Array, task: Task) -> Block:
     targets, _, values, _ = task
     columns, share = np.empty(len(places), dtype=np.int32), np.empty((len(targets.share), len(places)))
@@ -194,7 +194,7 @@ def block_of(places: Array, task: Task) -> Block:
     return Block(places, columns, twin_lists(targets.twins[places]), share)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def most_nodes(pushes: Pushes, first: int, last: int) -> tuple[int, int]:
     """The largest structure pushed, and the most nodes marked in one."""
     longest, most = 0, 0
@@ -204,7 +204,7 @@ def most_nodes(pushes: Pushes, first: int, last: int) -> tuple[int, int]:
     return longest, most
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fill_rows(
     start: int, stop: int, task: Task, block: Block, mass: float, weight: Array, product: Array
 ) -> None:
@@ -230,7 +230,7 @@ def fill_rows(
                 k[t] *= row[t]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def add_row(gamma: Array, kappa: Array, block: Block, scores: Array) -> None:
     """Q(t,σ) += κ(t) γ(σ) over a block."""
     for label in range(len(gamma)):

@@ -24,8 +24,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.marginalized.engines.cpu.push import (
     NODES,
     Lists,
@@ -86,7 +86,7 @@ class Walk(NamedTuple):
     before: Array
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, scores: Array) -> None:
     """Add pushes first..last to scores (L, places) of places begin..end, from an empty one to an empty one.
 
@@ -101,7 +101,7 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
         _go_down(marked, pushes.gamma[rows], walk, mass, room, begin, end, scores)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _room(begin: int, end: int, task: Task, first: int, last: int, mass: float) -> Room:
     """Room for pushes first..last to places begin..end.
 
@@ -131,7 +131,7 @@ def _room(begin: int, end: int, task: Task, first: int, last: int, mass: float) 
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _enter(
     start: int, stop: int, marked: Array, begin: int, end: int, task: Task, mass: float, room: Room
 ) -> Walk:
@@ -166,7 +166,7 @@ def _enter(
     return Walk(flat, slots, ids, own, twins, room.places, lists[2], room.diagonals, room.again, room.before)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _go_up(marked: Array, walk: Walk, mass: float, kept: Array) -> None:
     """K_U up to the last marked node; k u (or weight · u, where masses differ) of marked nodes is kept."""
     diagonals, nodes, size = walk.diagonals, len(walk.ids), kept.shape[1]
@@ -188,7 +188,7 @@ def _go_up(marked: Array, walk: Walk, mass: float, kept: Array) -> None:
         i += 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _go_down(
     marked: Array, gamma: Array, walk: Walk, mass: float, room: Room, begin: int, end: int, scores: Array
 ) -> None:
@@ -211,7 +211,7 @@ def _go_down(
         i -= 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _advance(i: int, count: int, way: int, walk: Walk) -> None:
     """From node i on take `count` nodes, one or _LEAP, up (way 1) or down (way −1)."""
     rows, slots, ids, own, twins, places, others, diagonals, again, before = walk
@@ -245,14 +245,14 @@ def _advance(i: int, count: int, way: int, walk: Walk) -> None:
         diagonals[again[n]] = value
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _step(rows: Array, at: int, diagonals: Array, first: int, size: int) -> None:
     a, d = np.uint64(at), np.uint64(first)  # which need no test of their sign
     for t in range(np.uint64(size)):
         diagonals[d + t] = rows[a + t] * (1.0 + diagonals[d + t])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _leap(
     rows: Array, at: int, at1: int, at2: int, at3: int, diagonals: Array, first: int, size: int
 ) -> None:
@@ -262,14 +262,14 @@ def _leap(
         diagonals[d + t] = rows[e + t] * (1.0 + rows[c + t] * (1.0 + value))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _times_one_plus(row: Array, diagonals: Array, first: int, out: Array) -> None:
     at = np.uint64(first)
     for t in range(np.uint64(len(row))):
         out[t] = row[t] * (1.0 + diagonals[at + t])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _multiply(weights: Array, own: float, twin: int, others: Array, before: Array, masses: Array) -> None:
     """k = weight · mass, in the place of the masses; the weight of twins is `own`."""
     place, found = twin, 0

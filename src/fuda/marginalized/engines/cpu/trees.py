@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from fuda.compiled import compiled
 from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
 from fuda.marginalized.links import Links
 from fuda.marginalized.numbers import Array
@@ -54,7 +54,7 @@ def families(links: Links, nodes: Array, place_of: Array) -> Families:
     return Families(place_of[laid_out], ranks, parents, ranks[sizes - 1] + np.arange(len(sizes)))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def trees(
     families: Families, links: Links, task: Task, first: int, last: int, mass: float, scores: Array
 ) -> None:
@@ -114,7 +114,7 @@ def trees(
                     _descend(above, before, after, ranks, up[children[v]])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _mark(start: int, stop: int, marked: Array, links: Links, marks: Array) -> Array:
     """Which nodes are marked or above a marked one; in `marks` the number of each among the marked, or −1."""
     marks[: stop - start] = -1
@@ -129,7 +129,7 @@ def _mark(start: int, stop: int, marked: Array, links: Links, marks: Array) -> A
     return on_way
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _match(own: Array, before: Array, ranks: Array, matched: Array, total: Array) -> None:
     """S_F(v,·) from K_D(v,·) and S_F(v−1,·)."""
     for w in range(len(ranks) - 1):
@@ -145,7 +145,7 @@ def _match(own: Array, before: Array, ranks: Array, matched: Array, total: Array
         total[t] = before[t] + matched[t]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _match_back(own: Array, after: Array, ranks: Array, matched: Array, total: Array) -> None:
     """S_B(v,·) from K_D(v,·) and S_B(v+1,·)."""
     following = 0  # how many have a next sibling
@@ -160,7 +160,7 @@ def _match_back(own: Array, after: Array, ranks: Array, matched: Array, total: A
         total[t] = after[t] + matched[t]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _descend(above: Array, before: Array, after: Array, ranks: Array, up: Array) -> None:
     """u(v,·) from K_U of the parents, S_F(v−1,·) and S_B(v+1,·)."""
     up[:] = 1.0
