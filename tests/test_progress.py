@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from fuda.optimize import Progress
-from fuda.progress import Iterations, stage
+from fuda.progress import Iteration, Iterations, stage
 
 
 class Terminal(io.StringIO):
@@ -19,7 +18,7 @@ class Terminal(io.StringIO):
 def iterations(count, shown):
     with Iterations("fit", shown=shown) as progress:
         for i in range(1, count + 1):
-            progress(Progress(i, i, 1234.5678, 0.25, 1.5))
+            progress(Iteration(i, 1.5, 1234.5678, 0.25))
 
 
 def test_a_line_for_the_first_and_every_tenth(capsys):

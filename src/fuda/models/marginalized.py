@@ -222,8 +222,10 @@ class MarginalizedLabeler(Labeler):
         labels = labels.astype(np.int64)
         with inner_training():
             prior, self.prior_source_ = priors.for_training(
-                self.prior, self.prior_form, corpus, labels, self.classes_, sample_weight
+                self.prior, self.prior_form, corpus, labels, self.classes_.tolist(), sample_weight
             )
+        if self.prior_source_.source == priors.GIVEN:
+            self._fitted_params["prior"] = priors.GIVEN  # arrays are of these structures, and not stored
         side = Side(encoded, Numbering(corpus), prior)
         check_kernel(self._kernel, side.points, corpus.place_of_type)
         self.mixing_ = self._largest_mixing(side) if self.mixing is None else float(self.mixing)
@@ -397,7 +399,8 @@ class MarginalizedLabeler(Labeler):
         fitted = calibration.fit(scores, belief, labels, graph, pairs, self.n_jobs)
         if graph is None:
             return fitted
-        outside = self.classes_.index(OUTSIDE) if OUTSIDE in self.classes_ else None
+        labels_seen = self.classes_.tolist()
+        outside = labels_seen.index(OUTSIDE) if OUTSIDE in labels_seen else None
 
         def quality(candidate: Calibration) -> float:
             predicted = self._best(asked.encoded, *candidate.labelings(scores, belief))
@@ -454,7 +457,7 @@ class MarginalizedLabeler(Labeler):
         self.mixing_ = float(arrays["mixing"][0])
         if not self.mixing_ > 0:
             raise DataError(f"its mixing is {self.mixing_}")
-        self.prior_source_ = PriorSource(source, form, self.classes_)
+        self.prior_source_ = PriorSource(source, form, self.classes_.tolist())
         self._calibration = Calibration(arrays["point"], arrays["whole"], arrays["pairs"])
         self._support = []
         if structures:

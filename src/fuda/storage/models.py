@@ -15,6 +15,7 @@ import numpy as np
 from fuda.checks import is_count
 from fuda.data.corpus import KINDS, Kind
 from fuda.data.encoders import make_encoder
+from fuda.data.labels import as_object_array
 from fuda.errors import DataError, ModelFileError, short
 from fuda.features.templates import Template
 from fuda.kernels.algebra import Kernel, as_kernel, from_json
@@ -33,10 +34,14 @@ class Storable(Protocol):
     encoder_: Any
     reading_: dict[str, Any]
     _learned_names: frozenset[str]
+    _defaults: ClassVar[dict[str, Any]]
+    _defaulted: list[str]
 
     @classmethod
     def _get_param_names(cls) -> list[str]: ...
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+    def set_params(self, **params: Any) -> Any: ...
+    def _remember_params(self) -> None: ...
+    def _params_to_save(self) -> dict[str, Any]: ...
     def _check_parameters(self) -> None: ...
     def _arrays(self) -> dict[str, np.ndarray]: ...
     def _texts(self) -> list[list[str]]: ...
@@ -86,21 +91,18 @@ def _taken_apart(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict
             f"{type(model).__name__} is no model of fuda's own, so that no file of it could be loaded; "
             "pickle it instead"
         )
-    if make_encoder(model.features, model.window).settings != model.encoder_.settings:
-        raise DataError(
-            f"features={short(model.features)} and window={short(model.window)} were set after fit, so "
-            "that the file would not hold the model that was fitted; fit again before saving"
-        )
     vocabularies, texts = model.encoder_.vocabularies(), model._texts()
     arrays = dict(model._arrays())
     meta: dict[str, Any] = {
         "class": type(model).__name__,
         "class_version": MODELS[type(model).__name__].version,
-        "parameters": _parameters(model),
-        "labels": model.classes_,
+        "parameters": _parameters(model._params_to_save()),
+        "labels": model.classes_.tolist(),
         "shape": model.shape_,
         "observations": {"kind": model.encoder_.observations.name, "size": model.encoder_.observations.size},
     }
+    if model._defaulted:
+        meta["defaults"] = model._defaulted
     if texts:
         meta["texts"] = len(texts)
         vocabularies = [*vocabularies, *texts]
@@ -123,7 +125,8 @@ def _put_together(
     if not depth:
         raise DataError(f"it holds models within models, more than {_DEEPEST} deep")
     model = _made(meta["class"], meta["parameters"], features)
-    model.classes_, model.shape_, model.reading_ = meta["labels"], meta["shape"], {}
+    model._remember_params()
+    model.classes_, model.shape_, model.reading_ = as_object_array(meta["labels"]), meta["shape"], {}
     if model.shape_ not in model._shapes:
         raise DataError(f"{type(model).__name__} does not label {model.shape_}s")
     observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
@@ -149,12 +152,21 @@ def _put_together(
     model.encoder_ = make_encoder(model.features, model.window)
     model.encoder_.restore(vocabularies[:cut], observations)
     model._restore(arrays, vocabularies[cut:], parts)
+    model._defaulted = _default_names(meta.get("defaults", []), model)
+    model.set_params(**dict.fromkeys(model._defaulted))
     model._learned_names = frozenset(vars(model)) - frozenset(model._get_param_names())
     return model
 
 
-def _parameters(model: Storable) -> dict[str, Any]:
-    return {name: _to_json(name, value) for name, value in sorted(model.get_params(deep=False).items())}
+def _default_names(names: Any, model: Storable) -> list[str]:
+    """The parameters that were None when the model was fitted, and are stored with their defaults."""
+    if not isinstance(names, list) or not all(name in list(model._defaults) for name in names):
+        raise DataError(f"its list of default parameters is not one, {short(names)}")
+    return names
+
+
+def _parameters(params: dict[str, Any]) -> dict[str, Any]:
+    return {name: _to_json(name, value) for name, value in sorted(params.items()) if name != "callback"}
 
 
 def _made(name: Any, parameters: Any, features: Any) -> Storable:
@@ -179,7 +191,7 @@ def _to_json(name: str, value: Any) -> Any:
     if isinstance(value, Kernel):
         return {"kernel": value.to_json()}
     if type(value).__name__ in MODELS:
-        return {"labeler": type(value).__name__, "parameters": _parameters(value)}
+        return {"labeler": type(value).__name__, "parameters": _parameters(value.get_params(deep=False))}
     if name == "features" and callable(value):
         return {"function": f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', '?')}"}
     if isinstance(value, np.generic):
