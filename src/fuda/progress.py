@@ -111,6 +111,7 @@ class Iterations:
         self.title, self.shown = title, shown
         self.callbacks = [callback for callback in callbacks if callback is not None]
         self._status: Any = None
+        self._count, self._began = 0, time.perf_counter()
 
     def __enter__(self) -> Iterations:
         if self.shown and sys.stderr.isatty():
@@ -131,6 +132,11 @@ class Iterations:
         except StopIteration:
             return True
         return False
+
+    def report(self, **measured: Any) -> bool:
+        """Count an iteration and call with what was measured in it."""
+        self._count += 1
+        return self(Iteration(self._count, time.perf_counter() - self._began, **measured))
 
     def say(self, number: int, words: str) -> None:
         """Show the words on an iteration, whose number counts from 1."""

@@ -171,6 +171,7 @@ def test_sgd_is_a_fast_start(monkeypatch):
     start = small(max_iter=1)
     start.weights_, start.classes_ = np.zeros_like(best.weights_), best.classes_
     start.encoder_, start.shape_, start.has_pairs_ = best.encoder_, best.shape_, False
+    start._remember_params()
     worst, optimum = start.objective(X * 3, Y * 3), best.objective(X * 3, Y * 3)
     assert model.objective(X * 3, Y * 3) - optimum < 0.1 * (worst - optimum)
     with pytest.warns(ConvergenceWarning):

@@ -247,7 +247,9 @@ def test_scikit_learn():
     model = small()
     assert clone(model).get_params(deep=False).keys() == model.get_params(deep=False).keys()
     assert HMSVM().kernel is None
-    search = GridSearchCV(small(tol=1e-2), {"C": [0.1, 1.0], "kernel__degree": [1, 2]}, cv=2).fit(X, Y)
+    search = GridSearchCV(
+        small(tol=1e-2, kernel=Polynomial(2)), {"C": [0.1, 1.0], "kernel__degree": [1, 2]}, cv=2
+    ).fit(X, Y)
     assert set(search.best_params_) == {"C", "kernel__degree"}
     assert len(cross_val_predict(small(tol=1e-2), X, Y, cv=2)) == len(X)
     fitted = small().fit(X, Y)

@@ -184,11 +184,6 @@ class CRF(MarkovLabeler):
         self.verbose = verbose
 
     @property
-    def n_iter_(self) -> int:
-        """The number of iterations of the last fit."""
-        return len(self.result_.history)
-
-    @property
     def transitions_(self) -> np.ndarray:
         """The weights of label pairs (L, L), the label of the parent by rows."""
         return self._layout.views(self.weights_)[1]
@@ -342,6 +337,7 @@ class CRF(MarkovLabeler):
             else:
                 loss = self._training_loss(encoded, labels, sample_weight, position_weight)
                 self.result_ = self._minimize(loss, start, progress)
+        self.n_iter_ = len(self.result_.history)
         self.weights_ = self.result_.settled("CRF")
 
     def _minimize(self, loss: TrainingLoss, start: np.ndarray, progress: Iterations) -> Result:

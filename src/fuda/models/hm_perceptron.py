@@ -16,7 +16,6 @@ linear k both are the same. Predictions are made by the mean of w over all steps
 from __future__ import annotations
 
 import itertools
-import time
 import warnings
 from copy import copy
 from typing import Any, NamedTuple, Self
@@ -42,7 +41,7 @@ from fuda.kernels.algebra import as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler, graph_of
 from fuda.models.named_weights import feature_names, largest
-from fuda.progress import Callback, Iteration, Iterations
+from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
 from fuda.training.perceptron import Dual, Examples, Pass, Primal, State
 from fuda.training.voted_perceptron import Change, Packed, pack_changes, unpack_changes, votes
@@ -64,8 +63,7 @@ class HMPerceptron(MarkovLabeler):
     ----------
     kernel : Kernel, callable or None, default=None
         A kernel of `fuda.kernels` on windows of observations, or a function of two observations.
-        None learns weights of features (primal), which is much faster where features are few and
-        sparse.
+        None learns weights of features (primal), which is much faster with few, sparse features.
     order : int, default=1
         How many labels before a label it depends on; on trees, of how many ancestors. The time
         grows as L^(order + 1).
@@ -81,10 +79,9 @@ class HMPerceptron(MarkovLabeler):
     shuffle : bool, default=True
         Whether each epoch goes through the structures in a random order.
     average : bool or "voted", default=True
-        True predicts by the mean of the weights over all steps of training, False by the last
-        weights. "voted" lets the weights of every step label each structure; every node gets the
-        label with the most votes, and its marginals are the shares of votes. That costs a Viterbi
-        search per mistake of the training.
+        True predicts by the mean of the weights over all steps of training, False by the last ones.
+        "voted" lets the weights of every step vote on the label of each node; marginals are shares
+        of votes. That costs a Viterbi search per mistake of the training.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it; learning takes one. Acts at once.
     random_state : int, RandomState or None, default=0
@@ -111,14 +108,14 @@ class HMPerceptron(MarkovLabeler):
     weights_ : ndarray of shape (n_features, n_labels)
         The weights of features, channel after channel, where there is no kernel.
     transitions_ : ndarray of shape (n_labels, n_labels)
-        The weights of label pairs where order ≤ 1; the label of the parent by rows.
+        The weights of label pairs where order ≤ 1, the label of the parent by rows.
 
     Notes
     -----
     The primal form is that of [1]_, the dual form Algorithm 1 of [2]_ with the scores of its
-    section 4. A label None is not known: a structure is then right where its known labels are, and
-    is otherwise corrected towards the best labeling that has them. `sample_weight` is the size of
-    the corrections of a structure; 0 leaves it out.
+    section 4. A label None is not known: a structure is right where its known labels are, and is
+    otherwise corrected towards the best labeling that has them. `sample_weight` is the size of the
+    corrections of a structure; 0 leaves it out.
 
     Scores are not log-probabilities: `predict_marginals` and the values of `predict_nbest`, which
     treat them as such, tell what the model prefers and not how often it is right.
@@ -183,8 +180,8 @@ class HMPerceptron(MarkovLabeler):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from more structures, in one epoch; a model that is not fitted begins with them.
 
-        Features never seen before are added. Labels never seen before are an error. After any
-        exception, an interrupt included, the model is as it was before.
+        New features are added; new labels are an error. After any exception, an interrupt
+        included, the model is as it was before.
 
         Parameters
         ----------
@@ -229,34 +226,13 @@ class HMPerceptron(MarkovLabeler):
         self._learn(encoded, labels, np.concatenate([np.zeros(len(self._support)), eta]), epochs=1)
         self._settle()
 
-    def predict(self, X: Any, known: Any = None) -> Array:
-        """Label structures.
-
-        Parameters
-        ----------
-        X : list of structures
-            Of the shape that the model was fitted on.
-        known : list of lists, optional
-            Labels that are given, one list per structure, None where the label is open. Only
-            labelings that agree with them count.
-
-        Returns
-        -------
-        ndarray of shape (n_structures,), dtype object
-            One list of labels per structure.
-        """
-        check_is_fitted(self, "classes_")
+    def _best(self, encoded: Encoded, known: Any) -> Array:
         if self.order_ < 2 or self._voted:
-            return super().predict(X, known)
-        self._check_live_params()
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
+            return super()._best(encoded, known)
         pairs = np.zeros((len(self.classes_),) * 2)
         scores, pairs = self._allowed(encoded.corpus, self._node_scores(encoded), pairs, known)
         grams = higher_order.with_pairs(self._grams, self.order_, pairs)
-        labels, _ = higher_order.viterbi(graph_of(encoded.corpus), scores, grams, self.order_, self.n_jobs)
-        return self._named(encoded, labels)
+        return higher_order.viterbi(graph_of(encoded.corpus), scores, grams, self.order_, self.n_jobs)[0]
 
     @property
     def weights_(self) -> Array:
@@ -280,9 +256,8 @@ class HMPerceptron(MarkovLabeler):
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
         """Find the features that speak most for and against each label.
 
-        ``[-1] w=in`` is a feature of the previous node, ``after O`` the label of the parent,
-        ``after B I`` the labels of the two nearest ancestors, the nearest last; ``<start>`` stands
-        above a root.
+        ``[-1] w=in`` is a feature of the previous node, ``after B I`` the labels of the two nearest
+        ancestors, the nearest last; ``<start>`` stands above a root.
 
         Parameters
         ----------
@@ -361,16 +336,16 @@ class HMPerceptron(MarkovLabeler):
 
     def _run(self, learner: Primal | Dual, examples: Examples, epochs: int) -> None:
         random, which = check_random_state(self.random_state), np.flatnonzero(examples.eta)
-        began, whole = time.perf_counter(), None
+        whole = None
         with Iterations("HM-perceptron", self.verbose, self.callback) as progress:
             try:
-                for epoch in range(1, epochs + 1):
+                for _ in range(epochs):
                     order = random.permutation(which) if self.shuffle else which
                     steps = int(self._state.steps[0])
                     self._note(learner.run(order), order, steps, examples)
                     whole = self._state.copy(), self.mistakes_, self._changes
-                    mistakes, seconds = self.mistakes_[-1].nodes, time.perf_counter() - began
-                    if progress(Iteration(epoch, seconds, mistakes=mistakes)) or not mistakes:
+                    mistakes = self.mistakes_[-1].nodes
+                    if progress.report(mistakes=mistakes) or not mistakes:
                         break
             except KeyboardInterrupt:
                 if is_inner() or whole is None:

@@ -15,7 +15,6 @@ have, minus those of y that y_i does not have. `fuda.training.max_margin` finds 
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import Any, ClassVar, NamedTuple
 
@@ -42,7 +41,7 @@ from fuda.kernels.algebra import Polynomial, as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler, graph_of
 from fuda.optimize.result import INTERRUPTED
-from fuda.progress import Callback, Iteration, Iterations
+from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
 from fuda.training.max_margin import SLACKS, MaxMargin, Measured, violations
 from fuda.training.working_sets import combine
@@ -185,11 +184,6 @@ class HMSVM(MarkovLabeler):
         self.verbose = verbose
 
     @property
-    def n_iter_(self) -> int:
-        """The number of rounds of the last fit."""
-        return len(self.history_)
-
-    @property
     def support_(self) -> list[SupportSequence]:
         """The support sequences, by structure; those of one structure with the largest α first."""
         check_is_fitted(self, "classes_")
@@ -318,6 +312,7 @@ class HMSVM(MarkovLabeler):
             self.n_jobs,
         )
         reason, (self.history_, held) = self._run(problem)
+        self.n_iter_ = len(self.history_)
         if reason is not None:
             warnings.warn(
                 f"the HMSVM has not converged: {reason}; its relative gap is {self.history_[-1].gap:.2g}",
@@ -336,15 +331,13 @@ class HMSVM(MarkovLabeler):
         Why training ended otherwise, or None; and what each round measured, with the labelings and α
         of the last one.
         """
-        began = time.perf_counter()
         found: tuple[list[Measured], Held] = [], []  # replaced as a whole, so that an interrupt finds it so
         with Iterations("HM-SVM", self.verbose, self.callback) as progress:
             try:
                 for number in range(1, self.max_iter + 1):
                     found = [*found[0], problem.measure()], problem.multipliers()
-                    last, seconds = found[0][-1], time.perf_counter() - began
-                    stopped = progress(Iteration(number, seconds, objective=last.primal, gap=last.gap))
-                    if stopped or last.gap <= self.tol:
+                    last = found[0][-1]
+                    if progress.report(objective=last.primal, gap=last.gap) or last.gap <= self.tol:
                         return None, found
                     if number < self.max_iter:
                         problem.improve(self.tol)

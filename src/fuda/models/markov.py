@@ -56,13 +56,7 @@ class MarkovLabeler(Labeler):
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
-        if self.decode == "posterior":
-            scores, transitions = self._marginals(encoded, known), np.zeros((len(self.classes_),) * 2)
-            scores, transitions = self._allowed(encoded.corpus, scores, transitions, known)
-        else:
-            scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
-        labels, _ = inference.viterbi(graph_of(encoded.corpus), scores, transitions, self.n_jobs)
-        return self._named(encoded, labels)
+        return self._named(encoded, self._best(encoded, known))
 
     def predict_marginals(self, X: Any, known: Any = None) -> np.ndarray:
         """Compute P(y_t = label | x) for every node t.
@@ -118,6 +112,15 @@ class MarkovLabeler(Labeler):
                 for candidates, z in zip(best, log_z, strict=True)
             ]
         )
+
+    def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
+        """The label numbers (N,) that are predicted."""
+        if self.decode == "posterior":
+            scores, transitions = self._marginals(encoded, known), np.zeros((len(self.classes_),) * 2)
+            scores, transitions = self._allowed(encoded.corpus, scores, transitions, known)
+        else:
+            scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
+        return inference.viterbi(graph_of(encoded.corpus), scores, transitions, self.n_jobs)[0]
 
     def _marginals(self, encoded: Encoded, known: Any) -> np.ndarray:
         allowed = self._allowed(encoded.corpus, *self._scores(encoded), known)

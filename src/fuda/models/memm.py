@@ -127,11 +127,6 @@ class MEMM(MarkovLabeler):
         self.verbose = verbose
 
     @property
-    def n_iter_(self) -> int:
-        """The number of iterations of the last fit."""
-        return len(self.result_.history)
-
-    @property
     def transitions_(self) -> Array:
         """The weights of label pairs (L, L), the label of the parent by rows."""
         return self.weights_[-1 - len(self.classes_) : -1]
@@ -210,6 +205,7 @@ class MEMM(MarkovLabeler):
             )
             self.result_ = minimizer.minimize(self.tol, self.max_iter, progress)
         self.result_.x = self.result_.x / scale
+        self.n_iter_ = len(self.result_.history)
         self.weights_ = self.result_.settled("MEMM").reshape(-1, L)
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:

@@ -22,7 +22,6 @@ matters.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -53,7 +52,7 @@ from fuda.marginalized.labelled import Similarity, check_mixing
 from fuda.metrics import Report, evaluate
 from fuda.models.base import Labeler
 from fuda.models.crf import CRF
-from fuda.progress import Callback, Iteration, Iterations
+from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
 
 Array = np.ndarray
@@ -222,11 +221,6 @@ class Reranker(Labeler):
         self.random_state = random_state
         self.callback = callback
 
-    @property
-    def n_iter_(self) -> int:
-        """The number of epochs of the last fit."""
-        return len(self.mistakes_)
-
     def predict(self, X: Any) -> Array:
         """Label structures by their best-ranked candidates.
 
@@ -351,9 +345,8 @@ class Reranker(Labeler):
             return similarity.rows(labelings, np.array([c]), labelings)[0]
 
         self.mistakes_: list[int] = []
-        steps, began = 0, time.perf_counter()
-        progress = Iterations("Reranker", False, self.callback)
-        for epoch in range(1, self.epochs + 1):
+        steps, progress = 0, Iterations("Reranker", False, self.callback)
+        for _ in range(self.epochs):
             mistakes = 0
             for i in range(len(corpus)):
                 best, target = first[i] + int(ranking[first[i] : first[i + 1]].argmax()), int(right[i])
@@ -365,9 +358,9 @@ class Reranker(Labeler):
                         lag[c] += steps * change
                 steps += 1
             self.mistakes_.append(mistakes)
-            seconds = time.perf_counter() - began
-            if progress(Iteration(epoch, seconds, mistakes=mistakes)) or not mistakes:
+            if progress.report(mistakes=mistakes) or not mistakes:
                 break
+        self.n_iter_ = len(self.mistakes_)
         if self.average:
             alpha -= lag / steps
         kept = np.flatnonzero(alpha)
