@@ -21,7 +21,7 @@ class Iteration:
     An iteration is an epoch, a round, or a step of an optimizer. What a learner does not measure
     is None.
 
-    Attributes
+    Parameters
     ----------
     iteration : int
         The number of the iteration, from 1.
@@ -64,15 +64,23 @@ class Iteration:
         return ", ".join(text.format(value) for text, value in measured.items() if value is not None)
 
 
-# Called after every iteration. StopIteration ends the training; the model keeps what it has learned.
+# Called after every iteration. StopIteration ends the training, which keeps what it has learned.
 Callback = Callable[[Iteration], object]
 
 
 @contextmanager
 def stage(doing: str) -> Iterator[Callable[[str], None]]:
-    """Show `doing` with a spinner while the block runs, then a line with what came of it and the time.
+    """Show a spinner with what a block does while it runs, then a line with result and time.
 
-    The block calls what it gets with the words to leave behind: ``say("8,323 sequences")``.
+    Parameters
+    ----------
+    doing : str
+        What the block does.
+
+    Yields
+    ------
+    callable
+        Takes the text of the result: ``say("8,323 sequences")``.
     """
     outcome = ""
 
@@ -134,12 +142,31 @@ class Iterations:
         return False
 
     def report(self, **measured: Any) -> bool:
-        """Count an iteration and call with what was measured in it."""
+        """Count an iteration, show it with what was measured in it, and run the callbacks.
+
+        Parameters
+        ----------
+        **measured : float or int
+            Fields of `Iteration`.
+
+        Returns
+        -------
+        bool
+            Whether a callback ends the training.
+        """
         self._count += 1
         return self(Iteration(self._count, time.perf_counter() - self._began, **measured))
 
     def say(self, number: int, words: str) -> None:
-        """Show the words on an iteration, whose number counts from 1."""
+        """Show a text on an iteration.
+
+        Parameters
+        ----------
+        number : int
+            The number of the iteration, from 1.
+        words : str
+            The text.
+        """
         if self._status is not None:
             self._status.update(f"{self.title}: {words}")
         elif self.shown and (number % 10 == 0 or number == 1):

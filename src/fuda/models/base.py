@@ -2,8 +2,8 @@
 
 ``fit(X, y)`` takes a list of structures and a list of label lists; a label None is not known.
 ``predict(X)`` returns one list of labels per structure, in a 1-D object array (scikit-learn would
-make a matrix of equally long lists). A model says which shapes it takes and how it fits and decodes
-encoded structures; encoding, checks, labels and files are here.
+make a matrix of equally long lists). A model says which shapes it takes and how it fits and
+decodes encoded structures; encoding, checks, labels and files are here.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Labeler(BaseEstimator):
     classes_: np.ndarray
     shape_: str
     encoder_: WindowEncoder | TemplateEncoder
-    # The parameters of the last fit by name, and which of them were None and have their defaults there.
+    # The parameters of the last fit, with defaults in place of None, and the names of the latter.
     _fitted_params: dict[str, Any]
     _defaulted: list[str]
     # How the command read the files that the model was trained on, so that it reads others alike.
@@ -85,9 +85,9 @@ class Labeler(BaseEstimator):
         """Learn from structures and their labels.
 
         Once learning has begun, the model has forgotten what it learned before, and has all or
-        nothing of what it learns now: after an exception it is not fitted. Ctrl-C ends an iterative
-        training early; where something has been learned by then, the model is fitted, with a
-        ConvergenceWarning. A callback that raises StopIteration ends it without a warning.
+        nothing of what it learns now: after an exception it is not fitted. Ctrl-C ends an
+        iterative training early; where something has been learned by then, the model is fitted,
+        with a ConvergenceWarning. A callback that raises StopIteration ends it without a warning.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class Labeler(BaseEstimator):
         return self
 
     def _remember_params(self) -> None:
-        """Keep the parameters as they are now, with defaults in place of None, for the fitted model."""
+        """Keep the parameters as they are now, with defaults in place of None."""
         given = {name: value for name, value in self.get_params(deep=False).items() if name != "callback"}
         self._defaulted = [name for name in self._defaults if given[name] is None]
         given |= {name: self._defaults[name] for name in self._defaulted}
@@ -290,5 +290,5 @@ def _models_that_take(shape: str) -> list[str]:
 
 
 def _detached(value: Any) -> Any:
-    """A copy of a kernel or labeler, whose own parameters `set_params` may change; others as they are."""
+    """A copy of a kernel or labeler, which `set_params` may change; other values as they are."""
     return clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value

@@ -86,9 +86,9 @@ class CRF(MarkovLabeler):
         the same data and parameters that finds the file continues from it, to the identical
         result. `fit` leaves it there: remove it when the model is saved.
     callback : callable or None, default=None
-        Called after every iteration with a `fuda.progress.Iteration`. It may raise StopIteration to
-        end the training and keep what has been learned; after another exception the model is not
-        fitted. Never stored in model files.
+        Called after every iteration with a `fuda.progress.Iteration`. It may raise StopIteration
+        to end the training and keep what has been learned; after another exception the model is
+        not fitted. Never stored in model files.
     verbose : bool, default=False
         Whether to report iterations on standard error.
 
@@ -338,7 +338,7 @@ class CRF(MarkovLabeler):
                 loss = self._training_loss(encoded, labels, sample_weight, position_weight)
                 self.result_ = self._minimize(loss, start, progress)
         self.n_iter_ = len(self.result_.history)
-        self.weights_ = self.result_.settled("CRF")
+        self.weights_ = self.result_.solution("CRF")
 
     def _minimize(self, loss: TrainingLoss, start: np.ndarray, progress: Iterations) -> Result:
         curvature = loss.curvature() + 2 * self.l2
@@ -449,7 +449,7 @@ class CRF(MarkovLabeler):
 def _named_parts(
     named_by: NamedBy, vector: np.ndarray
 ) -> dict[tuple[str, str], tuple[list[str], np.ndarray]]:
-    """The parts of a weight vector by name, each with the names of its features, which axis 0 counts."""
+    """The parts of a weight vector by name, each with the names of its features along axis 0."""
     classes, encoder, pair_features = named_by
     names = [("label", channel) for channel in encoder.channel_names()]
     features = [encoder.feature_names(c) for c in range(len(names))]

@@ -2,14 +2,14 @@
 
     F(x, y) = Σ_t s_t(y_t) + Σ_t G(c_t, y_t),      c_t the labels of the k nearest ancestors of t,
 
-k = `order`; on a chain these are the k labels before t, and with k = 1 G is a matrix of label pairs.
-For each structure the best labeling ŷ is found, and where it is not the right one y,
+k = `order`; on a chain these are the k labels before t, and with k = 1 G is a matrix of label
+pairs. For each structure the best labeling ŷ is found, and where it is not the right one y,
 
     primal:  w += Φ(x, y) − Φ(x, ŷ),
     dual:    β(t, y_t) += 1 and β(t, ŷ_t) −= 1 at mistaken nodes, the same for G,
 
-where the dual has s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t), k any kernel on windows of observations. With a
-linear k both are the same. Predictions are made by the mean of w over all steps of training
+where the dual has s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t), k any kernel on windows of observations. With
+a linear k both are the same. Predictions are made by the mean of w over all steps of training
 (`average`), which is far steadier than the last w.
 """
 
@@ -50,7 +50,15 @@ Array = np.ndarray
 
 
 class Mistakes(NamedTuple):
-    """How many structures were mistaken in an epoch, and how many of their nodes."""
+    """The mistakes of an epoch.
+
+    Parameters
+    ----------
+    structures : int
+        How many structures were labelled wrongly.
+    nodes : int
+        How many of their nodes.
+    """
 
     structures: int
     nodes: int
@@ -79,9 +87,9 @@ class HMPerceptron(MarkovLabeler):
     shuffle : bool, default=True
         Whether each epoch goes through the structures in a random order.
     average : bool or "voted", default=True
-        True predicts by the mean of the weights over all steps of training, False by the last ones.
-        "voted" lets the weights of every step vote on the label of each node; marginals are shares
-        of votes. That costs a Viterbi search per mistake of the training.
+        True predicts by the mean of the weights over all steps of training, False by the last
+        ones. "voted" lets the weights of every step vote on the label of each node; marginals are
+        shares of votes. That costs a Viterbi search per mistake of the training.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it; learning takes one. Acts at once.
     random_state : int, RandomState or None, default=0
@@ -123,7 +131,8 @@ class HMPerceptron(MarkovLabeler):
     References
     ----------
     .. [1] M. Collins. Discriminative training methods for hidden Markov models. EMNLP 2002.
-    .. [2] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines. ICML 2003.
+    .. [2] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
+       ICML 2003.
 
     Examples
     --------
@@ -256,8 +265,8 @@ class HMPerceptron(MarkovLabeler):
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
         """Find the features that speak most for and against each label.
 
-        ``[-1] w=in`` is a feature of the previous node, ``after B I`` the labels of the two nearest
-        ancestors, the nearest last; ``<start>`` stands above a root.
+        ``[-1] w=in`` is a feature of the previous node, ``after B I`` the labels of the two
+        nearest ancestors, the nearest last; ``<start>`` stands above a root.
 
         Parameters
         ----------
@@ -323,7 +332,7 @@ class HMPerceptron(MarkovLabeler):
         self._averaged = bool(self.average) and not self._voted
 
     def _learn(self, encoded: Encoded, labels: Array, eta: Array, epochs: int) -> None:
-        """Learn from the structures whose weight is not 0; the first ones are those of the support."""
+        """Learn from the structures whose weight is not 0; those of the support come first."""
         examples = Examples(graph_of(encoded.corpus), labels, eta, self.order_, len(self.classes_))
         learner: Primal | Dual
         if self.kernel_ is None:
@@ -350,7 +359,8 @@ class HMPerceptron(MarkovLabeler):
             except KeyboardInterrupt:
                 if is_inner() or whole is None:
                     raise  # there is nothing yet that would be worth keeping
-                self._state, self.mistakes_, self._changes = whole  # half a step would spoil the mean
+                # half a step would spoil the mean
+                self._state, self.mistakes_, self._changes = whole
                 warnings.warn(
                     "the perceptron was interrupted; the weights are those after "
                     f"{len(self.mistakes_)} epochs",
@@ -383,7 +393,7 @@ class HMPerceptron(MarkovLabeler):
         self._support = [corpus.structures[i] for i in np.flatnonzero(kept)]
 
     def _settle(self) -> None:
-        """Make ready what predictions are made by; whole numbers, where features are, until the division."""
+        """Prepare what predictions use; sums stay whole numbers, where features are, until divided."""
         state = self._state
         self._divisor = max(1.0, float(state.steps[0])) if self._averaged else 1.0
         self._nodes, grams = state.sums() if self._averaged else (state.nodes, state.grams)
@@ -471,7 +481,7 @@ class HMPerceptron(MarkovLabeler):
         self._support = stored_structures.unpack(texts[0], support, self.shape_) if texts else []
         mistakes = arrays.pop("mistakes", np.empty(0))
         if mistakes.ndim != 2 or mistakes.shape[1] != 2 or mistakes.dtype != np.int64:
-            raise DataError("its list of mistakes is missing, or no list of pairs of numbers")
+            raise DataError("its list of mistakes is missing, or is not a list of pairs of numbers")
         self.mistakes_ = [Mistakes(*row) for row in mistakes.tolist()]
         nodes = sum(map(len, self._support)) if self.kernel_ is not None else sum(self._feature_counts())
         self._state = State.of(arrays, nodes, self.order_, len(self.classes_))

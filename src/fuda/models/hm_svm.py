@@ -2,15 +2,16 @@
 
     F(x, y) = Σ_t s_t(y_t) + Σ_{edges p→t} A(y_p, y_t),     s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t)
 
-with any kernel k on windows of observations. The right labeling y_i of each training structure shall
-score more than any other by the loss Δ_i(y), which is 1, or with `rescale` the number of wrong nodes:
+with any kernel k on windows of observations. The right labeling y_i of each training structure
+shall score more than any other by the loss Δ_i(y), which is 1, or with `rescale` the number of
+wrong nodes:
 
     minimize ½‖w‖² + C Σ_i ξ_i  (slack "l1"), or + C/2 Σ_i ξ_i² ("l2"), or no slack at all (None),
     subject to F(x_i, y_i) − F(x_i, y) ≥ Δ_i(y) − ξ_i for all y ≠ y_i.
 
 The solution is w = Σ_i Σ_y α_i(y) [Φ(x_i, y_i) − Φ(x_i, y)] over few *support sequences* y, those
-with α_i(y) > 0, so that β and A count, weighted by α, labels and label pairs of y_i that y does not
-have, minus those of y that y_i does not have. `fuda.training.max_margin` finds α.
+with α_i(y) > 0, so that β and A count, weighted by α, labels and label pairs of y_i that y does
+not have, minus those of y that y_i does not have. `fuda.training.max_margin` finds α.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ Held = list[tuple[Array, Array]]  # of each structure, labelings and their α
 class SupportSequence(NamedTuple):
     """A labeling that the solution depends on.
 
-    Attributes
+    Parameters
     ----------
     structure : int
         The number of the training structure.
@@ -77,11 +78,11 @@ class HMSVM(MarkovLabeler):
         A kernel of `fuda.kernels` on windows of observations, or a function of two observations.
         None is Polynomial(2).
     C : float, default=1.0
-        The cost of a violated margin. The larger C and the values of the kernel are, the closer the
-        fit.
+        The cost of a violated margin. The larger C and the values of the kernel are, the closer
+        the fit.
     slack : {"l1", "l2"} or None, default="l1"
-        Violations cost in proportion ("l1") or in proportion to their squares ("l2"). None: margins
-        are not violated, and data for which that is impossible are an error.
+        Violations cost in proportion ("l1") or in proportion to their squares ("l2"). None:
+        margins are not violated, and data for which that is impossible are an error.
     rescale : bool, default=False
         Whether a labeling must be outscored by its number of wrong nodes, and not by 1. Then
         `position_weight` may give the cost of a wrong node.
@@ -127,16 +128,17 @@ class HMSVM(MarkovLabeler):
 
     Notes
     -----
-    The problem is (13) to (15) of [1]_ in difference form, its dual (16) with the slack of sections 6
-    and 7, solved by the working sets of Algorithm 2. `sample_weight` multiplies the C of a structure;
-    0 leaves it out. All labels have to be known.
+    The problem is (13) to (15) of [1]_ in difference form, its dual (16), with L1 or L2 slack or
+    none, solved by the working sets of Algorithm 2. `sample_weight` multiplies the C of a
+    structure; 0 leaves it out. All labels have to be known.
 
     Scores are not log-probabilities: `predict_marginals` and the values of `predict_nbest`, which
     treat them as such, tell what the model prefers and not how often it is right.
 
     References
     ----------
-    .. [1] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines. ICML 2003.
+    .. [1] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
+       ICML 2003.
 
     Examples
     --------
@@ -328,10 +330,10 @@ class HMSVM(MarkovLabeler):
     def _run(self, problem: MaxMargin) -> tuple[str | None, tuple[list[Measured], Held]]:
         """Rounds until the gap is small or a callback ends them.
 
-        Why training ended otherwise, or None; and what each round measured, with the labelings and α
-        of the last one.
+        Why training ended otherwise, or None; and what each round measured, with the labelings
+        and α of the last one.
         """
-        found: tuple[list[Measured], Held] = [], []  # replaced as a whole, so that an interrupt finds it so
+        found: tuple[list[Measured], Held] = [], []  # always replaced as a whole
         with Iterations("HM-SVM", self.verbose, self.callback) as progress:
             try:
                 for number in range(1, self.max_iter + 1):
@@ -348,7 +350,7 @@ class HMSVM(MarkovLabeler):
         return f"max_iter={self.max_iter} was reached", found
 
     def _keep(self, held: Held, right: Array, corpus: Corpus) -> None:
-        """Keep the structures that have support sequences, and these, the largest α of a structure first."""
+        """Keep structures with support sequences, and these, the largest α of a structure first."""
         self._support: list[Structure] = []
         structures: list[int] = []
         owners: list[int] = []

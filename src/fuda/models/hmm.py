@@ -8,12 +8,12 @@ by relative frequencies with additive smoothing s:
 
     P(a at the start) = (c(start, a) + s) / (Σ_b c(start, b) + s L),
     P(b | a) = (c(a, b) + s) / (Σ_b' c(a, b') + s (L + 1)),   where the end counts as one more b,
-    P(x | y) = (c(x, y) + s) / (c(y) + s (V + 1)),            where all that was never seen is one more x.
+    P(x | y) = (c(x, y) + s) / (c(y) + s (V + 1)),            where all unseen x count as one more.
 
-On a tree y_t depends on the label of its parent, roots start and leaves end; on a chain that is the
-same model. With several features per node P(x_t | y_t) is the product of theirs (the papers'
-"overlapping features"), each to the power of its value; c(x, y) sums the values of x over the nodes
-labelled y, and c(y) counts nodes.
+On a tree y_t depends on the label of its parent, roots start and leaves end; on a chain that is
+the same model. With several features per node P(x_t | y_t) is the product of theirs (the papers'
+"overlapping features"), each to the power of its value; c(x, y) sums the values of x over the
+nodes labelled y, and c(y) counts nodes.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class HMM(MarkovLabeler):
 
     References
     ----------
-    .. [1] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines. ICML 2003,
-       section 8.1.
+    .. [1] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
+       ICML 2003, section 8.1.
 
     Examples
     --------

@@ -129,7 +129,7 @@ class MarkovLabeler(Labeler):
     def _allowed(
         self, corpus: Corpus, scores: np.ndarray, transitions: np.ndarray, known: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores (changed in place) and transitions, −inf where the scheme or known labels forbid them."""
+        """Scores (changed in place) and transitions, −inf where scheme or known labels forbid them."""
         if self.scheme is not None and not corpus.is_chain:
             raise DataError(
                 f"scheme={self.scheme!r}: a tag scheme says which labels follow one another in a sequence, "
@@ -160,7 +160,7 @@ class MarkovLabeler(Labeler):
 
 
 def graph_of(corpus: Corpus) -> inference.Graph:
-    """The chains or trees of a corpus, as inference takes them."""
+    """The chains or trees of a corpus, in the form that inference needs."""
     if corpus.is_chain:
         return inference.Graph(corpus.offsets)
     return inference.Graph(corpus.offsets, corpus.heads, corpus.order)

@@ -5,13 +5,13 @@
 
 with p the parent of t (on a chain t − 1) and a row "start" of A where t has none. Each node is
 normalized by itself, so that training is plain multinomial logistic regression: the label of the
-parent, which is known there, is one more channel. What is minimized is the sum over nodes of
-−w_t log P(y_t | y_p, x), plus l2 ‖w‖². A node is left out where its own label or its parent's is not
+parent, which is known there, is one more channel. What is minimized is the sum over nodes of −w_t
+log P(y_t | y_p, x), plus l2 ‖w‖². A node is left out where its own label or its parent's is not
 known.
 
 For inference Z_t(a) counts as part of the score of the label of the parent,
 
-    F(x, y) = Σ_t [s_t(y_t) − Σ_{children u of t} log Z_u(y_t)] + Σ_{edges p→t} A(y_p, y_t) + roots,
+    F(x, y) = Σ_t [s_t(y_t) − Σ_{children u of t} log Z_u(y_t)] + Σ_{p→t} A(y_p, y_t) + roots,
 
 so that one matrix A serves all edges, and Σ_y exp F(x, y) = 1.
 """
@@ -60,9 +60,9 @@ class MEMM(MarkovLabeler):
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
     callback : callable or None, default=None
-        Called after every iteration with a `fuda.progress.Iteration`. It may raise StopIteration to
-        end the training and keep what has been learned; after another exception the model is not
-        fitted. Never stored in model files.
+        Called after every iteration with a `fuda.progress.Iteration`. It may raise StopIteration
+        to end the training and keep what has been learned; after another exception the model is
+        not fitted. Never stored in model files.
     verbose : bool, default=False
         Whether to report iterations on standard error.
 
@@ -196,7 +196,8 @@ class MEMM(MarkovLabeler):
                 "there is nothing to learn from: no node has a label and a parent whose label is known "
                 "too; give the labels of nodes next to each other"
             )
-        # Rare and frequent features then move at comparable pace; of powers from 0 to ½ this is the fastest.
+        # Rare and frequent features then move at comparable pace; of powers from 0 to ½ this is
+        # the fastest.
         scale = (loss.curvature() + 2 * self.l2) ** 0.1
         scale[scale == 0] = 1.0
         with Iterations("MEMM", self.verbose, self.callback) as progress:
@@ -206,7 +207,7 @@ class MEMM(MarkovLabeler):
             self.result_ = minimizer.minimize(self.tol, self.max_iter, progress)
         self.result_.x = self.result_.x / scale
         self.n_iter_ = len(self.result_.history)
-        self.weights_ = self.result_.settled("MEMM").reshape(-1, L)
+        self.weights_ = self.result_.solution("MEMM").reshape(-1, L)
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
         corpus, transitions, start = encoded.corpus, self.transitions_, self.start_

@@ -46,7 +46,7 @@ def largest(
 
 
 def feature_names(encoder: Any) -> list[str]:
-    """The features of all channels, channel after channel: ``[-1] w=in`` is one of the previous node."""
+    """The features channel by channel: ``[-1] w=in`` is a feature of the previous node."""
     return [
         f"[{channel}] {feature}"
         for c, channel in enumerate(encoder.channel_names())

@@ -63,7 +63,7 @@ _CACHE_BYTES = 1 << 28  # for rows of the kernel between candidates
 class OracleReport:
     """How good three choices among the candidates are.
 
-    Attributes
+    Parameters
     ----------
     base : Report
         The best labelings of the base labeler.
@@ -81,7 +81,8 @@ class OracleReport:
 class Candidates:
     """What the base labeler lists: of each structure pairs (labels, log P(y|x)), best first.
 
-    Structure i has the candidates numbered first[i] .. first[i+1] − 1; `log_p` (m,) is that of all.
+    Structure i has the candidates numbered first[i] .. first[i+1] − 1; `log_p` (m,) is that of
+    all.
     """
 
     def __init__(self, listed: list[list[tuple[list[Any], float]]]) -> None:
@@ -118,8 +119,8 @@ class Reranker(Labeler):
     kernel : Kernel, callable or None, default=None
         The kernel k_x on observations; None is Polynomial(2).normalized().
     mixing : float or None, default=None
-        c, above 0; features of d nodes weigh c^d. None is the largest c at which K cannot grow with
-        the length of what agrees: c² (k_x(x, x) + 1) ≤ 1.
+        c, above 0; features of d nodes weigh c^d. None is the largest c at which K cannot grow
+        with the length of what agrees: c² (k_x(x, x) + 1) ≤ 1.
     normalized : bool, default=False
         Whether K of every candidate with itself is 1, whatever its length.
     n : int, default=10

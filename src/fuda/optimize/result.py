@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fuda.progress import Iteration
 
-# From a point to the value and the gradient there; the gradient may be overwritten by the next call.
+# From a point to value and gradient there; the next call may overwrite the gradient.
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 # Called after every iteration; a true answer ends the minimization.
 OnIteration = Callable[[Iteration], object]
@@ -25,7 +25,7 @@ _PERIOD = 10
 class Result:
     """Where a minimizer ended.
 
-    Attributes
+    Parameters
     ----------
     x : ndarray
         The point.
@@ -48,10 +48,18 @@ class Result:
         last = self.history[-1].objective if self.history else None
         return float("nan") if last is None else last
 
-    def settled(self, model: str) -> np.ndarray:
-        """The point, for a `_fit` to keep.
+    def solution(self, model: str) -> np.ndarray:
+        """Return the point, with a warning where training ended before a minimum, unasked.
 
-        Warns the caller of `fit` where it is not a minimum and no callback ended the training.
+        Parameters
+        ----------
+        model : str
+            The name of the model whose `_fit` calls this.
+
+        Returns
+        -------
+        ndarray
+            The point.
         """
         if not self.history and self.reason == INTERRUPTED:
             raise KeyboardInterrupt  # there is nothing yet that would be worth keeping
@@ -69,6 +77,15 @@ class Watch:
 
     It stops where ‖gradient‖ ≤ tol · max(1, ‖x‖), and where the last ten iterations together have
     improved the objective by less than tol of its value.
+
+    Parameters
+    ----------
+    tol : float
+        The relative size of gradient and improvement at which to stop.
+    max_iter : int
+        The largest number of iterations.
+    on_iteration : callable or None
+        Called with every `Iteration`; a true answer stops the minimizer.
     """
 
     def __init__(self, tol: float, max_iter: int, on_iteration: OnIteration | None) -> None:
@@ -82,7 +99,8 @@ class Watch:
         """Continue after iterations made earlier."""
         self.history = list(history)
         if history:
-            self.evaluations = (history[-1].evaluations or 0) - 1  # the last point is evaluated again
+            # the last point is evaluated again
+            self.evaluations = (history[-1].evaluations or 0) - 1
             self._began -= history[-1].seconds
 
     def record(self, value: float, gradient_norm: float) -> None:

@@ -1,8 +1,9 @@
-"""Models to files and back: what of a labeler goes into a model file, and how it is put together again.
+"""Models to files and back: what of a labeler goes into a file, and how it is restored.
 
-A labeler is stored as its parameters, its labels, the encoder's vocabularies, and what it says of itself:
-arrays by name (`_arrays`), lists of distinct texts (`_texts`), and the fitted labelers that it holds
-(`_parts`), each stored in the same way. Parameters may be kernels, templates, and labelers not fitted.
+A labeler is stored as its parameters, its labels, the encoder's vocabularies, and what it says of
+itself: arrays by name (`_arrays`), lists of distinct texts (`_texts`), and the fitted labelers
+that it holds (`_parts`), each stored in the same way. Parameters may be kernels, templates, and
+labelers not fitted.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def save(model: Storable, path: str | Path) -> None:
 def load(path: str | Path, features: Any = None) -> Any:
     """The model in a file written by ``save``.
 
-    A feature function of one's own is never stored in a file, only its name; pass the function as `features`
-    again.
+    A feature function of one's own is never stored in a file, only its name; pass the function as
+    `features` again.
     """
     meta, vocabularies, arrays = model_file.read(path)
     stored = meta["parameters"].get("features")
@@ -159,7 +160,7 @@ def _put_together(
 
 
 def _default_names(names: Any, model: Storable) -> list[str]:
-    """The parameters that were None when the model was fitted, and are stored with their defaults."""
+    """The parameters that were None at fit, and are stored with their defaults."""
     if not isinstance(names, list) or not all(name in list(model._defaults) for name in names):
         raise DataError(f"its list of default parameters is not one, {short(names)}")
     return names
