@@ -25,8 +25,8 @@ def iterations_to(target: float) -> dict[str, Any]:
     """How many iterations reach an objective."""
     X, y = load("esp.train")
     history = _crf(tol=0.0, max_iter=400).fit(X, y).result_.history
-    reached = [p.iteration for p in history if p.value <= target]
-    return {"iterations": reached[0] if reached else None, "best": history[-1].value}
+    reached = [p.iteration for p in history if p.objective <= target]
+    return {"iterations": reached[0] if reached else None, "best": history[-1].objective}
 
 
 def train(iterations: float, threads: float) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def train(iterations: float, threads: float) -> dict[str, Any]:
     return {
         "whole": whole,
         "training": last.seconds,
-        "objective": last.value,
+        "objective": last.objective,
         "evaluations": last.evaluations,
     }
 

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from fuda.optimize import Progress
-from fuda.progress import Iterations, stage
+from fuda.progress import Iteration, Iterations, stage
 
 
 class Terminal(io.StringIO):
@@ -19,7 +18,7 @@ class Terminal(io.StringIO):
 def iterations(count, shown):
     with Iterations("fit", shown=shown) as progress:
         for i in range(1, count + 1):
-            progress(Progress(i, i, 1234.5678, 0.25, 1.5))
+            progress(Iteration(i, 1.5, 1234.5678, 0.25))
 
 
 def test_a_line_for_the_first_and_every_tenth(capsys):
@@ -57,3 +56,28 @@ def test_a_stage(monkeypatch, capsys):
         pass
     assert "reading a[b].txt: 8 sequences [new] " in terminal.getvalue()
     assert "fitting: done " in terminal.getvalue()
+
+
+def test_callbacks_run_in_order_until_one_stops(capsys):
+    ran = []
+
+    def stop(iteration):
+        ran.append("second")
+        if iteration.iteration == 2:
+            raise StopIteration
+
+    with Iterations(
+        "fit", True, lambda _: ran.append("first"), None, stop, lambda _: ran.append("third")
+    ) as it:
+        answers = [it.report(mistakes=7), it.report(mistakes=3)]
+    assert answers == [False, True]
+    assert ran == ["first", "second", "third", "first", "second"]
+    assert capsys.readouterr().err.startswith("fit: iteration 1, mistakes 7, 0.")
+
+
+def test_an_iteration_says_what_was_measured():
+    assert str(Iteration(1, 2.0)) == "iteration 1, 2.0 s"
+    everything = Iteration(1000, 2.04, 5.5, 0.125, 1234, 0.5, 9)
+    assert str(everything) == "iteration 1000, objective 5.50, gradient 0.12, mistakes 1,234, gap 0.5, 2.0 s"
+    with pytest.raises(AttributeError):
+        everything.gap = 0.0

@@ -98,6 +98,15 @@ def check_randomness(model: Any) -> None:
         ) from None
 
 
+def check_callback(model: Any) -> None:
+    """`callback`, which is called after every iteration."""
+    if model.callback is not None and not callable(model.callback):
+        raise DataError(
+            f"callback={short(model.callback)}: give a function of one argument, which gets a "
+            "fuda.progress.Iteration, or None"
+        )
+
+
 def is_count(value: Any) -> bool:
     """Whether a value out of JSON is a whole number from 0 to what sizes can be."""
     return type(value) is int and 0 <= value < 1 << 48

@@ -1,4 +1,7 @@
-"""Progress of long work, on standard error, and only where that is a terminal."""
+"""Iterations of a training: what callbacks are told, and how progress is shown.
+
+Progress goes to standard error: one live line on a terminal, some lines elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,78 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 
+@dataclass(frozen=True)
+class Iteration:
+    """What is known after an iteration of a training.
+
+    An iteration is an epoch, a round, or a step of an optimizer. What a learner does not measure
+    is None.
+
+    Parameters
+    ----------
+    iteration : int
+        The number of the iteration, from 1.
+    seconds : float
+        Time since training began, in seconds.
+    objective : float or None
+        The value of what is minimized.
+    gradient_norm : float or None
+        The norm of the gradient there.
+    mistakes : int or None
+        Mistakes made in this epoch.
+    gap : float or None
+        The relative duality gap, (primal − dual) / primal.
+    evaluations : int or None
+        How often the objective has been evaluated so far.
+
+    Examples
+    --------
+    >>> print(Iteration(3, 1.52, objective=1234.5, gap=0.012))
+    iteration 3, objective 1,234.50, gap 0.012, 1.5 s
+    """
+
+    iteration: int
+    seconds: float
+    objective: float | None = None
+    gradient_norm: float | None = None
+    mistakes: int | None = None
+    gap: float | None = None
+    evaluations: int | None = None
+
+    def __str__(self) -> str:
+        measured = {
+            "iteration {}": self.iteration,
+            "objective {:,.2f}": self.objective,
+            "gradient {:.2g}": self.gradient_norm,
+            "mistakes {:,}": self.mistakes,
+            "gap {:.2g}": self.gap,
+            "{:.1f} s": self.seconds,
+        }
+        return ", ".join(text.format(value) for text, value in measured.items() if value is not None)
+
+
+# Called after every iteration. StopIteration ends the training, which keeps what it has learned.
+Callback = Callable[[Iteration], object]
+
+
 @contextmanager
 def stage(doing: str) -> Iterator[Callable[[str], None]]:
-    """Show `doing` with a spinner while the block runs, then a line with what came of it and the time.
+    """Show a spinner with what a block does while it runs, then a line with result and time.
 
-    The block calls what it gets with the words to leave behind: ``say("8,323 sequences")``.
+    Parameters
+    ----------
+    doing : str
+        What the block does.
+
+    Yields
+    ------
+    callable
+        Takes the text of the result: ``say("8,323 sequences")``.
     """
     outcome = ""
 
@@ -37,11 +103,23 @@ def stage(doing: str) -> Iterator[Callable[[str], None]]:
 
 
 class Iterations:
-    """Iterations of long work, as they come: one live line on a terminal, else a line for every tenth."""
+    """Shows iterations as they come, and runs callbacks after each of them.
 
-    def __init__(self, title: str, shown: bool) -> None:
+    Parameters
+    ----------
+    title : str
+        What is being trained.
+    shown : bool
+        Whether to show iterations: one live line on a terminal, else a line for every tenth.
+    *callbacks : callable or None
+        Called in this order, after the display; None is left out.
+    """
+
+    def __init__(self, title: str, shown: bool, *callbacks: Callback | None) -> None:
         self.title, self.shown = title, shown
+        self.callbacks = [callback for callback in callbacks if callback is not None]
         self._status: Any = None
+        self._count, self._began = 0, time.perf_counter()
 
     def __enter__(self) -> Iterations:
         if self.shown and sys.stderr.isatty():
@@ -53,15 +131,42 @@ class Iterations:
             self._status.start()
         return self
 
-    def __call__(self, progress: Any) -> None:
-        self.say(
-            progress.iteration,
-            f"iteration {progress.iteration}, objective {progress.value:,.2f}, "
-            f"gradient {progress.gradient_norm:.2g}, {progress.seconds:.1f} s",
-        )
+    def __call__(self, iteration: Iteration) -> bool:
+        """Show an iteration and run the callbacks; whether one of them ends the training."""
+        self.say(iteration.iteration, str(iteration))
+        try:
+            for callback in self.callbacks:
+                callback(iteration)
+        except StopIteration:
+            return True
+        return False
+
+    def report(self, **measured: Any) -> bool:
+        """Count an iteration, show it with what was measured in it, and run the callbacks.
+
+        Parameters
+        ----------
+        **measured : float or int
+            Fields of `Iteration`.
+
+        Returns
+        -------
+        bool
+            Whether a callback ends the training.
+        """
+        self._count += 1
+        return self(Iteration(self._count, time.perf_counter() - self._began, **measured))
 
     def say(self, number: int, words: str) -> None:
-        """Show the words on an iteration, whose number counts from 1."""
+        """Show a text on an iteration.
+
+        Parameters
+        ----------
+        number : int
+            The number of the iteration, from 1.
+        words : str
+            The text.
+        """
         if self._status is not None:
             self._status.update(f"{self.title}: {words}")
         elif self.shown and (number % 10 == 0 or number == 1):

@@ -122,12 +122,12 @@ def test_the_checkpoint_of_an_interrupted_fit_stays(run, places, tmp_path, monke
 
     monkeypatch.setattr(checkpoint, "SECONDS_BETWEEN", 0.0)
 
-    def interrupt(self, progress):
-        if progress.iteration == 3:
+    def interrupt(self, number, words):
+        if number == 3:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Iterations, "__call__", interrupt)
+        patch.setattr(Iterations, "say", interrupt)
         state, _ = train_with_checkpoint(run, places, tmp_path)
     assert state.exists()
     _, found = train_with_checkpoint(run, places, tmp_path)

@@ -74,7 +74,7 @@ def test_a_share_is_the_kernel_times_alpha(shape) -> None:
     support = {(p.structure, p.node): p.alpha for p in model.support_}
     structures = model.support_structures_
     for verdict in (found.chosen, found.rival):
-        k = list(model.classes_).index(verdict.label)
+        k = model.classes_.tolist().index(verdict.label)
         assert {(v.structure, v.node) for v in verdict.voices} == set(support)
         assert [abs(v.share) for v in verdict.voices] == sorted(abs(v.share) for v in verdict.voices)[::-1]
         for voice in verdict.voices:

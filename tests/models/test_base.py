@@ -58,7 +58,7 @@ def test_fit_predict_score(name):
     assert all(type(label) is str for labels in predicted for label in labels)
     assert predicted.tolist() == y
     assert model.score(X, y) == 1.0
-    assert model.classes_ == ["B-LOC", "B-PER", "O"]
+    assert model.classes_.tolist() == ["B-LOC", "B-PER", "O"]
     assert model.shape_ == ("tree" if name == "trees" else "sequence")
     marginals = model.predict_marginals(X)
     assert marginals.shape == (len(X),)
@@ -78,7 +78,7 @@ def test_every_way_to_give_the_same_data():
         (EQUAL, [(label for label in labels) for labels in EQUAL_Y]),
     ]:
         found = HMM().fit(X, y)
-        assert found.classes_ == ["B-LOC", "B-PER", "O"]
+        assert found.classes_.tolist() == ["B-LOC", "B-PER", "O"]
         assert all(type(label) is str for label in found.classes_)
         for name, array in found._arrays().items():
             np.testing.assert_array_equal(array, expected[name])
@@ -86,7 +86,7 @@ def test_every_way_to_give_the_same_data():
 
 def test_integer_labels_stay_integers():
     model = HMM().fit(EQUAL, [np.array([2, 0, 0, 10])] * len(EQUAL))
-    assert model.classes_ == [0, 2, 10]
+    assert model.classes_.tolist() == [0, 2, 10]
     assert [type(label) for label in model.predict(EQUAL)[0]] == [int] * 4
     assert model.score(EQUAL, [[2, 0, 0, 10]] * len(EQUAL)) == 1.0
 
@@ -94,7 +94,7 @@ def test_integer_labels_stay_integers():
 def test_labels_not_known():
     y = [[None, "O", "O", "B-LOC"], *EQUAL_Y[1:-1], [None] * 4]
     model = HMM().fit(EQUAL, y)
-    assert model.classes_ == ["B-LOC", "B-PER", "O"]
+    assert model.classes_.tolist() == ["B-LOC", "B-PER", "O"]
     assert model.predict(EQUAL[:1])[0] == EQUAL_Y[0]
     assert model.score(EQUAL, y) == 1.0  # over the nodes whose label is known
 

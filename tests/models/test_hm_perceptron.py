@@ -136,7 +136,7 @@ def test_votes_by_the_book(case, order):
         plain.epoch([step])
         if plain.now:  # it has made a mistake
             for t, label in enumerate(plain.best(plain.now, words, tree, [None] * len(words))):
-                count[t, model.classes_.index(label)] += 1
+                count[t, model.classes_.tolist().index(label)] += 1
     if not plain.now:
         count[:, 0] = 1
     shares = count / count.sum(axis=1, keepdims=True)
@@ -299,9 +299,9 @@ def test_files_of_trees_and_higher_orders(tmp_path):
         model = HMPerceptron(kernel=kernel, order=2, random_state=0).fit(trees, Y)
         model.save(tmp_path / "model")
         assert fuda.load(tmp_path / "model").predict(trees).tolist() == model.predict(trees).tolist()
-    model.set_params(order=1)
-    with pytest.raises(DataError, match="set after fit"):
-        model.save(tmp_path / "model")
+    before = (tmp_path / "model").read_bytes()
+    model.set_params(order=1).save(tmp_path / "model")
+    assert (tmp_path / "model").read_bytes() == before
 
 
 @pytest.mark.parametrize("kernel", [None, RBF(0.1)])
@@ -376,7 +376,7 @@ def test_parameters_as_scikit_learn_has_them():
 def test_progress(capsys):
     HMPerceptron(verbose=True, random_state=0).fit(X, Y)
     first = capsys.readouterr().err.splitlines()[0]
-    assert first.startswith("HM-perceptron: epoch 1, mistaken 4 structures and ")
+    assert first.startswith("HM-perceptron: iteration 1, mistakes ")
 
 
 @pytest.mark.parametrize("average", [True, "voted"])

@@ -94,7 +94,7 @@ def check(model: HMM, truth: Counted, structure, features, parents) -> None:
         total = sum(math.exp(p) for labels, p in posterior.items() if labels[t] == truth.labels[k])
         assert marginals[t, k] == pytest.approx(total, abs=1e-9)
     model.set_params(decode="posterior")
-    chosen = [model.classes_.index(label) for label in model.predict([structure])[0]]
+    chosen = [model.classes_.tolist().index(label) for label in model.predict([structure])[0]]
     model.set_params(decode="viterbi")
     np.testing.assert_allclose(marginals[range(len(chosen)), chosen], marginals.max(axis=1))
 
@@ -147,7 +147,7 @@ def test_words(case, new, smoothing):
         return {f"w={x}": 1.0}
 
     model, truth = fitted(case, features_of, HMM(smoothing=smoothing))
-    assert model.classes_ == truth.labels
+    assert model.classes_.tolist() == truth.labels
     for nodes, heads, _ in new[1]:
         structure = structure_of(case[0], nodes, heads if case[0] else range(-1, len(nodes) - 1))
         parents = heads if case[0] else list(range(-1, len(nodes) - 1))

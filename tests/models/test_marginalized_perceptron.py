@@ -149,7 +149,7 @@ def test_further_orders_are_random_and_the_mean_goes_over_all():
 def shuffled_perceptron(X, y, amounts, orders):
     """α of the papers' algorithm where each epoch has an order of its own."""
     by_hand = perceptron(average=False, epochs=1).fit(X, y, position_weight=amounts)
-    labels = [[list(by_hand.classes_).index(label) for label in own] for own in y]
+    labels = [[by_hand.classes_.tolist().index(label) for label in own] for own in y]
     prior = [np.full((len(x), len(by_hand.classes_)), 1.0 / len(by_hand.classes_)) for x in X]
     K = whole_kernel(X, X, prior, prior, kernel=by_hand.kernel_, mixing=by_hand.mixing_)
     offsets = np.cumsum([0, *map(len, X)])
@@ -286,7 +286,7 @@ def test_probabilities_are_calibrated():
     model = MarginalizedPerceptron(epochs=4).fit(X, y)
     marginals = np.concatenate(list(model.predict_marginals(new)))
     np.testing.assert_allclose(marginals.sum(axis=1), 1.0)
-    truth = np.array([list(model.classes_).index(label) for own in wanted for label in own])
+    truth = np.array([model.classes_.tolist().index(label) for own in wanted for label in own])
     sure = marginals.max(axis=1)
     right = marginals.argmax(axis=1) == truth
     assert abs(sure.mean() - right.mean()) < 0.1

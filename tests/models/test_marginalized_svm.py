@@ -52,7 +52,7 @@ def whole_kernel(X, priors, model) -> np.ndarray:
 def problem(X, priors, model):
     """The kernel, the label number and the bound of each position, by their definitions."""
     K = whole_kernel(X, priors, model)
-    labels = np.array([list(model.classes_).index(label) for y in Y for label in y])
+    labels = np.array([model.classes_.tolist().index(label) for y in Y for label in y])
     own = 2 * np.arange(len(labels)) + labels
     return K, labels, own, model.C / K[own, own].mean()
 
@@ -95,7 +95,7 @@ def test_the_dual_is_that_of_a_general_solver(shape, label_kernel, C) -> None:
     support = [X.index(s) for s in model.support_structures_]
     for structure, node, of in model.support_:
         for label, value in of.items():
-            alpha[starts[support[structure]] + node, list(model.classes_).index(label)] = value
+            alpha[starts[support[structure]] + node, model.classes_.tolist().index(label)] = value
     a = alpha.ravel()
     scores = (K @ a).reshape(-1, 2)
     assert last.dual == pytest.approx(a[own].sum() - 0.5 * a @ K @ a, rel=1e-9)

@@ -65,12 +65,16 @@ def local_log_p(model: MEMM, words, heads, t: int, above, label) -> float:
         [f"w={words[t]}"],
         [f"w={words[u]}" for u in children] or ["<+1>"],
     ]
-    scores = model.start_.copy() if above is None else model.transitions_[model.classes_.index(above)].copy()
+    scores = (
+        model.start_.copy()
+        if above is None
+        else model.transitions_[model.classes_.tolist().index(above)].copy()
+    )
     for channel, names in enumerate(seen):
         for name in names:
             if name in vocabulary:
                 scores += model.weights_[channel * count + vocabulary[name]]
-    return float(scores[model.classes_.index(label)] - np.log(np.exp(scores).sum()))
+    return float(scores[model.classes_.tolist().index(label)] - np.log(np.exp(scores).sum()))
 
 
 def log_p(model: MEMM, words, heads, labels) -> float:

@@ -86,7 +86,7 @@ def labelings(labeler, x, classes):
     encoded = labeler._encode([x])
     scores, transitions = labeler._scores(encoded)
     parents = list(range(-1, len(x) - 1))
-    own = [labeler.classes_.index(c) for c in classes if c in labeler.classes_]
+    own = [labeler.classes_.tolist().index(c) for c in classes if c in labeler.classes_]
     kept = [(y, s) for y, s in oracles.all_labelings(parents, scores, transitions) if set(y) <= set(own)]
     total = sum(np.exp(s) for _, s in kept)
     return [([labeler.classes_[k] for k in y], np.exp(s) / total) for y, s in kept]

@@ -85,7 +85,7 @@ def test_learns_by_the_definition(structures, y, average):
     assert kept, "the case has mistakes to learn from"
     np.testing.assert_allclose(model.alpha_, list(kept.values()))
     labels = [found[i][c][0] for i, c in kept]
-    assert model.support_labels_.tolist() == [model.classes_.index(b) for own in labels for b in own]
+    assert model.support_labels_.tolist() == [model.classes_.tolist().index(b) for own in labels for b in own]
     assert [list(s) for s in model.support_structures_] == [
         list(structures[i]) for i in sorted({i for i, _ in kept})
     ]

@@ -26,7 +26,7 @@ def test_it_gets_near():
     start = whole(np.zeros(6))
     result = adagrad(functions, np.zeros(6), tol=0, max_iter=40, seed=0)
     assert whole(result.x) - best < 0.02 * (start - best)
-    assert result.history[-1].value < result.history[0].value
+    assert result.history[-1].objective < result.history[0].objective
     assert len(result.history) == 40
 
 
@@ -73,4 +73,4 @@ def test_interrupted():
     assert result.reason == "it was interrupted"
     assert not result.converged
     assert np.isfinite(result.x).all()
-    assert result.value == pytest.approx(result.history[1].value)
+    assert result.value == pytest.approx(result.history[1].objective)

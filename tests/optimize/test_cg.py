@@ -36,7 +36,7 @@ def test_logistic_regression(scale):
 
 def test_it_only_descends():
     function, _ = logistic(2)
-    values = [step.value for step in conjugate_gradient(function, np.full(15, 3.0), tol=1e-9).history]
+    values = [step.objective for step in conjugate_gradient(function, np.full(15, 3.0), tol=1e-9).history]
     assert (np.diff(values) <= 0).all()
 
 

@@ -41,7 +41,7 @@ def test_logistic_regression(scale):
 def test_it_only_descends():
     for l1 in (None, np.full(15, 0.5)):
         function, _ = logistic(2)
-        values = [step.value for step in Lbfgs(function, np.full(15, 3.0), l1).minimize(tol=1e-9).history]
+        values = [step.objective for step in Lbfgs(function, np.full(15, 3.0), l1).minimize(tol=1e-9).history]
         assert (np.diff(values) <= 0).all()
 
 
@@ -117,8 +117,8 @@ def test_resumed_from_its_state_it_ends_bit_for_bit_the_same(stop, l1):
     result = resumed.minimize(tol=1e-9)
     np.testing.assert_array_equal(result.x, whole.x)
     assert result.reason == whole.reason
-    steps = [(p.iteration, p.evaluations, p.value, p.gradient_norm) for p in whole.history]
-    assert [(p.iteration, p.evaluations, p.value, p.gradient_norm) for p in result.history] == steps
+    steps = [(p.iteration, p.evaluations, p.objective, p.gradient_norm) for p in whole.history]
+    assert [(p.iteration, p.evaluations, p.objective, p.gradient_norm) for p in result.history] == steps
     seconds = [p.seconds for p in result.history]
     assert seconds == sorted(seconds)
 

@@ -76,7 +76,7 @@ def test_killed_and_resumed(parameters, iteration, kill, tmp_path):
     assert not hasattr(model, "classes_")
     resumed = CRF(**parameters, checkpoint=str(path), n_jobs=1).fit(X, Y)
     np.testing.assert_array_equal(resumed.weights_, whole.weights_)
-    assert [p.value for p in resumed.result_.history] == [p.value for p in whole.result_.history]
+    assert [p.objective for p in resumed.result_.history] == [p.objective for p in whole.result_.history]
     again = CRF(**parameters, checkpoint=path).fit(X, Y)  # finished: it ends at once, in the same state
     np.testing.assert_array_equal(again.weights_, whole.weights_)
     assert again.result_.history == resumed.result_.history

@@ -1,9 +1,9 @@
 """The estimator that all labelers share: scikit-learn's interface over whole structures.
 
-``fit(X, y)`` takes a list of structures and a list of label lists; a label None is not known. ``predict(X)``
-gives one list of labels a structure, in a 1-D object array (scikit-learn would make a matrix of equally long
-lists). A model says which shapes it takes and how it fits and decodes encoded structures; encoding, checks,
-labels and files are here.
+``fit(X, y)`` takes a list of structures and a list of label lists; a label None is not known.
+``predict(X)`` returns one list of labels per structure, in a 1-D object array (scikit-learn would
+make a matrix of equally long lists). A model says which shapes it takes and how it fits and
+decodes encoded structures; encoding, checks, labels and files are here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,6 +35,7 @@ from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
 from fuda.metrics import token_accuracy
+from fuda.progress import Callback
 from fuda.registry import MODELS, model_class
 from fuda.storage import models as stored_models
 
@@ -79,36 +80,78 @@ class TrainingData(NamedTuple):
 
 
 class Labeler(BaseEstimator):
-    """Base of all labelers. A subclass has parameters `features` and `window` among others, and defines
+    """Base of all labelers.
+
+    Parameters are stored as they are given, and `fit` does not change them. A fitted model goes by
+    the parameters it was fitted with: ``set_params`` changes the next fit, but neither what the
+    fitted model predicts nor what `save` writes. The exceptions act at once, because nothing that
+    was learned depends on them: `decode`, `scheme`, `n_jobs` and `verbose`.
+
+    A subclass has parameters `features` and `window` among others, and defines
 
     - `_shapes`, the shapes it takes,
     - `_check_parameters()`, which raises DataError,
     - `_fit(encoded, labels, sample_weight, position_weight)`,
     - `predict(X)`, by `_encode(X)` and `_named(encoded, label numbers)`,
-    - `_arrays()`, its fitted arrays by name, and `_restore(arrays, texts, parts)`, which takes them back with
-      what `_texts()` and `_parts()` say where a subclass defines those too.
+    - `_arrays()`, its fitted arrays by name, and `_restore(arrays, texts, parts)`, which restores
+      them together with `_texts()` and `_parts()` where a subclass defines those too.
+
+    What it uses after `fit` it reads from attributes with a trailing underscore or from
+    `_fitted_params`, never from parameters other than those named in `_live_params`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels, sorted; Python strings or integers.
+    shape_ : str
+        The shape of the structures: "sequence", "tree" or "dag".
+    encoder_ : WindowEncoder or TemplateEncoder
+        The vocabulary of the training data.
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree")
+    # Parameters that nothing learned depends on: changes act at once, and are saved.
+    _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "n_jobs", "verbose")
+    # Values of parameters that are None.
+    _defaults: ClassVar[dict[str, Any]] = {}
 
     features: Any
     window: int
-    classes_: list[Any]
+    callback: Callback | None = None
+    classes_: np.ndarray
     shape_: str
     encoder_: WindowEncoder | TemplateEncoder
+    # The parameters of the last fit, with defaults in place of None, and the names of the latter.
+    _fitted_params: dict[str, Any]
+    _defaulted: list[str]
     # How the command read the files that the model was trained on, so that it reads others alike.
     reading_: dict[str, Any]
     # The names of all attributes that were learned; others may be the user's or scikit-learn's.
     _learned_names: frozenset[str] = frozenset()
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> Self:
-        """Learn from structures X and their labels y.
+        """Learn from structures and their labels.
 
-        `sample_weight` weighs structures (n,); `position_weight` weighs nodes, one array per structure.
+        Once learning has begun, the model has forgotten what it learned before, and has all or
+        nothing of what it learns now: after an exception it is not fitted. Ctrl-C ends an
+        iterative training early; where something has been learned by then, the model is fitted,
+        with a ConvergenceWarning. A callback that raises StopIteration ends it without a warning.
 
-        Once learning has begun, the model has forgotten what it learned before, and has all or nothing of
-        what it learns now: after an exception it is not fitted. Ctrl-C ends an iterative training early;
-        where something has been learned by then, the model is fitted, with a ConvergenceWarning.
+        Parameters
+        ----------
+        X : list of structures
+            Sequences (plain lists of observations will do), trees or graphs.
+        y : list of lists
+            The labels of each structure, one per node: strings or integers, None where not known.
+        sample_weight : array-like of shape (n_structures,), optional
+            Weights of structures.
+        position_weight : list of array-like, optional
+            Weights of nodes, one array per structure.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
         """
         self._check_parameters()
         structures = self._checked_structures(X)
@@ -123,6 +166,18 @@ class Labeler(BaseEstimator):
         )
         return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights))
 
+    def _remember_params(self) -> None:
+        """Keep the parameters as they are now, with defaults in place of None."""
+        given = {name: value for name, value in self.get_params(deep=False).items() if name != "callback"}
+        self._defaulted = [name for name in self._defaults if given[name] is None]
+        given |= {name: self._defaults[name] for name in self._defaulted}
+        self._fitted_params = {name: _detached(value) for name, value in given.items()}
+
+    def _params_to_save(self) -> dict[str, Any]:
+        """The parameters that a file holds: those of the fit, and live ones as they are now."""
+        live = {name: getattr(self, name) for name in self._live_params if name in self._fitted_params}
+        return self._fitted_params | live
+
     def _unfitted(self) -> Self:
         """A copy without what was learned; parameters are shared."""
         other = copy(self)
@@ -132,22 +187,57 @@ class Labeler(BaseEstimator):
         return other
 
     def _become(self, other: Self) -> None:
-        """Take over all that another has, which is not used after this.
+        """Take over the state of another labeler, which is not used after this.
 
-        One assignment, which an interrupt precedes or follows: no mixture of old and new is ever seen.
+        It is one assignment, which an interrupt precedes or follows: there is never a mixture of
+        old and new.
         """
         self.__dict__ = other.__dict__
 
     def predict(self, X: Any) -> np.ndarray:
-        """The labels of each structure, as a 1-D object array of lists."""
+        """Label structures.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the model was fitted on.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One list of labels per structure.
+        """
         raise NotImplementedError
 
     def score(self, X: Any, y: Any) -> float:
-        """Token accuracy over the nodes whose label is known."""
+        """Token accuracy over the nodes whose label is known.
+
+        Parameters
+        ----------
+        X : list of structures
+            Structures to label.
+        y : list of lists
+            Their true labels, None where not known.
+
+        Returns
+        -------
+        float
+            The share of nodes with the right label.
+        """
         return token_accuracy(y, self.predict(X))
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted model to a file that `fuda.load` reads."""
+        """Write the fitted model to a file that `fuda.load` reads.
+
+        The file holds the model as it was fitted, whatever parameters have been set since, except
+        for those that act at once (`decode`, `scheme`, `n_jobs`, `verbose`). Callbacks are not
+        stored.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; an existing one is replaced.
+        """
         self._check_fitted()
         stored_models.save(self, path)
 
@@ -172,8 +262,9 @@ class Labeler(BaseEstimator):
         """Learn from data that are encoded; parameters have been checked."""
         learner = self._unfitted()
         self._become(self._unfitted())
-        learner.classes_, learner.encoder_, learner.reading_ = data.classes, data.encoder, {}
-        learner.shape_ = data.encoded.corpus.shape
+        learner.classes_, learner.encoder_ = as_object_array(list(data.classes)), data.encoder
+        learner.shape_, learner.reading_ = data.encoded.corpus.shape, {}
+        learner._remember_params()
         learner._fit(data.encoded, data.labels, data.sample_weight, data.position_weight)
         learner._learned_names = frozenset(vars(learner)) - frozenset(vars(self))
         self._become(learner)
@@ -192,7 +283,7 @@ class Labeler(BaseEstimator):
         raise NotImplementedError
 
     def _texts(self) -> list[list[str]]:
-        """Lists of distinct texts that belong to what was fitted."""
+        """Lists of distinct texts that belong to the fitted model."""
         return []
 
     def _parts(self) -> dict[str, Labeler]:
@@ -205,7 +296,7 @@ class Labeler(BaseEstimator):
         raise NotImplementedError
 
     def _named(self, encoded: Encoded, labels: np.ndarray) -> np.ndarray:
-        """Label numbers of all nodes as one list of labels a structure."""
+        """Label numbers of all nodes as one list of labels per structure."""
         names = np.array([*self.classes_, None], dtype=object)[labels].tolist()
         bounds = encoded.corpus.offsets.tolist()
         return as_object_array([names[a:b] for a, b in pairwise(bounds)])
@@ -292,3 +383,8 @@ class Labeler(BaseEstimator):
 
 def _models_that_take(shape: str) -> list[str]:
     return [name for name in MODELS if shape in model_class(name)._shapes]
+
+
+def _detached(value: Any) -> Any:
+    """A copy of a kernel or labeler, which `set_params` may change; other values as they are."""
+    return clone(value) if hasattr(value, "get_params") and not isinstance(value, type) else value

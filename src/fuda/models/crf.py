@@ -11,6 +11,7 @@ comparable pace, and a third of the iterations are enough."""
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -18,13 +19,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import (
-    check_counts,
-    check_flags,
-    check_numbers,
-    check_randomness,
-    check_threads,
-)
+from fuda.checks import check_callback, check_counts, check_flags, check_numbers, check_randomness
 from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
 from fuda.data.template_encoding import TemplateEncoder
@@ -34,18 +29,18 @@ from fuda.functions.linear import LinearFunction
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import largest
-from fuda.optimize import Lbfgs, Progress, Result, adagrad, conjugate_gradient
+from fuda.optimize import Lbfgs, Result, adagrad, conjugate_gradient
 from fuda.optimize.regularized import l2_regularized
 from fuda.optimize.result import INTERRUPTED, Function
 from fuda.optimize.vectors import dot
-from fuda.progress import Iterations
+from fuda.progress import Callback, Iterations
 from fuda.storage.checkpoint import Checkpoint
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 4_000
 # By what weights are named: labels, encoder, and whether there are pair features.
-NamedBy = tuple[list[Any], WindowEncoder | TemplateEncoder, bool]
+NamedBy = tuple[np.ndarray, WindowEncoder | TemplateEncoder, bool]
 
 
 class CRF(MarkovLabeler):
@@ -53,32 +48,98 @@ class CRF(MarkovLabeler):
 
     Parameters
     ----------
-    loss : "sequential" (the labeling as a whole), "pointwise" (each label by itself) or "markov" (stretches
-        of order + 1 labels).
-    order : k of the Markov loss, any number ≥ 0; λ = k / (k + 1) is the share of the sequential loss.
-    l2, l1 : weights of ‖w‖² and ‖w‖₁, as CRFsuite's c2 and c1.
-    features, window : the feature set or function, and how many neighbours to each side have weights of
-        their own.
-    pair_features : whether the features of a node also have weights for pairs of labels, its parent's and
+    loss : {"sequential", "pointwise", "markov"}, default="sequential"
+        What is minimized: −log P of the labeling as a whole, of each label by itself, or of
+        stretches of order + 1 labels.
+    order : float, default=1.0
+        k of the Markov loss, any number of at least 0; λ = k / (k + 1) is the share of the
+        sequential loss.
+    l2 : float, default=1.0
+        Weight of ‖w‖², as CRFsuite's c2.
+    l1 : float, default=0.0
+        Weight of ‖w‖₁, as CRFsuite's c1.
+    features : str, Template or callable, default="text"
+        The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
+        template, or a function from an observation to a list of feature names or a dict.
+    window : int, default=1
+        How many neighbours to each side are seen, with weights of their own.
+    pair_features : bool, default=False
+        Whether the features of a node also have weights for pairs of labels, its parent's and
         its own.
-    solver : "lbfgs" (with an L1 term OWL-QN), "cg" (conjugate gradient) or "sgd" (AdaGrad, a fast start).
-    max_iter, tol : when to stop; tol is relative to the objective (over ten iterations) and to the gradient.
-    decode : "viterbi" (best labeling as a whole) or "posterior" (best label of each node).
-    scheme : IOB1, IOB2, IOE1, IOE2, IOBES or BILOU: predict only label sequences that are well-formed under
-        it.
-    warm_start : begin at the weights of the last fit, matched by feature and label.
-    n_jobs : threads; None is all cores. Results do not depend on it.
-    checkpoint : a file to which the state of L-BFGS is written every few seconds and at the end. A
-        fit of the same data and parameters that finds the file continues from it, to the identical
+    decode : {"viterbi", "posterior"}, default="viterbi"
+        Predict the best labeling as a whole, or the best label of each node. Acts at once.
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
+        Predict only label sequences that are well-formed under this scheme. Acts at once.
+    solver : {"lbfgs", "cg", "sgd"}, default="lbfgs"
+        L-BFGS (OWL-QN with an L1 term), conjugate gradient, or AdaGrad, a fast start.
+    max_iter : int, default=1000
+        The largest number of iterations.
+    tol : float, default=1e-5
+        Training ends where the gradient is below this share of max(1, ‖w‖), or where ten
+        iterations improve the objective by less than this share of it.
+    warm_start : bool, default=False
+        Begin at the weights of the last fit, matched by feature and label.
+    n_jobs : int or None, default=None
+        Threads; None is all cores. Results do not depend on it. Acts at once.
+    random_state : int, RandomState or None, default=0
+        Seed of the order in which solver="sgd" visits parts of the data.
+    checkpoint : str, Path or None, default=None
+        A file to which the state of L-BFGS is written every few seconds and at the end. A fit of
+        the same data and parameters that finds the file continues from it, to the identical
         result. `fit` leaves it there: remove it when the model is saved.
-    verbose : whether to report iterations on standard error.
+    callback : callable or None, default=None
+        Called after every iteration with a `fuda.progress.Iteration`. It may raise StopIteration
+        to end the training and keep what has been learned; after another exception the model is
+        not fitted. Never stored in model files.
+    verbose : bool, default=False
+        Whether to report iterations on standard error.
 
-    A label None is not known: the sequential loss sums over it, the pointwise loss leaves it out.
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels, sorted.
+    weights_ : ndarray
+        All weights: of features by channel, of label pairs, of features with label pairs.
+    transitions_ : ndarray of shape (n_labels, n_labels)
+        The weights of label pairs; the label of the parent by rows.
+    result_ : Result
+        How the minimizer ended, and what it measured after each iteration. Not in model files.
+    n_iter_ : int
+        The number of iterations. Not in model files.
 
+    Notes
+    -----
+    With f(y|x) = exp F(x, y) / Z(x) and p_t its node marginals, the losses of [2]_ are
+
+        L₁ = −Σ_i log f(y⁽ⁱ⁾|x⁽ⁱ⁾)                       "sequential"
+        L₀ = −Σ_i Σ_t w_t log p_t(y_t⁽ⁱ⁾)                "pointwise", (2.2)
+        M_k = k L₁ + L₀ = L_λ / (1 − λ), λ = k / (k + 1)  "markov", (3.6), (3.9), (3.10)
+
+    and loss(w) + l2 ‖w‖² + l1 ‖w‖₁ is minimized. Their gradients are (2.1) and (2.3) there. A
+    label None is not known: the sequential loss sums over it, the pointwise loss leaves it out.
+    `position_weight` gives w_t of the pointwise loss.
+
+    References
+    ----------
+    .. [1] J. Lafferty, A. McCallum, F. Pereira. Conditional random fields: probabilistic models
+       for segmenting and labeling sequence data. ICML 2001.
+    .. [2] Y. Tsuboi, H. Kashima. A new loss function with "Markov property" for information
+       extraction.
+
+    Examples
+    --------
     >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
     >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
     >>> CRF().fit(X, y).predict([["Ana", "is", "in", "Lima"]])[0]
     ['PER', 'O', 'O', 'LOC']
+
+    A callback that ends the training after three iterations:
+
+    >>> def three(progress):
+    ...     if progress.iteration == 3:
+    ...         raise StopIteration
+    >>> CRF(callback=three).fit(X, y).n_iter_
+    3
     """
 
     _last: tuple[NamedBy, np.ndarray]
@@ -86,21 +147,23 @@ class CRF(MarkovLabeler):
     def __init__(
         self,
         loss: str = "sequential",
+        *,
         order: float = 1.0,
         l2: float = 1.0,
         l1: float = 0.0,
         features: Any = "text",
         window: int = 1,
         pair_features: bool = False,
+        decode: str = "viterbi",
+        scheme: str | None = None,
         solver: str = "lbfgs",
         max_iter: int = 1000,
         tol: float = 1e-5,
-        decode: str = "viterbi",
-        scheme: str | None = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: int | np.random.RandomState | None = 0,
         checkpoint: str | Path | None = None,
+        callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
         self.loss = loss
@@ -110,26 +173,44 @@ class CRF(MarkovLabeler):
         self.features = features
         self.window = window
         self.pair_features = pair_features
+        self.decode = decode
+        self.scheme = scheme
         self.solver = solver
         self.max_iter = max_iter
         self.tol = tol
-        self.decode = decode
-        self.scheme = scheme
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.checkpoint = checkpoint
+        self.callback = callback
         self.verbose = verbose
 
     @property
     def transitions_(self) -> np.ndarray:
-        """(L, L) weights of label pairs, parent's label by rows; labels as in `classes_`."""
+        """The weights of label pairs (L, L), the label of the parent by rows."""
         return self._layout.views(self.weights_)[1]
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> float:
-        """loss + l2 ‖w‖² + l1 ‖w‖₁ at the fitted weights; the loss of (X, y) is a sum over structures.
+        """Compute loss + l2 ‖w‖² + l1 ‖w‖₁ at the fitted weights.
 
-        On the data and weights of `fit` it is the value that training ended at.
+        The loss is a sum over structures. On the data of `fit` it is the value that training ended
+        at.
+
+        Parameters
+        ----------
+        X : list of structures
+            Structures to sum over.
+        y : list of lists
+            Their labels, None where not known.
+        sample_weight : array-like of shape (n_structures,), optional
+            Weights of structures.
+        position_weight : list of array-like, optional
+            Weights of nodes in the pointwise loss, one array per structure.
+
+        Returns
+        -------
+        float
+            The objective.
         """
         encoded = self._encode(X)
         if encoded is None:
@@ -143,14 +224,24 @@ class CRF(MarkovLabeler):
             structure_weights(sample_weight, encoded.corpus),
             node_weights(position_weight, encoded.corpus),
         )
-        w = self.weights_
-        return loss(w)[0] + self.l2 * float(w @ w) + self.l1 * float(np.abs(w).sum())
+        w, fitted = self.weights_, self._fitted_params
+        return loss(w)[0] + fitted["l2"] * float(w @ w) + fitted["l1"] * float(np.abs(w).sum())
 
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
-        """For each label the n features of largest weight, by magnitude, as (name, weight).
+        """Find the features that speak most for and against each label.
 
         ``[-1] w=in`` is a feature of the previous node, ``after O`` the label of the parent, and
         ``[0] w=in after O`` both together.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many features to list per label.
+
+        Returns
+        -------
+        dict
+            For each label the n features of largest absolute weight, as pairs (name, weight).
         """
         check_is_fitted(self, "weights_")
         names: list[str] = []
@@ -163,15 +254,15 @@ class CRF(MarkovLabeler):
         return largest(names, np.concatenate(columns), self.classes_, n)
 
     def _check_parameters(self) -> None:
-        self._check_decode()
+        self._check_live_params()
         Loss.named(self.loss, 0.0)
         check_numbers(self, "order", "l2", "l1", "tol")
         check_flags(self, "pair_features", "warm_start", "verbose")
         check_randomness(self)
+        check_callback(self)
         if self.solver not in SOLVERS:
             raise DataError(f"solver={short(self.solver)}: choose {', '.join(SOLVERS)}")
         check_counts(self, "max_iter")
-        check_threads(self)
         if self.l1 and self.solver != "lbfgs":
             raise DataError(
                 f"l1={self.l1!r} with solver={self.solver!r}: an L1 term needs solver='lbfgs' (OWL-QN)"
@@ -213,7 +304,7 @@ class CRF(MarkovLabeler):
             self._with_pairs(encoded),
             labels,
             len(self.classes_),
-            Loss.named(self.loss, self.order),
+            Loss.named(self._fitted_params["loss"], self._fitted_params["order"]),
             sample_weight,
             position_weight,
             self.n_jobs,
@@ -234,7 +325,7 @@ class CRF(MarkovLabeler):
         encoded.check_values()
         self.has_pairs_ = bool(self.pair_features)
         start = self._start()
-        with Iterations(f"CRF, {self.loss}", shown=self.verbose) as progress:
+        with Iterations(f"CRF, {self.loss}", self.verbose, self.callback) as progress:
             if self.solver == "sgd":
                 parts = self._batches(encoded, labels, sample_weight, position_weight)
                 self.result_ = adagrad(
@@ -248,9 +339,10 @@ class CRF(MarkovLabeler):
             else:
                 loss = self._training_loss(encoded, labels, sample_weight, position_weight)
                 self.result_ = self._minimize(loss, start, progress)
-        self.weights_ = self.result_.settled("CRF")
+        self.n_iter_ = len(self.result_.history)
+        self.weights_ = self.result_.solution("CRF")
 
-    def _minimize(self, loss: TrainingLoss, start: np.ndarray, progress: Any) -> Result:
+    def _minimize(self, loss: TrainingLoss, start: np.ndarray, progress: Iterations) -> Result:
         curvature = loss.curvature() + 2 * self.l2
         curvature[curvature == 0] = 1.0
         scale = curvature**0.2
@@ -270,12 +362,8 @@ class CRF(MarkovLabeler):
             fingerprint = None if self.checkpoint is None else self._fingerprint(loss)
             checkpoint = Checkpoint(self.checkpoint, fingerprint, minimizer)
             checkpoint.resume()
-
-            def after_iteration(state: Progress) -> None:
-                progress(state)
-                checkpoint.save_if_due()
-
-            result = minimizer.minimize(self.tol, self.max_iter, after_iteration)
+            progress.callbacks.insert(0, lambda _: checkpoint.save_if_due())
+            result = minimizer.minimize(self.tol, self.max_iter, progress)
             if result.reason != INTERRUPTED:
                 checkpoint.finish()
         result.x = result.x / scale
@@ -284,7 +372,7 @@ class CRF(MarkovLabeler):
     def _fingerprint(self, loss: TrainingLoss) -> list[Any]:
         """What a checkpoint must agree in to be continued from: the objective."""
         parameters = ["CRF", self.loss, float(self.order), float(self.l2), float(self.l1)]
-        return [parameters, self.classes_, self.encoder_.vocabularies(), loss.digest()]
+        return [parameters, self.classes_.tolist(), self.encoder_.vocabularies(), loss.digest()]
 
     def _batches(
         self,
@@ -311,8 +399,10 @@ class CRF(MarkovLabeler):
         return parts
 
     def _unfitted(self) -> Self:
-        """A copy without what was learned, but for what a warm start goes on from, which outlives a fit that
-        fails: the weights of the last fit, and their names."""
+        """A copy without what was learned, except for what a warm start continues from.
+
+        The weights of the last fit and their names outlive a fit that fails.
+        """
         other = super()._unfitted()
         if self.warm_start and hasattr(self, "classes_"):
             other._last = self._names, self.weights_
@@ -366,7 +456,7 @@ class CRF(MarkovLabeler):
 def _named_parts(
     named_by: NamedBy, vector: np.ndarray
 ) -> dict[tuple[str, str], tuple[list[str], np.ndarray]]:
-    """The parts of a weight vector by name, each with the names of its features, which axis 0 counts."""
+    """The parts of a weight vector by name, each with the names of its features along axis 0."""
     classes, encoder, pair_features = named_by
     names = [("label", channel) for channel in encoder.channel_names()]
     features = [encoder.feature_names(c) for c in range(len(names))]
@@ -383,7 +473,7 @@ def _named_parts(
     return dict(zip(names, parts, strict=True))
 
 
-def _matches(new: list[Any], old: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+def _matches(new: Iterable[Any], old: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
     """Where in `new`, and where in `old`, the names stand that are in both."""
     index = {name: i for i, name in enumerate(old)}
     both = [(i, index[name]) for i, name in enumerate(new) if name in index]

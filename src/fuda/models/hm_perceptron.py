@@ -2,21 +2,20 @@
 
     F(x, y) = Σ_t s_t(y_t) + Σ_t G(c_t, y_t),      c_t the labels of the k nearest ancestors of t,
 
-k = `order`; on a chain these are the k labels before t, and with k = 1 G is a matrix of label pairs. For each
-structure the best labeling ŷ is found, and where it is not the right one y,
+k = `order`; on a chain these are the k labels before t, and with k = 1 G is a matrix of label
+pairs. For each structure the best labeling ŷ is found, and where it is not the right one y,
 
     primal:  w += Φ(x, y) − Φ(x, ŷ),
     dual:    β(t, y_t) += 1 and β(t, ŷ_t) −= 1 at mistaken nodes, the same for G,
 
-where the dual has s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t), k any kernel on windows of observations. With k linear
-both are one and the same. Predictions are made by the mean of w over all steps of training (`average`), which
-is far steadier than the last w.
+where the dual has s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t), k any kernel on windows of observations. With
+a linear k both are the same. Predictions are made by the mean of w over all steps of training
+(`average`), which is far steadier than the last w.
 """
 
 from __future__ import annotations
 
 import itertools
-import time
 import warnings
 from copy import copy
 from typing import Any, NamedTuple, Self
@@ -27,13 +26,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import (
-    check_counts,
-    check_flags,
-    check_randomness,
-    check_threads,
-    is_flag,
-)
+from fuda.checks import check_callback, check_counts, check_flags, check_randomness, is_flag
 from fuda.data.encoding import Encoded
 from fuda.data.labels import structure_weights
 from fuda.errors import DataError, short
@@ -46,7 +39,7 @@ from fuda.kernels import as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import feature_names, largest
-from fuda.progress import Iterations
+from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
 from fuda.training.perceptron import Dual, Examples, Pass, Primal, State
 from fuda.training.voted_perceptron import (
@@ -61,7 +54,15 @@ Array = np.ndarray
 
 
 class Mistakes(NamedTuple):
-    """How many structures were mistaken in an epoch, and how many of their nodes."""
+    """The mistakes of an epoch.
+
+    Parameters
+    ----------
+    structures : int
+        How many structures were labelled wrongly.
+    nodes : int
+        How many of their nodes.
+    """
 
     structures: int
     nodes: int
@@ -72,31 +73,73 @@ class HMPerceptron(MarkovLabeler):
 
     Parameters
     ----------
-    kernel : a kernel of `fuda.kernels` on windows of observations, or a function of two observations (dual);
-        None learns weights of features (primal), which is much faster where features are few and sparse.
-    average : True predicts by the mean of the weights over all steps of training, False by the last ones.
-        "voted" lets all weights that there were label each structure, each as often as steps passed until
-        they changed; every node takes the label that it got most often, and its marginals are the shares of
-        votes. That costs a Viterbi for each mistake of the training.
-    epochs : how often to go through the data; training ends sooner after an epoch without a mistake.
-    order : how many labels before a label it depends on; on trees, of how many ancestors. The time grows as
-        L^(order + 1).
-    features, window : the feature set or function, and how many neighbours to each side have weights of
-        their own.
-    scheme : IOB1, IOB2, IOE1, IOE2, IOBES or BILOU: predict only label sequences that are well-formed under
-        it.
-    shuffle : whether each epoch goes through the structures in a random order.
-    n_jobs : threads; None is all cores. Learning from one structure after another takes one.
-    random_state : seed of the random order.
-    verbose : whether to report epochs on standard error.
+    kernel : Kernel, callable or None, default=None
+        A kernel of `fuda.kernels` on windows of observations, or a function of two observations.
+        None learns weights of features (primal), which is much faster with few, sparse features.
+    order : int, default=1
+        How many labels before a label it depends on; on trees, of how many ancestors. The time
+        grows as L^(order + 1).
+    features : str, Template or callable, default="text"
+        The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
+        template, or a function from an observation to a list of feature names or a dict.
+    window : int, default=1
+        How many neighbours to each side are seen, with weights of their own.
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
+        Predict only label sequences that are well-formed under this scheme. Acts at once.
+    epochs : int, default=10
+        How often to go through the data; training ends sooner after an epoch without a mistake.
+    shuffle : bool, default=True
+        Whether each epoch goes through the structures in a random order.
+    average : bool or "voted", default=True
+        True predicts by the mean of the weights over all steps of training, False by the last
+        ones. "voted" lets the weights of every step vote on the label of each node; marginals are
+        shares of votes. That costs a Viterbi search per mistake of the training.
+    n_jobs : int or None, default=None
+        Threads; None is all cores. Results do not depend on it; learning takes one. Acts at once.
+    random_state : int, RandomState or None, default=0
+        Seed of the random order.
+    callback : callable or None, default=None
+        Called after every epoch with a `fuda.progress.Iteration`. It may raise StopIteration to
+        end the training and keep what has been learned; after another exception the model is not
+        fitted. Never stored in model files.
+    verbose : bool, default=False
+        Whether to report epochs on standard error.
 
-    `mistakes_` tells of each epoch how many structures, and nodes, were mistaken. A label None is not known:
-    a structure is then right where its known labels are, and else corrected towards the best labeling that
-    has them. `sample_weight` is the size of a structure's corrections; 0 leaves it out.
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels, sorted.
+    kernel_ : Kernel or None
+        The kernel that the model was fitted with.
+    order_ : int
+        The order that the model was fitted with.
+    mistakes_ : list of Mistakes
+        How many structures and nodes were mistaken in each epoch, those of `partial_fit` included.
+    n_iter_ : int
+        The number of epochs, those of `partial_fit` included.
+    weights_ : ndarray of shape (n_features, n_labels)
+        The weights of features, channel after channel, where there is no kernel.
+    transitions_ : ndarray of shape (n_labels, n_labels)
+        The weights of label pairs where order ≤ 1, the label of the parent by rows.
 
-    Scores are no log-probabilities, so that `predict_marginals` and the values of `predict_nbest`, which take
-    them for such, tell what the model prefers and not how often it is right.
+    Notes
+    -----
+    The primal form is that of [1]_, the dual form Algorithm 1 of [2]_ with the scores of its
+    section 4. A label None is not known: a structure is right where its known labels are, and is
+    otherwise corrected towards the best labeling that has them. `sample_weight` is the size of the
+    corrections of a structure; 0 leaves it out.
 
+    Scores are not log-probabilities: `predict_marginals` and the values of `predict_nbest`, which
+    treat them as such, tell what the model prefers and not how often it is right.
+
+    References
+    ----------
+    .. [1] M. Collins. Discriminative training methods for hidden Markov models. EMNLP 2002.
+    .. [2] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
+       ICML 2003.
+
+    Examples
+    --------
     >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
     >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
     >>> model = HMPerceptron().fit(X, y)
@@ -116,34 +159,56 @@ class HMPerceptron(MarkovLabeler):
     def __init__(
         self,
         kernel: Any = None,
-        average: bool | str = True,
-        epochs: int = 10,
+        *,
         order: int = 1,
         features: Any = "text",
         window: int = 1,
         scheme: str | None = None,
+        epochs: int = 10,
         shuffle: bool = True,
+        average: bool | str = True,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
+        callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
         self.kernel = kernel
-        self.average = average
-        self.epochs = epochs
         self.order = order
         self.features = features
         self.window = window
         self.scheme = scheme
+        self.epochs = epochs
         self.shuffle = shuffle
+        self.average = average
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.callback = callback
         self.verbose = verbose
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Go on learning from more structures, once through them; a model not fitted begins with them.
+    @property
+    def n_iter_(self) -> int:
+        """The number of epochs, those of `partial_fit` included."""
+        return len(self.mistakes_)
 
-        Features never seen before join the others. Labels never seen before are an error. After any
-        exception, an interrupt included, the model is as it was before.
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from more structures, in one epoch; a model that is not fitted begins with them.
+
+        New features are added; new labels are an error. After any exception, an interrupt
+        included, the model is as it was before.
+
+        Parameters
+        ----------
+        X : list of structures
+            Structures to learn from.
+        y : list of lists
+            Their labels, None where not known.
+        sample_weight : array-like of shape (n_structures,), optional
+            The size of the corrections of each structure.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
         """
         learner = copy(self)
         with inner_training():
@@ -152,7 +217,7 @@ class HMPerceptron(MarkovLabeler):
             else:
                 learner.epochs = 1
                 learner.fit(X, y, sample_weight)
-        learner.epochs = self.epochs
+        learner.epochs = learner._fitted_params["epochs"] = self.epochs
         self._become(learner)
         return self
 
@@ -178,23 +243,17 @@ class HMPerceptron(MarkovLabeler):
         self._learn(encoded, labels, np.concatenate([known, eta]), epochs=1)
         self._settle()
 
-    def predict(self, X: Any, known: Any = None) -> Array:
-        """The labels of each structure, as a 1-D object array of lists."""
-        self._check_fitted()
+    def _best(self, encoded: Encoded, known: Any) -> Array:
         if self.order_ < 2 or self._voted:
-            return super().predict(X, known)
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
+            return super()._best(encoded, known)
         pairs = np.zeros((len(self.classes_),) * 2)
         scores, pairs = self._allowed(encoded.corpus, self._node_scores(encoded), pairs, known)
         grams = higher_order.with_pairs(self._grams, self.order_, pairs)
-        labels, _ = higher_order.viterbi(encoded.corpus.graph, scores, grams, self.order_, self.n_jobs)
-        return self._named(encoded, labels)
+        return higher_order.viterbi(encoded.corpus.graph, scores, grams, self.order_, self.n_jobs)[0]
 
     @property
     def weights_(self) -> Array:
-        """(features, L) the weights of features, channel after channel, that predictions are made by."""
+        """The weights of features (features, L), channel after channel, that predictions use."""
         check_is_fitted(self, "classes_")
         if self.kernel_ is not None:
             raise DataError(f"kernel={self.kernel_}: features have weights where kernel=None; fit with that")
@@ -202,7 +261,7 @@ class HMPerceptron(MarkovLabeler):
 
     @property
     def transitions_(self) -> Array:
-        """(L, L) weights of label pairs, parent's label by rows; labels as in `classes_`."""
+        """The weights of label pairs (L, L), the label of the parent by rows."""
         check_is_fitted(self, "classes_")
         if self.order_ > 1:
             raise DataError(
@@ -215,10 +274,20 @@ class HMPerceptron(MarkovLabeler):
         return np.ascontiguousarray(np.broadcast_to(self._grams.full[0].T, (L, L)))
 
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
-        """For each label the n features of largest weight, by magnitude, as (name, weight).
+        """Find the features that speak most for and against each label.
 
-        ``[-1] w=in`` is a feature of the previous node, ``after O`` the label of the parent, ``after B I``
-        the labels of the two nearest ancestors, the nearest last; ``<start>`` stands above a root.
+        ``[-1] w=in`` is a feature of the previous node, ``after B I`` the labels of the two
+        nearest ancestors, the nearest last; ``<start>`` stands above a root.
+
+        Parameters
+        ----------
+        n : int, default=10
+            How many features to list per label.
+
+        Returns
+        -------
+        dict
+            For each label the n features of largest absolute weight, as pairs (name, weight).
         """
         weights = [self.weights_]
         names = feature_names(self.encoder_)
@@ -230,7 +299,7 @@ class HMPerceptron(MarkovLabeler):
         return largest(names, np.concatenate(weights), self.classes_, n)
 
     def _check_parameters(self) -> None:
-        self._check_decode()
+        self._check_live_params()
         if self.kernel is not None:
             as_kernel(self.kernel)
         if not is_flag(self.average) and (not isinstance(self.average, str) or self.average != "voted"):
@@ -238,8 +307,8 @@ class HMPerceptron(MarkovLabeler):
         check_counts(self, "epochs")
         check_counts(self, "order", least=0)
         check_flags(self, "shuffle", "verbose")
-        check_threads(self)
         check_randomness(self)
+        check_callback(self)
 
     def _fit(
         self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
@@ -261,14 +330,14 @@ class HMPerceptron(MarkovLabeler):
         self._settle()
 
     def _take_parameters(self) -> None:
-        """Parameters as they are when the model is fitted; changes after that do not touch it."""
+        """Parameters as they are when the model is fitted; later changes do not affect it."""
         self.kernel_ = None if self.kernel is None else clone(as_kernel(self.kernel))
         self.order_ = int(self.order)
         self._voted = isinstance(self.average, str)
         self._averaged = bool(self.average) and not self._voted
 
     def _learn(self, encoded: Encoded, labels: Array, eta: Array, epochs: int) -> None:
-        """Learn from the structures whose weight is not 0; the first ones are those of the support."""
+        """Learn from the structures whose weight is not 0; those of the support come first."""
         examples = Examples(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
         learner: Primal | Dual
         if self.kernel_ is None:
@@ -281,27 +350,23 @@ class HMPerceptron(MarkovLabeler):
 
     def _run(self, learner: Primal | Dual, examples: Examples, epochs: int) -> None:
         random, which = check_random_state(self.random_state), np.flatnonzero(examples.eta)
-        began, whole = time.perf_counter(), None
-        with Iterations("HM-perceptron", shown=self.verbose) as progress:
+        whole = None
+        with Iterations("HM-perceptron", self.verbose, self.callback) as progress:
             try:
-                for epoch in range(1, epochs + 1):
+                for _ in range(epochs):
                     order = random.permutation(which) if self.shuffle else which
                     steps = int(self._state.steps[0])
                     self._note(learner.run(order), order, steps, examples)
                     if not is_inner():
                         whole = self._state.copy(), self.mistakes_, self._changes
-                    structures, nodes = self.mistakes_[-1]
-                    progress.say(
-                        epoch,
-                        f"epoch {epoch}, mistaken {structures:,} structures and {nodes:,} nodes, "
-                        f"{time.perf_counter() - began:.1f} s",
-                    )
-                    if not structures:
+                    mistakes = self.mistakes_[-1].nodes
+                    if progress.report(mistakes=mistakes) or not mistakes:
                         break
             except KeyboardInterrupt:
                 if whole is None:
                     raise  # there is nothing yet that would be worth keeping
-                self._state, self.mistakes_, self._changes = whole  # half a step would spoil the mean
+                # half a step would spoil the mean
+                self._state, self.mistakes_, self._changes = whole
                 warnings.warn(
                     "the perceptron was interrupted; the weights are those after "
                     f"{len(self.mistakes_)} epochs",
@@ -335,7 +400,7 @@ class HMPerceptron(MarkovLabeler):
         self._support = encoded.take(np.flatnonzero(kept)) if kept.any() else None
 
     def _settle(self) -> None:
-        """Make ready what predictions are made by; whole numbers, where features are, until the division."""
+        """Prepare what predictions use; sums stay whole numbers, where features are, until divided."""
         state = self._state
         self._divisor = max(1.0, float(state.steps[0])) if self._averaged else 1.0
         self._nodes, grams = state.sums() if self._averaged else (state.nodes, state.grams)
@@ -399,12 +464,6 @@ class HMPerceptron(MarkovLabeler):
         return [] if self._support is None else [stored_structures.pack(self._support.corpus.structures)[0]]
 
     def _arrays(self) -> dict[str, Array]:
-        kernel = None if self.kernel is None else as_kernel(self.kernel)
-        if (kernel, self.order, self.average == "voted") != (self.kernel_, self.order_, self._voted):
-            raise DataError(
-                "kernel, order or average was set after fit, so that the file would not hold the model that "
-                "was fitted; fit again before saving"
-            )
         arrays = self._state.arrays() | {"mistakes": np.array(self.mistakes_, dtype=np.int64).reshape(-1, 2)}
         if self._support is not None:
             packed = stored_structures.pack(self._support.corpus.structures)[1]
@@ -421,7 +480,7 @@ class HMPerceptron(MarkovLabeler):
         self._support = self.encoder_.encode(structures) if structures else None
         mistakes = arrays.pop("mistakes", np.empty(0))
         if mistakes.ndim != 2 or mistakes.shape[1] != 2 or mistakes.dtype != np.int64:
-            raise DataError("its list of mistakes is missing, or no list of pairs of numbers")
+            raise DataError("its list of mistakes is missing, or is not a list of pairs of numbers")
         self.mistakes_ = [Mistakes(*row) for row in mistakes.tolist()]
         sizes = list(map(len, structures))
         nodes = sum(sizes) if self.kernel_ is not None else sum(self._feature_counts())

@@ -2,35 +2,34 @@
 
     F(x, y) = Σ_t s_t(y_t) + Σ_{edges p→t} A(y_p, y_t),     s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t)
 
-with any kernel k on windows of observations. The right labeling y_i of each structure of the training data
-shall score more than any other by the loss Δ_i(y), which is 1, or with `rescale` the number of wrong nodes:
+with any kernel k on windows of observations. The right labeling y_i of each training structure
+shall score more than any other by the loss Δ_i(y), which is 1, or with `rescale` the number of
+wrong nodes:
 
     minimize ½‖w‖² + C Σ_i ξ_i  (slack "l1"), or + C/2 Σ_i ξ_i² ("l2"), or no slack at all (None),
     subject to F(x_i, y_i) − F(x_i, y) ≥ Δ_i(y) − ξ_i for all y ≠ y_i.
 
-The solution is w = Σ_i Σ_y α_i(y) [Φ(x_i, y_i) − Φ(x_i, y)] over few *support sequences* y, those with
-α_i(y) > 0, so that β and A count, weighted by α, where labels and label pairs stand in y_i but not in y, less
-those where it is the other way round. `fuda.training.max_margin` finds α.
+The solution is w = Σ_i Σ_y α_i(y) [Φ(x_i, y_i) − Φ(x_i, y)] over few *support sequences* y, those
+with α_i(y) > 0, so that β and A count, weighted by α, labels and label pairs of y_i that y does
+not have, minus those of y that y_i does not have. `fuda.training.max_margin` finds α.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda.checks import (
     check_arrays,
+    check_callback,
     check_counts,
     check_flags,
     check_numbers,
     check_randomness,
-    check_threads,
 )
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
@@ -43,7 +42,7 @@ from fuda.kernels import Polynomial, as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize.result import INTERRUPTED
-from fuda.progress import Iterations
+from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
 from fuda.training.max_margin import SLACKS, MaxMargin, Measured, violations
 from fuda.training.working_sets import combine
@@ -54,7 +53,17 @@ _CLOSE_FIT = 100.0  # C · k(x, x) from which on the margins of nearly all struc
 
 
 class SupportSequence(NamedTuple):
-    """A labeling that the solution rests on: of which structure of the training data, its labels, its α."""
+    """A labeling that the solution depends on.
+
+    Parameters
+    ----------
+    structure : int
+        The number of the training structure.
+    labels : list
+        Its labels.
+    alpha : float
+        Its multiplier α.
+    """
 
     structure: int
     labels: list[Any]
@@ -66,29 +75,74 @@ class HMSVM(MarkovLabeler):
 
     Parameters
     ----------
-    kernel : a kernel of `fuda.kernels` on windows of observations, or a function of two observations; None
-        is Polynomial(2).
-    C : what a violated margin costs. The larger C and the kernel's values are, the closer the fit.
-    slack : "l1" (violations cost in proportion), "l2" (in proportion to their squares), or None: margins are
-        not violated, and data for which that is impossible are an error.
-    rescale : whether a labeling shall be outscored by its number of wrong nodes, and not by 1. Then
-        `position_weight` may say what a wrong node counts.
-    tol : the relative gap (primal − dual) / primal at which to stop.
-    max_iter : how many rounds to go at most.
-    features, window : the feature set or function, and how many neighbours to each side are seen.
-    scheme : IOB1, IOB2, IOE1, IOE2, IOBES or BILOU: predict only label sequences that are well-formed under
-        it.
-    n_jobs : threads; None is all cores. Results do not depend on it.
-    random_state : seed of the order in which structures are visited.
-    verbose : whether to report rounds on standard error.
+    kernel : Kernel, callable or None, default=None
+        A kernel of `fuda.kernels` on windows of observations, or a function of two observations.
+        None is Polynomial(2).
+    C : float, default=1.0
+        The cost of a violated margin. The larger C and the values of the kernel are, the closer
+        the fit.
+    slack : {"l1", "l2"} or None, default="l1"
+        Violations cost in proportion ("l1") or in proportion to their squares ("l2"). None:
+        margins are not violated, and data for which that is impossible are an error.
+    rescale : bool, default=False
+        Whether a labeling must be outscored by its number of wrong nodes, and not by 1. Then
+        `position_weight` may give the cost of a wrong node.
+    features : str, Template or callable, default="spelling"
+        The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
+        template, or a function from an observation to a list of feature names or a dict.
+    window : int, default=1
+        How many neighbours to each side are seen, with weights of their own.
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
+        Predict only label sequences that are well-formed under this scheme. Acts at once.
+    max_iter : int, default=1000
+        The largest number of rounds.
+    tol : float, default=1e-3
+        The relative gap (primal − dual) / primal at which training ends.
+    n_jobs : int or None, default=None
+        Threads; None is all cores. Results do not depend on it. Acts at once.
+    random_state : int, RandomState or None, default=0
+        Seed of the order in which structures are visited.
+    callback : callable or None, default=None
+        Called after every round with a `fuda.progress.Iteration`. It may raise StopIteration to
+        end the training and keep what has been learned; after another exception the model is not
+        fitted. Never stored in model files.
+    verbose : bool, default=False
+        Whether to report rounds on standard error.
 
-    `history_` has dual, primal and gap of each round; `support_` lists the support sequences, and
-    `show_support` prints them. `sample_weight` multiplies the C of a structure; 0 leaves it out. All labels
-    have to be known.
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels, sorted.
+    kernel_ : Kernel
+        The kernel that the model was fitted with.
+    transitions_ : ndarray of shape (n_labels, n_labels)
+        The weights of label pairs; the label of the parent by rows.
+    support_ : list of SupportSequence
+        The support sequences; `show_support` prints them.
+    square_ : float
+        ‖w‖².
+    history_ : list of Measured
+        Dual and primal objective, gap and number of support sequences, by round. Not in model
+        files.
+    n_iter_ : int
+        The number of rounds. Not in model files.
 
-    Scores are no log-probabilities, so that `predict_marginals` and the values of `predict_nbest`, which take
-    them for such, tell what the model prefers and not how often it is right.
+    Notes
+    -----
+    The problem is (13) to (15) of [1]_ in difference form, its dual (16), with L1 or L2 slack or
+    none, solved by the working sets of Algorithm 2. `sample_weight` multiplies the C of a
+    structure; 0 leaves it out. All labels have to be known.
 
+    Scores are not log-probabilities: `predict_marginals` and the values of `predict_nbest`, which
+    treat them as such, tell what the model prefers and not how often it is right.
+
+    References
+    ----------
+    .. [1] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
+       ICML 2003.
+
+    Examples
+    --------
     >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
     >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
     >>> model = HMSVM().fit(X, y)
@@ -99,33 +153,37 @@ class HMSVM(MarkovLabeler):
     """
 
     decode = "viterbi"
+    _defaults: ClassVar[dict[str, Any]] = {"kernel": Polynomial(2)}
 
     def __init__(
         self,
         kernel: Any = None,
+        *,
         C: float = 1.0,
         slack: str | None = "l1",
         rescale: bool = False,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
         features: Any = "spelling",
         window: int = 1,
         scheme: str | None = None,
+        max_iter: int = 1000,
+        tol: float = 1e-3,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
+        callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel = Polynomial(2) if kernel is None else kernel
+        self.kernel = kernel
         self.C = C
         self.slack = slack
         self.rescale = rescale
-        self.tol = tol
-        self.max_iter = max_iter
         self.features = features
         self.window = window
         self.scheme = scheme
+        self.max_iter = max_iter
+        self.tol = tol
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.callback = callback
         self.verbose = verbose
 
     @property
@@ -138,11 +196,20 @@ class HMSVM(MarkovLabeler):
         ]
 
     def show_support(self, structure: int) -> str:
-        """The support sequences of one structure of the training data, as text.
+        """Print the support sequences of a training structure as text.
 
-        Below the observations and the right labels stands each support sequence with its α, by those labels
-        that differ from the right ones.
+        Below the observations and the right labels stands each support sequence with its α and the
+        labels in which it differs from the right ones.
 
+        Parameters
+        ----------
+        structure : int
+            The number of the training structure.
+
+        Returns
+        -------
+        str
+            Aligned lines.
         """
         check_is_fitted(self, "classes_")
         found = np.flatnonzero(self._structures == structure)
@@ -161,10 +228,26 @@ class HMSVM(MarkovLabeler):
         return "\n".join(line.rstrip() for line in lines)
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> float:
-        """½‖w‖² + C Σ ξ_i, or C/2 Σ ξ_i² ("l2"), at the fitted weights; without slack infinity
-        where a margin is violated by more than `tol`.
+        """Compute ½‖w‖² + C Σ ξ_i ("l1") or ½‖w‖² + C/2 Σ ξ_i² ("l2") at the fitted weights.
 
-        On the data of `fit` it is the primal value that training ended at.
+        Without slack it is infinite where a margin is violated by more than `tol`. On the data of
+        `fit` it is the primal value that training ended at.
+
+        Parameters
+        ----------
+        X : list of structures
+            Structures to sum over.
+        y : list of lists
+            Their labels.
+        sample_weight : array-like of shape (n_structures,), optional
+            Weights of structures.
+        position_weight : list of array-like, optional
+            The costs of wrong nodes, with `rescale`, one array per structure.
+
+        Returns
+        -------
+        float
+            The objective.
         """
         encoded = self._encode(X)
         if encoded is None:
@@ -177,28 +260,30 @@ class HMSVM(MarkovLabeler):
         loss = self._loss(node_weights(position_weight, corpus), corpus.size)
         found = violations(corpus.graph, labels, *self._scores(encoded), loss)
         slacks = np.where(weights > 0, np.maximum(found, 0.0), 0.0)
-        if self.slack is None:
-            return self.square_ / 2 if (slacks <= self.tol).all() else np.inf
-        return self.square_ / 2 + float(weights @ slacks if self.slack == "l1" else weights @ slacks**2 / 2)
+        slack = self._fitted_params["slack"]
+        if slack is None:
+            return self.square_ / 2 if (slacks <= self._fitted_params["tol"]).all() else np.inf
+        return self.square_ / 2 + float(weights @ slacks if slack == "l1" else weights @ slacks**2 / 2)
 
     def _check_parameters(self) -> None:
-        self._check_decode()
-        as_kernel(self.kernel)
+        self._check_live_params()
+        if self.kernel is not None:
+            as_kernel(self.kernel)
         check_numbers(self, "tol")
         check_numbers(self, "C", positive=True)
         if self.slack not in SLACKS:
             raise DataError(f"slack={short(self.slack)}: choose 'l1', 'l2' or None")
         check_flags(self, "rescale", "verbose")
         check_counts(self, "max_iter")
-        check_threads(self)
         check_randomness(self)
+        check_callback(self)
 
     def _costs(self, weights: Array | None, count: int) -> Array:
-        return float(self.C) * (np.ones(count) if weights is None else weights)
+        return float(self._fitted_params["C"]) * (np.ones(count) if weights is None else weights)
 
     def _loss(self, weights: Array | None, count: int) -> Array:
         """What a wrong node adds to the loss; empty where every wrong labeling has the loss 1."""
-        if self.rescale:
+        if self._fitted_params["rescale"]:
             return np.ones(count) if weights is None else weights
         if weights is not None:
             raise DataError(
@@ -214,7 +299,7 @@ class HMSVM(MarkovLabeler):
         right = _known(labels.astype(np.int64), corpus)
         self._refuse_pair_features(encoded)
         encoded.check_values()
-        self.kernel_ = clone(as_kernel(self.kernel))
+        self.kernel_ = as_kernel(self._fitted_params["kernel"])
         problem = MaxMargin(
             corpus.graph,
             right,
@@ -226,6 +311,7 @@ class HMSVM(MarkovLabeler):
             self.n_jobs,
         )
         reason, (self.history_, held) = self._run(problem)
+        self.n_iter_ = len(self.history_)
         if reason is not None:
             warnings.warn(
                 f"the HMSVM has not converged: {reason}; its relative gap is {self.history_[-1].gap:.2g}; "
@@ -250,22 +336,18 @@ class HMSVM(MarkovLabeler):
         )
 
     def _run(self, problem: MaxMargin) -> tuple[str | None, tuple[list[Measured], Held]]:
-        """Rounds until the gap is small: why not, where it is not; and what each round measured, with the
-        labelings and α of the last one."""
-        began = time.perf_counter()
-        found: tuple[list[Measured], Held] = [], []  # replaced as a whole, so that an interrupt finds it so
-        with Iterations("HM-SVM", shown=self.verbose) as progress:
+        """Rounds until the gap is small or a callback ends them.
+
+        Why training ended otherwise, or None; and what each round measured, with the labelings
+        and α of the last one.
+        """
+        found: tuple[list[Measured], Held] = [], []  # always replaced as a whole
+        with Iterations("HM-SVM", self.verbose, self.callback) as progress:
             try:
                 for number in range(1, self.max_iter + 1):
                     found = [*found[0], problem.measure()], problem.multipliers()
-                    dual, primal, support = last = found[0][-1]
-                    progress.say(
-                        number,
-                        f"round {number}, dual {dual:,.2f}, primal {primal:,.2f}, gap "
-                        f"{last.gap:.2g}, {support:,} support sequences, "
-                        f"{time.perf_counter() - began:.1f} s",
-                    )
-                    if last.gap <= self.tol:
+                    last = found[0][-1]
+                    if progress.report(objective=last.primal, gap=last.gap) or last.gap <= self.tol:
                         return None, found
                     if number < self.max_iter:
                         problem.improve(self.tol)
@@ -276,7 +358,7 @@ class HMSVM(MarkovLabeler):
         return f"max_iter={self.max_iter} was reached", found
 
     def _keep(self, held: Held, right: Array, encoded: Encoded) -> None:
-        """Keep the structures that have support sequences, and these, the largest α of a structure first."""
+        """Keep structures with support sequences, and these, the largest α of a structure first."""
         structures: list[int] = []
         owners: list[int] = []
         rights, labelings, alphas = [], [], []
@@ -322,11 +404,6 @@ class HMSVM(MarkovLabeler):
         return [] if self._support is None else self._support.corpus.structures
 
     def _arrays(self) -> dict[str, Array]:
-        if as_kernel(self.kernel) != self.kernel_:
-            raise DataError(
-                f"kernel={short(self.kernel)} was set after fit, so that the file would not hold the model "
-                "that was fitted; fit again before saving"
-            )
         return stored_structures.pack(self._support_structures)[1] | {
             "structures": self._structures,
             "owners": self._owners,
@@ -339,7 +416,7 @@ class HMSVM(MarkovLabeler):
     def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
         if len(texts) != 1:
             raise DataError("it does not have the observations of its support")
-        self.kernel_ = clone(as_kernel(self.kernel))
+        self.kernel_ = as_kernel(self._fitted_params["kernel"])
         structures = stored_structures.unpack(texts[0], arrays, self.shape_)
         self._support = self.encoder_.encode(structures) if structures else None
         count = len(structures)

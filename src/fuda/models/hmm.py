@@ -8,12 +8,12 @@ by relative frequencies with additive smoothing s:
 
     P(a at the start) = (c(start, a) + s) / (Σ_b c(start, b) + s L),
     P(b | a) = (c(a, b) + s) / (Σ_b' c(a, b') + s (L + 1)),   where the end counts as one more b,
-    P(x | y) = (c(x, y) + s) / (c(y) + s (V + 1)),            where all that was never seen is one more x.
+    P(x | y) = (c(x, y) + s) / (c(y) + s (V + 1)),            where all unseen x count as one more.
 
-On a tree y_t depends on the label of its parent, roots start and leaves end; on a chain that is the same
-model. With several features a node P(x_t | y_t) is the product of theirs (the papers' "overlapping
-features"), each to the power of its value; c(x, y) sums the values of x over the nodes labelled y, and c(y)
-counts nodes.
+On a tree y_t depends on the label of its parent, roots start and leaves end; on a chain that is
+the same model. With several features per node P(x_t | y_t) is the product of theirs (the papers'
+"overlapping features"), each to the power of its value; c(x, y) sums the values of x over the
+nodes labelled y, and c(y) counts nodes.
 """
 
 from __future__ import annotations
@@ -35,28 +35,60 @@ class HMM(MarkovLabeler):
 
     Parameters
     ----------
-    smoothing : what every count is raised by, above 0.
-    decode : "viterbi" (best labeling as a whole) or "posterior" (best label of each node).
-    features, window : the feature set or function, and how many neighbours to each side are seen.
+    smoothing : float, default=0.1
+        What is added to every count, above 0.
+    features : str, Template or callable, default="word"
+        The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
+        template, or a function from an observation to a list of feature names or a dict.
+    window : int, default=0
+        How many neighbours to each side are seen, with weights of their own.
+    decode : {"viterbi", "posterior"}, default="viterbi"
+        Predict the best labeling as a whole, or the best label of each node. Acts at once.
 
-    Nodes whose label is None add nothing to the counts. `sample_weight` weighs all counts of a structure,
-    `position_weight` the emissions of a node.
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels, sorted.
+    start_ : ndarray of shape (n_labels,)
+        log P(y) of nodes without a parent.
+    transitions_ : ndarray of shape (n_labels, n_labels)
+        log P(y_t | y_p), the label of the parent by rows.
+    end_ : ndarray of shape (n_labels,)
+        log P(end | y).
+    emissions_ : list of ndarray of shape (n_features, n_labels)
+        log P(x | y), one array per channel of the window.
+    unknown_ : list of ndarray of shape (n_labels,)
+        log P(x | y) of features that were never seen, one array per channel.
 
+    Notes
+    -----
+    P(x, y) = P(y_1) Π_t P(x_t | y_t) Π_t P(y_{t+1} | y_t) P(end | y_T), by relative frequencies with
+    additive smoothing. With overlapping features, as in [1]_, P(x_t | y_t) is the product over the
+    features of a node. Nodes whose label is None add nothing to the counts. `sample_weight` weighs
+    all counts of a structure, `position_weight` the emissions of a node.
+
+    References
+    ----------
+    .. [1] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
+       ICML 2003, section 8.1.
+
+    Examples
+    --------
     >>> hmm = HMM().fit([["Ana", "sleeps"], ["Bo", "runs"]], [["N", "V"], ["N", "V"]])
     >>> hmm.predict([["Ana", "runs"]])[0]
     ['N', 'V']
     """
 
     def __init__(
-        self, smoothing: float = 0.1, decode: str = "viterbi", features: Any = "word", window: int = 0
+        self, smoothing: float = 0.1, *, features: Any = "word", window: int = 0, decode: str = "viterbi"
     ) -> None:
         self.smoothing = smoothing
-        self.decode = decode
         self.features = features
         self.window = window
+        self.decode = decode
 
     def _check_parameters(self) -> None:
-        self._check_decode()
+        self._check_live_params()
         check_numbers(self, "smoothing", positive=True)
 
     def _fit(

@@ -15,12 +15,11 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference
-from fuda.checks import check_arrays, check_flags, check_threads, is_number
+from fuda.checks import check_arrays, check_callback, check_flags, check_threads, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
@@ -54,10 +53,6 @@ _FOLDS = 5
 _SAMPLE = 20_000  # nodes that probabilities are calibrated on, at most about
 
 
-# Parameters that may be changed after `fit`: they say how to predict, not what was learned.
-_OF_PREDICTION = ("features", "decode", "scheme", "engine", "n_jobs", "verbose")
-
-
 class SupportPosition(NamedTuple):
     """A node with coefficients: the number of its structure among the support structures, its number
     there, and its α by label."""
@@ -78,6 +73,8 @@ class MarginalizedLabeler(Labeler):
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
     # Parameters of earlier versions, with the value at which a file that has them can be loaded.
     _retired: ClassVar[dict[str, Any]] = {"window": 0, "max_nodes": None}
+    _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "n_jobs", "verbose", "engine")
+    _defaults: ClassVar[dict[str, Any]] = {"kernel": Polynomial(2).normalized()}
     window = 0  # the kernel sees the neighbours of a node by itself
 
     kernel: Any
@@ -94,13 +91,12 @@ class MarginalizedLabeler(Labeler):
     verbose: bool
 
     # Fitted: the kernel, the matrix of the label kernel, c, the price of a skipped node, where priors
-    # come from, the support, and probabilities; and the parameters that it was fitted with.
+    # come from, the support, and probabilities.
     kernel_: Kernel
     label_kernel_: Array
     mixing_: float
     gap_: float
     prior_source_: PriorSource
-    _fitted_with: dict[str, Any]
     _support: list[Support]
     _calibration: Calibration
 
@@ -127,7 +123,7 @@ class MarginalizedLabeler(Labeler):
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
-        if not self._fitted_with["calibrate"]:
+        if not self._fitted_params["calibrate"]:
             raise DataError(
                 "calibrate=False: scores have not been made probabilities; fit with calibrate=True"
             )
@@ -172,7 +168,7 @@ class MarginalizedLabeler(Labeler):
         for support in self._support:
             engine = self._support_engine(support, encoded, of_x)
             parts.append(Part(engine, support.alpha, support.examples.encoded.corpus.structures))
-        return explain(parts, self.classes_, encoded.corpus.structures[0], node, top)
+        return explain(parts, self.classes_.tolist(), encoded.corpus.structures[0], node, top)
 
     @property
     def support_(self) -> list[SupportPosition]:
@@ -210,7 +206,8 @@ class MarginalizedLabeler(Labeler):
         return before - len(self.support_)
 
     def _check_shared_parameters(self) -> None:
-        self._resolved_kernel()
+        if self.kernel is not None:
+            as_kernel(self.kernel)
         if self.mixing is not None and not is_number(self.mixing, 1e-150, 1e150):
             raise DataError(
                 f"mixing={short(self.mixing)}: give c, a number above 0, or None for the largest at "
@@ -229,6 +226,7 @@ class MarginalizedLabeler(Labeler):
                 raise DataError("scheme goes with decode='viterbi', which keeps to its rules; set both")
         check_engine(self.engine)
         check_flags(self, "verbose", "calibrate")
+        check_callback(self)
         check_threads(self)
         if self.decode == "viterbi" and not self.calibrate:
             raise DataError("decode='viterbi' needs scores made probabilities; set calibrate=True")
@@ -245,9 +243,11 @@ class MarginalizedLabeler(Labeler):
         labels = labels.astype(np.int64)
         with inner_training():
             prior, self.prior_source_ = priors.for_training(
-                self.prior, self.prior_form, corpus, labels, self.classes_, sample_weight
+                self.prior, self.prior_form, corpus, labels, self.classes_.tolist(), sample_weight
             )
         self._resolve()
+        if self.prior_source_.source == priors.GIVEN:
+            self._fitted_params["prior"] = priors.GIVEN  # arrays are of these structures, and not stored
         examples = Examples.of(encoded, prior)
         check_kernel(self.kernel_, examples.points, corpus.place_of_type)
         self.mixing_ = self._largest_mixing(examples) if self.mixing is None else float(self.mixing)
@@ -261,8 +261,9 @@ class MarginalizedLabeler(Labeler):
         if self.calibrate and whole and len(corpus) > 1:
             try:
                 with inner_training():
-                    # by a copy, since learning leaves more behind than α
-                    self._calibration = copy(self)._calibrated(sources, labels, amounts)
+                    learner = copy(self)  # since learning leaves more behind than α
+                    learner.callback = None
+                    self._calibration = learner._calibrated(sources, labels, amounts)
             except KeyboardInterrupt:
                 self._warn_or_raise(stacklevel=4)
 
@@ -293,22 +294,11 @@ class MarginalizedLabeler(Labeler):
         )
 
     def _resolve(self) -> None:
-        """Defaults and parameters of this moment into what the model goes by from now on."""
-        self.kernel_ = clone(self._resolved_kernel())
-        self.label_kernel_ = label_gram(self.label_kernel, len(self.classes_))
-        self.gap_ = float(self.gap)
-        given = {k: v for k, v in self.get_params(deep=False).items() if k not in _OF_PREDICTION}
-        source = self.prior_source_.source
-        self._fitted_with = given | {"kernel": self.kernel_, "calibrate": self.calibrate}
-        if source == priors.GIVEN:
-            self._fitted_with["prior"] = source
-
-    def _resolved_kernel(self) -> Kernel:
-        return Polynomial(2).normalized() if self.kernel is None else as_kernel(self.kernel)
-
-    def _stored_parameters(self) -> dict[str, Any]:
-        """The parameters for a file: those that the model was fitted with, whatever was set since."""
-        return self.get_params(deep=False) | self._fitted_with
+        """What the model goes by from now on, from the parameters of the fit."""
+        given = self._fitted_params
+        self.kernel_ = as_kernel(given["kernel"])
+        self.label_kernel_ = label_gram(given["label_kernel"], len(self.classes_))
+        self.gap_ = float(given["gap"])
 
     @property
     def _settings(self) -> Settings:
@@ -414,7 +404,7 @@ class MarginalizedLabeler(Labeler):
         fitted = calibration.fit(scores, belief, labels, graph, pairs, self.n_jobs)
         if graph is None:
             return fitted
-        names = list(self.classes_)
+        names = self.classes_.tolist()
         outside = names.index(OUTSIDE) if OUTSIDE in names else None
 
         def quality(candidate: Calibration) -> float:
@@ -469,7 +459,7 @@ class MarginalizedLabeler(Labeler):
         self.mixing_ = float(arrays["mixing"][0])
         if not self.mixing_ > 0:
             raise DataError(f"its mixing is {self.mixing_}")
-        self.prior_source_ = PriorSource(source, form, self.classes_)
+        self.prior_source_ = PriorSource(source, form, self.classes_.tolist())
         self._resolve()
         self._calibration = Calibration(arrays["point"], arrays["whole"], arrays["pairs"])
         self._support = []

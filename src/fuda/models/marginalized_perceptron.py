@@ -30,7 +30,7 @@ from fuda.marginalized.problem import Examples, Sources
 from fuda.marginalized.support import merged, supports
 from fuda.models.base import Labeler
 from fuda.models.marginalized import MarginalizedLabeler
-from fuda.progress import Iterations
+from fuda.progress import Callback, Iterations
 
 Array = np.ndarray
 
@@ -44,26 +44,19 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     ----------
     kernel : Kernel or callable, optional
         The kernel between observations; None is the normalized polynomial of degree 2.
-    features : str or callable
-        The feature set or function that the kernel sees.
     label_kernel : Kernel or array (labels, labels), optional
         The kernel between labels; None is the identity.
     mixing : float, optional
         c, what each node of a match weighs; None is the largest c at which c²k is never above 1, so that
         no number grows with the length of a match.
+    gap : float
+        For sequences the price of a skipped node, from 0 (none is skipped) to 1.
     prior : str, labeler or list of arrays
         P(y|x): "uniform", an HMM, MEMM or CRF, fitted or not, or an array (nodes, labels) per structure.
     prior_form : str
         How a labeler is used as prior: by its node "marginals", or exactly as a "chain".
-    gap : float
-        For sequences the price of a skipped node, from 0 (none is skipped) to 1.
-    average : bool
-        Whether to predict with the mean of all coefficients on the way, and not with the last.
-    orders : int, optional
-        How many perceptrons the mean goes over besides: the first goes through structures as they stand,
-        each further one in a new random order every epoch. None is 4 where `average` is true, else 1.
-    epochs : int
-        How often to go through the training structures, at most.
+    features : str or callable
+        The feature set or function that the kernel sees.
     decode : str
         "pointwise", or "viterbi" for the best labeling as a whole.
     scheme : str, optional
@@ -71,12 +64,21 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     calibrate : bool
         Whether to fit probabilities, which decode="viterbi" and `predict_marginals` need, by up to five
         more machines that learn from parts of the data.
+    epochs : int
+        How often to go through the training structures, at most.
+    average : bool
+        Whether to predict with the mean of all coefficients on the way, and not with the last.
+    orders : int, optional
+        How many perceptrons the mean goes over besides: the first goes through structures as they stand,
+        each further one in a new random order every epoch. None is 4 where `average` is true, else 1.
     engine : str
         What computes: "cpu", which is what "auto" chooses.
     n_jobs : int, optional
         Threads; None is all cores. Results do not depend on it.
     random_state : int or RandomState
         Seed of the random orders.
+    callback : callable, optional
+        Called after every epoch with a `fuda.progress.Iteration`; StopIteration ends the training.
     verbose : bool
         Whether to report epochs on standard error.
 
@@ -87,7 +89,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         The number of mistakes in each epoch, of the perceptron with the first order, and then in each
         call of `partial_fit`.
     n_iter_ : int
-        The number of epochs in `mistakes_`.
+        The number of epochs, of the perceptrons of all orders and of `partial_fit`.
     kernel_, label_kernel_, mixing_, gap_, orders_ : the parameters that the model was fitted with, defaults
         resolved; `label_kernel_` is a matrix.
     support_, support_structures_ : the nodes with coefficients, and their structures
@@ -105,47 +107,46 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self,
         kernel: Any = None,
         *,
-        features: Any = "spelling",
         label_kernel: Any = None,
         mixing: float | None = None,
+        gap: float = 0.0,
         prior: Any = "uniform",
         prior_form: str = "marginals",
-        gap: float = 0.0,
-        average: bool = True,
-        orders: int | None = None,
-        epochs: int = 10,
+        features: Any = "spelling",
         decode: str = "pointwise",
         scheme: str | None = None,
         calibrate: bool = True,
+        epochs: int = 10,
+        average: bool = True,
+        orders: int | None = None,
         engine: str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
+        callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
         self.kernel = kernel
-        self.features = features
         self.label_kernel = label_kernel
         self.mixing = mixing
+        self.gap = gap
         self.prior = prior
         self.prior_form = prior_form
-        self.gap = gap
-        self.average = average
-        self.orders = orders
-        self.epochs = epochs
+        self.features = features
         self.decode = decode
         self.scheme = scheme
         self.calibrate = calibrate
+        self.epochs = epochs
+        self.average = average
+        self.orders = orders
         self.engine = engine
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.callback = callback
         self.verbose = verbose
 
     mistakes_: list[int]
     orders_: int
-
-    @property
-    def n_iter_(self) -> int:
-        return len(self.mistakes_)
+    n_iter_: int
 
     def partial_fit(self, X: Any, y: Any, prior: Any = None) -> Self:
         """Go once through more structures, and correct the coefficients that predictions are made with.
@@ -180,6 +181,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         engine, order = make_engine(self.engine, problem, self.n_jobs), np.arange(len(encoded.corpus))
         mistakes = engine.perceptron_epoch(order, labels, np.ones(len(labels)), state)
         self.mistakes_ = [*self.mistakes_, mistakes]
+        self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self._support = merged([*self._support, *supports(examples, state.alpha(average=False))])
 
     def _check_parameters(self) -> None:
@@ -195,15 +197,21 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.orders_ = self.orders or (_ORDERS if self.average else 1)
         problem = sources.problem()
         engine = make_engine(self.engine, problem, self.n_jobs)
-        with Iterations("MarginalizedPerceptron", shown=self.verbose) as progress:
+        self.n_iter_ = 0
+        with Iterations("MarginalizedPerceptron", self.verbose, self.callback) as progress:
             for k in range(self.orders_):
                 state, mistakes = PerceptronState(np.zeros((2, *alpha.shape))), list[int]()
                 self.mistakes_ = self.mistakes_ if k else mistakes
                 engine = engine.aimed_at(problem) if k else engine
+                stopped = False
                 try:
-                    self._run(engine, random if k else None, labels, amounts, state, mistakes, progress)
+                    stopped = self._run(
+                        engine, random if k else None, labels, amounts, state, mistakes, progress
+                    )
                 finally:
                     alpha += (state.alpha(self.average) - alpha) / (k + 1)  # the mean of all orders so far
+                if stopped:
+                    break
 
     def _run(
         self,
@@ -214,14 +222,20 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         state: PerceptronState,
         mistakes: list[int],
         progress: Iterations,
-    ) -> None:
-        """Learn from structures as they stand, or in random orders, until an epoch has no mistakes."""
+    ) -> bool:
+        """Learn from structures in the given order, or in random orders, until an epoch has no mistakes.
+
+        Returns whether a callback ends the training.
+        """
         order = np.arange(len(engine.problem.targets.sizes))
         while len(mistakes) < self.epochs and (not mistakes or mistakes[-1]):
             if random is not None:
                 order = random.permutation(order)
             mistakes.append(engine.perceptron_epoch(order, labels, amounts, state))
-            progress.say(len(mistakes), f"epoch {len(mistakes)}, {mistakes[-1]:,} mistakes")
+            self.n_iter_ += 1
+            if progress.report(mistakes=mistakes[-1]):
+                return True
+        return False
 
     def _arrays(self) -> dict[str, Array]:
         return super()._arrays() | {"mistakes": np.array(self.mistakes_, dtype=np.int64)}

@@ -25,13 +25,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from fuda.checks import LARGEST, check_counts, check_numbers, check_randomness
+from fuda.checks import check_counts, check_numbers, check_randomness
 from fuda.errors import DataError, short
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, Margins
 from fuda.marginalized.problem import Examples, Sources
 from fuda.models.marginalized import MarginalizedLabeler
-from fuda.progress import Iterations
+from fuda.progress import Callback, Iterations
 from fuda.training.crammer_singer import duality_gaps
 
 Array = np.ndarray
@@ -57,37 +57,39 @@ class MarginalizedSVM(MarginalizedLabeler):
     ----------
     kernel : Kernel or callable, optional
         The kernel between observations; None is the normalized polynomial of degree 2.
-    features : str or callable
-        The feature set or function that the kernel sees.
     label_kernel : Kernel or array (labels, labels), optional
         The kernel between labels; None is the identity.
+    C : float
+        How much a margin that is not kept costs, against the norm of the weights, above 0.
     mixing : float, optional
         c, what each node of a match weighs; None is the c at which c²k is never above ½, so that every
         further node of a match counts half.
+    gap : float
+        For sequences the price of a skipped node, from 0 (none is skipped) to 1.
     prior : str, labeler or list of arrays
         P(y|x): "uniform", an HMM, MEMM or CRF, fitted or not, or an array (nodes, labels) per structure.
     prior_form : str
         How a labeler is used as prior: by its node "marginals", or exactly as a "chain".
-    gap : float
-        For sequences the price of a skipped node, from 0 (none is skipped) to 1.
-    C : float
-        How much a margin that is not kept costs, against the norm of the weights, above 0.
-    tol : float
-        Training ends when primal and dual objective differ by at most this share of the primal.
-    epochs : int
-        How often to go through the training structures, at most.
+    features : str or callable
+        The feature set or function that the kernel sees.
     decode : str
         "pointwise", or "viterbi" for the best labeling as a whole.
     scheme : str, optional
         The tag scheme that labelings keep to, with decode="viterbi".
     calibrate : bool
         Whether to fit probabilities, which decode="viterbi" and `predict_marginals` need.
+    epochs : int
+        How often to go through the training structures, at most.
+    tol : float
+        Training ends when primal and dual objective differ by at most this share of the primal.
     engine : str
         What computes: "cpu", which is what "auto" chooses.
     n_jobs : int, optional
         Threads; None is all cores. Results do not depend on it.
     random_state : int or RandomState
         Seed of the order in which positions are visited.
+    callback : callable, optional
+        Called after every epoch with a `fuda.progress.Iteration`; StopIteration ends the training.
     verbose : bool
         Whether to report epochs on standard error.
 
@@ -114,39 +116,41 @@ class MarginalizedSVM(MarginalizedLabeler):
         self,
         kernel: Any = None,
         *,
-        features: Any = "spelling",
         label_kernel: Any = None,
+        C: float = 10.0,
         mixing: float | None = None,
+        gap: float = 0.0,
         prior: Any = "uniform",
         prior_form: str = "marginals",
-        gap: float = 0.0,
-        C: float = 10.0,
-        tol: float = 1e-2,
-        epochs: int = 100,
+        features: Any = "spelling",
         decode: str = "pointwise",
         scheme: str | None = None,
         calibrate: bool = True,
+        epochs: int = 100,
+        tol: float = 1e-2,
         engine: str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
+        callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
         self.kernel = kernel
-        self.features = features
         self.label_kernel = label_kernel
+        self.C = C
         self.mixing = mixing
+        self.gap = gap
         self.prior = prior
         self.prior_form = prior_form
-        self.gap = gap
-        self.C = C
-        self.tol = tol
-        self.epochs = epochs
+        self.features = features
         self.decode = decode
         self.scheme = scheme
         self.calibrate = calibrate
+        self.epochs = epochs
+        self.tol = tol
         self.engine = engine
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.callback = callback
         self.verbose = verbose
 
     history_: list[Epoch]
@@ -158,9 +162,8 @@ class MarginalizedSVM(MarginalizedLabeler):
     def _check_parameters(self) -> None:
         self._check_shared_parameters()
         check_randomness(self)
-        check_numbers(self, "C", "tol")
-        if not self.C:
-            raise DataError(f"C={self.C}: give a number above 0, up to {LARGEST:g}")
+        check_numbers(self, "tol")
+        check_numbers(self, "C", positive=True)
         check_counts(self, "epochs")
 
     def _largest_mixing(self, examples: Examples) -> float:
@@ -179,14 +182,13 @@ class MarginalizedSVM(MarginalizedLabeler):
         margins = Margins(labels, self.C * amounts / _mean_self_kernel(engine, labels), 0.0)
         random = check_random_state(self.random_state)
         self.history_ = []
-        with Iterations("MarginalizedSVM", shown=self.verbose) as progress:
+        with Iterations("MarginalizedSVM", self.verbose, self.callback) as progress:
             for _ in range(self.epochs):
                 order = random.permutation(len(engine.problem.targets.sizes))
                 scores = engine.margin_epoch(order, margins, alpha, random)
                 last = _epoch(scores, alpha, margins, began)
                 self.history_.append(last)
-                progress.say(len(self.history_), f"epoch {len(self.history_)}, {last}")
-                if last.gap <= self.tol:
+                if progress.report(objective=last.primal, gap=last.gap) or last.gap <= self.tol:
                     break
                 margins = margins._replace(tolerance=0.5 * self.tol * last.primal / len(labels))
             else:

@@ -1,8 +1,8 @@
-"""Labelers whose labelings score as a Markov model on a chain or tree:
+"""Labelers that score labelings as a Markov model on a chain or tree:
 
     F(x, y) = Σ_t s_t(y_t) + Σ_{edges p→t} A_t(y_p, y_t),   P(y|x) = exp F(x, y) / Z(x).
 
-A model says what s and A are; decoding, marginals and the n best are the same for all of them.
+A model defines s and A; decoding, marginals and the n best labelings are the same for all of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fuda import inference
-from fuda.checks import is_whole
+from fuda.checks import check_threads, is_whole
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
@@ -22,13 +22,14 @@ from fuda.schemes import forbid, scheme_name
 
 
 class MarkovLabeler(Labeler):
-    """A subclass defines `_scores(encoded)` → (N, L) node scores and (L, L) or (N, L, L) transition scores,
-    and has the parameter `decode`: "viterbi", the best labeling as a whole, or "posterior", the best label of
-    each node. It may have the parameter `scheme`, which allows well-formed label sequences only (posterior
-    decoding then finds the one of them with the most right labels to be expected), and `n_jobs`.
+    """Base of the labelers that are Markov models of labels.
 
-    Where `known` is given, one list of labels a structure with None where the label is open, only labelings
-    that agree with it count.
+    A subclass defines `_scores(encoded)`, which returns node scores (N, L) and transition scores
+    (L, L) or (N, L, L). It may have the parameters `decode`, `scheme` and `n_jobs`.
+
+    - decode="viterbi" finds the best labeling as a whole, "posterior" the best label of each node.
+    - A `scheme` allows well-formed label sequences only; posterior decoding then finds the one
+      with the largest expected number of right labels.
     """
 
     decode: str
@@ -36,31 +37,66 @@ class MarkovLabeler(Labeler):
     n_jobs: int | None = None
 
     def predict(self, X: Any, known: Any = None) -> np.ndarray:
-        """The labels of each structure, as a 1-D object array of lists."""
+        """Label structures.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the model was fitted on.
+        known : list of lists, optional
+            Labels that are given, one list per structure, None where the label is open. Only
+            labelings that agree with them count.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One list of labels per structure.
+        """
+        self._check_live_params()
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
-        if self.decode == "posterior":
-            scores, transitions = self._marginals(encoded, known), np.zeros((len(self.classes_),) * 2)
-            scores, transitions = self._allowed(encoded.corpus, scores, transitions, known)
-        else:
-            scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
-        labels, _ = inference.viterbi(encoded.corpus.graph, scores, transitions, self.n_jobs)
-        return self._named(encoded, labels)
+        return self._named(encoded, self._best(encoded, known))
 
     def predict_marginals(self, X: Any, known: Any = None) -> np.ndarray:
-        """P(y_t = label | x): one (nodes, labels) array a structure, in a 1-D object array; columns as in
-        `classes_`."""
+        """Compute P(y_t = label | x) for every node t.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the model was fitted on.
+        known : list of lists, optional
+            Labels that are given, one list per structure, None where the label is open.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
+        """
+        self._check_live_params()
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
         return as_object_array(encoded.corpus.split(self._marginals(encoded, known)))
 
     def predict_nbest(self, X: Any, n: int, known: Any = None) -> np.ndarray:
-        """The n best labelings of each structure, best first, as pairs (labels, log P(y|x)).
+        """Find the n best labelings of each structure.
 
-        There are fewer than n where a structure has fewer labelings.
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the model was fitted on.
+        n : int
+            How many labelings to find; there are fewer where a structure has fewer.
+        known : list of lists, optional
+            Labels that are given, one list per structure, None where the label is open.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            Lists of pairs (labels, log P(y|x)), best first.
         """
+        self._check_live_params()
         if not is_whole(n, 1):
             raise DataError(f"n={short(n)}: ask for at least one labeling, a whole number")
         encoded = self._encode(X)
@@ -78,6 +114,15 @@ class MarkovLabeler(Labeler):
             ]
         )
 
+    def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
+        """The label numbers (N,) that are predicted."""
+        if self.decode == "posterior":
+            scores, transitions = self._marginals(encoded, known), np.zeros((len(self.classes_),) * 2)
+            scores, transitions = self._allowed(encoded.corpus, scores, transitions, known)
+        else:
+            scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
+        return inference.viterbi(encoded.corpus.graph, scores, transitions, self.n_jobs)[0]
+
     def _marginals(self, encoded: Encoded, known: Any) -> np.ndarray:
         allowed = self._allowed(encoded.corpus, *self._scores(encoded), known)
         return inference.marginals(encoded.corpus.graph, *allowed, n_jobs=self.n_jobs)[1]
@@ -85,7 +130,7 @@ class MarkovLabeler(Labeler):
     def _allowed(
         self, corpus: Corpus, scores: np.ndarray, transitions: np.ndarray, known: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores (changed in place) and transitions, −inf where the scheme or known labels forbid them."""
+        """Scores (changed in place) and transitions, −inf where scheme or known labels forbid them."""
         if self.scheme is not None and not corpus.is_chain:
             raise DataError(
                 f"scheme={self.scheme!r}: a tag scheme says which labels follow one another in a sequence, "
@@ -106,8 +151,9 @@ class MarkovLabeler(Labeler):
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError
 
-    def _check_decode(self) -> None:
+    def _check_live_params(self) -> None:
         if self.decode not in ("viterbi", "posterior"):
             raise DataError(f"decode={short(self.decode)}: choose viterbi or posterior")
         if self.scheme is not None:
             scheme_name(self.scheme)
+        check_threads(self)

@@ -3,14 +3,15 @@
     P(y|x) = Π_t P(y_t | y_p, x),   P(b | a, x) = exp(s_t(b) + A(a, b)) / Z_t(a),
     s_t(b) = Σ_c w_c[features of t in channel c, b],   Z_t(a) = Σ_b exp(s_t(b) + A(a, b)),
 
-with p the parent of t (on a chain t − 1) and a row "start" of A where t has none. Each node is normalized by
-itself, so that training is plain multinomial logistic regression: the parent's label, which is known there,
-is one more channel. What is minimized is the sum over nodes of −w_t log P(y_t | y_p, x), plus l2 ‖w‖². A node
-is left out where its own label or its parent's is not known.
+with p the parent of t (on a chain t − 1) and a row "start" of A where t has none. Each node is
+normalized by itself, so that training is plain multinomial logistic regression: the label of the
+parent, which is known there, is one more channel. What is minimized is the sum over nodes of −w_t
+log P(y_t | y_p, x), plus l2 ‖w‖². A node is left out where its own label or its parent's is not
+known.
 
-For inference Z_t(a) counts as part of the score of its parent's label,
+For inference Z_t(a) counts as part of the score of the label of the parent,
 
-    F(x, y) = Σ_t [s_t(y_t) − Σ_{children u of t} log Z_u(y_t)] + Σ_{edges p→t} A(y_p, y_t) + roots,
+    F(x, y) = Σ_t [s_t(y_t) − Σ_{children u of t} log Z_u(y_t)] + Σ_{p→t} A(y_p, y_t) + roots,
 
 so that one matrix A serves all edges, and Σ_y exp F(x, y) = 1.
 """
@@ -21,13 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from fuda.checks import (
-    check_arrays,
-    check_counts,
-    check_flags,
-    check_numbers,
-    check_threads,
-)
+from fuda.checks import check_arrays, check_callback, check_counts, check_flags, check_numbers
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
@@ -37,7 +32,7 @@ from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize import Lbfgs
 from fuda.optimize.regularized import l2_regularized
-from fuda.progress import Iterations
+from fuda.progress import Callback, Iterations
 from fuda.training.memm_loss import LocalLoss
 
 Array = np.ndarray
@@ -48,19 +43,60 @@ class MEMM(MarkovLabeler):
 
     Parameters
     ----------
-    l2 : weight of ‖w‖².
-    features, window : the feature set or function, and how many neighbours to each side have weights of
-        their own.
-    max_iter, tol : when L-BFGS stops; tol is relative to the objective (over ten iterations) and to the
-        gradient.
-    decode : "viterbi" (best labeling as a whole) or "posterior" (best label of each node).
-    scheme : IOB1, IOB2, IOE1, IOE2, IOBES or BILOU: predict only label sequences that are well-formed under
-        it.
-    n_jobs : threads; None is all cores. Results do not depend on it.
-    verbose : whether to report iterations on standard error.
+    l2 : float, default=1.0
+        Weight of ‖w‖².
+    features : str, Template or callable, default="text"
+        The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
+        template, or a function from an observation to a list of feature names or a dict.
+    window : int, default=1
+        How many neighbours to each side are seen, with weights of their own.
+    decode : {"viterbi", "posterior"}, default="viterbi"
+        Predict the best labeling as a whole, or the best label of each node. Acts at once.
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
+        Predict only label sequences that are well-formed under this scheme. Acts at once.
+    max_iter : int, default=1000
+        The largest number of iterations of L-BFGS.
+    tol : float, default=1e-5
+        Training ends where the gradient is below this share of max(1, ‖w‖), or where ten
+        iterations improve the objective by less than this share of it.
+    n_jobs : int or None, default=None
+        Threads; None is all cores. Results do not depend on it. Acts at once.
+    callback : callable or None, default=None
+        Called after every iteration with a `fuda.progress.Iteration`. It may raise StopIteration
+        to end the training and keep what has been learned; after another exception the model is
+        not fitted. Never stored in model files.
+    verbose : bool, default=False
+        Whether to report iterations on standard error.
 
-    A node is left out of training where its own label or its parent's is None.
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels, sorted.
+    weights_ : ndarray of shape (n_features + n_labels + 1, n_labels)
+        The weights of features, channel after channel, of the label of the parent, and of nodes
+        without a parent.
+    transitions_ : ndarray of shape (n_labels, n_labels)
+        The weights of label pairs; the label of the parent by rows.
+    start_ : ndarray of shape (n_labels,)
+        The weights of the labels of nodes without a parent.
+    result_ : Result
+        How the minimizer ended, and what it measured after each iteration. Not in model files.
+    n_iter_ : int
+        The number of iterations. Not in model files.
 
+    Notes
+    -----
+    P(y|x) = Π_t P(y_t | y_p, x) with P(b | a, x) = exp(s_t(b) + A(a, b)) / Z_t(a) [1]_; minimized is
+    −Σ_t w_t log P(y_t | y_p, x) + l2 ‖w‖². A node is left out of training where its own label or its
+    parent's is None.
+
+    References
+    ----------
+    .. [1] A. McCallum, D. Freitag, F. Pereira. Maximum entropy Markov models for information
+       extraction and segmentation. ICML 2000.
+
+    Examples
+    --------
     >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
     >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
     >>> MEMM().fit(X, y).predict([["Ana", "is", "in", "Lima"]])[0]
@@ -70,39 +106,58 @@ class MEMM(MarkovLabeler):
     def __init__(
         self,
         l2: float = 1.0,
+        *,
         features: Any = "text",
         window: int = 1,
-        max_iter: int = 1000,
-        tol: float = 1e-5,
         decode: str = "viterbi",
         scheme: str | None = None,
+        max_iter: int = 1000,
+        tol: float = 1e-5,
         n_jobs: int | None = None,
+        callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
         self.l2 = l2
         self.features = features
         self.window = window
-        self.max_iter = max_iter
-        self.tol = tol
         self.decode = decode
         self.scheme = scheme
+        self.max_iter = max_iter
+        self.tol = tol
         self.n_jobs = n_jobs
+        self.callback = callback
         self.verbose = verbose
 
     @property
     def transitions_(self) -> Array:
-        """(L, L) weights of label pairs, parent's label by rows; labels as in `classes_`."""
+        """The weights of label pairs (L, L), the label of the parent by rows."""
         return self.weights_[-1 - len(self.classes_) : -1]
 
     @property
     def start_(self) -> Array:
-        """(L,) weights of the labels of nodes without a parent."""
+        """The weights (L,) of the labels of nodes without a parent."""
         return self.weights_[-1]
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> float:
-        """−Σ w_t log P(y_t | y_p, x) + l2 ‖w‖² at the fitted weights.
+        """Compute −Σ_t w_t log P(y_t | y_p, x) + l2 ‖w‖² at the fitted weights.
 
-        On the data and weights of `fit` it is the value that training ended at.
+        On the data of `fit` it is the value that training ended at.
+
+        Parameters
+        ----------
+        X : list of structures
+            Structures to sum over.
+        y : list of lists
+            Their labels, None where not known.
+        sample_weight : array-like of shape (n_structures,), optional
+            Weights of structures.
+        position_weight : list of array-like, optional
+            Weights of nodes, one array per structure.
+
+        Returns
+        -------
+        float
+            The objective.
         """
         encoded = self._encode(X)
         if encoded is None:
@@ -118,14 +173,14 @@ class MEMM(MarkovLabeler):
             self.n_jobs,
         )
         w = self.weights_.ravel()
-        return loss(w)[0] + self.l2 * float(w @ w)
+        return loss(w)[0] + self._fitted_params["l2"] * float(w @ w)
 
     def _check_parameters(self) -> None:
-        self._check_decode()
+        self._check_live_params()
         check_numbers(self, "l2", "tol")
         check_counts(self, "max_iter")
         check_flags(self, "verbose")
-        check_threads(self)
+        check_callback(self)
 
     def _fit(
         self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
@@ -139,16 +194,18 @@ class MEMM(MarkovLabeler):
                 "there is nothing to learn from: no node has a label and a parent whose label is known "
                 "too; give the labels of nodes next to each other"
             )
-        # Rare and frequent features then move at comparable pace; of powers from 0 to ½ this is the fastest.
+        # Rare and frequent features then move at comparable pace; of powers from 0 to ½ this is
+        # the fastest.
         scale = (loss.curvature() + 2 * self.l2) ** 0.1
         scale[scale == 0] = 1.0
-        with Iterations("MEMM", shown=self.verbose) as progress:
+        with Iterations("MEMM", self.verbose, self.callback) as progress:
             minimizer = Lbfgs(
                 l2_regularized(loss, self.l2, scale, self.n_jobs), np.zeros(len(scale)), n_jobs=self.n_jobs
             )
             self.result_ = minimizer.minimize(self.tol, self.max_iter, progress)
         self.result_.x = self.result_.x / scale
-        self.weights_ = self.result_.settled("MEMM").reshape(-1, L)
+        self.n_iter_ = len(self.result_.history)
+        self.weights_ = self.result_.solution("MEMM").reshape(-1, L)
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
         scores = self._prepare(self.weights_, self._function).of(encoded)

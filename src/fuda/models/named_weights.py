@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,28 @@ from fuda.errors import DataError, short
 
 
 def largest(
-    names: list[str], weights: np.ndarray, classes: list[Any], n: int
+    names: list[str], weights: np.ndarray, classes: Iterable[Any], n: int
 ) -> dict[Any, list[tuple[str, float]]]:
-    """For each label the n names of largest weight, by magnitude, as (name, weight); `weights` is (names, L).
+    """Find the names of largest absolute weight for each label.
 
+    Parameters
+    ----------
+    names : list of str
+        Names of the rows.
+    weights : ndarray of shape (n_names, n_labels)
+        Weights by name and label.
+    classes : sequence
+        The labels.
+    n : int
+        How many names to list per label.
+
+    Returns
+    -------
+    dict
+        For each label the n names of largest absolute weight, as pairs (name, weight).
+
+    Examples
+    --------
     >>> largest(["a", "b"], np.array([[1.0, 0.0], [-2.0, 0.5]]), ["X", "Y"], 2)
     {'X': [('b', -2.0), ('a', 1.0)], 'Y': [('b', 0.5)]}
     """
@@ -28,7 +47,7 @@ def largest(
 
 
 def feature_names(encoder: Any) -> list[str]:
-    """The features of all channels, channel after channel: ``[-1] w=in`` is one of the previous node."""
+    """The features channel by channel: ``[-1] w=in`` is a feature of the previous node."""
     return [
         f"[{channel}] {feature}"
         for c, channel in enumerate(encoder.channel_names())

@@ -147,7 +147,7 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     if max(own) < 0:
         raise DataError(
             f"prior: the {type(labeler).__name__} knows none of the labels {short(classes)}, only "
-            f"{short(labeler.classes_)}; fit it on the same labels"
+            f"{short(labeler.classes_.tolist())}; fit it on the same labels"
         )
     L = len(classes)
     scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=-np.inf)[:, own]

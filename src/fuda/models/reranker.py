@@ -11,10 +11,12 @@ labels than the best candidate y*, the one with the fewest (of several the base 
 
     α(y*) += 1,   α(ŷ) −= 1.
 
-The candidates of a structure come from a base labeler that was fitted without it: on its own training data a
-labeler makes far fewer mistakes than on new ones. The base labeler that is kept is fitted on all.
+The candidates of a structure come from a base labeler that was fitted without it: on its own
+training data a labeler makes far fewer mistakes than on new data. The base labeler that is kept is
+fitted on all structures.
 
-No re-ranking finds a labeling that is not among the candidates; `oracle_report` says how much that matters.
+No re-ranking finds a labeling that is not among the candidates; `oracle_report` says how much that
+matters.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -31,6 +33,7 @@ from sklearn.model_selection import KFold
 
 from fuda.checks import (
     check_arrays,
+    check_callback,
     check_counts,
     check_flags,
     check_numbers,
@@ -41,12 +44,13 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array, flat_labels
 from fuda.errors import DataError, short
 from fuda.interrupts import inner_training
-from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
+from fuda.kernels import Polynomial, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
 from fuda.marginalized.labelled import Labelings, Similarity, check_mixing
 from fuda.metrics import Report, evaluate
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.crf import CRF
+from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
 
 Array = np.ndarray
@@ -55,7 +59,17 @@ _CACHE_BYTES = 1 << 28  # for rows of the kernel between candidates
 
 @dataclass(frozen=True)
 class OracleReport:
-    """How good the base labeler's labelings are, the re-ranked ones, and the best candidates there are."""
+    """How good three choices among the candidates are.
+
+    Parameters
+    ----------
+    base : Report
+        The best labelings of the base labeler.
+    reranked : Report
+        The re-ranked labelings.
+    oracle : Report
+        The candidates with the fewest wrong labels.
+    """
 
     base: Report
     reranked: Report
@@ -65,7 +79,8 @@ class OracleReport:
 class Candidates:
     """What the base labeler lists: of each structure pairs (labels, log P(y|x)), best first.
 
-    Structure i has the candidates numbered first[i] .. first[i+1] − 1; `log_p` (m,) is that of all.
+    Structure i has the candidates numbered first[i] .. first[i+1] − 1; `log_p` (m,) is that of
+    all.
     """
 
     def __init__(self, listed: list[list[tuple[list[Any], float]]]) -> None:
@@ -97,23 +112,73 @@ class Reranker(Labeler):
 
     Parameters
     ----------
-    base : any labeler with `predict_nbest`, None for CRF().
-    kernel : the kernel k_x on observations, None for Polynomial(2).normalized().
-    mixing : c, above 0; features of d nodes weigh c^d. None is the largest c at which K cannot grow with the
-        length of what agrees: c² (k_x(x, x) + 1) ≤ 1.
-    normalized : whether every candidate is like itself to the degree 1, whatever its length.
-    n : how many candidates the base labeler lists.
-    folds : into how many parts the training data are cut for the candidates.
-    base_weight : v, how much the base labeler's log P(y|x) counts.
-    epochs : at most how often training goes through the structures.
-    average : whether the mean of α over the course of training is kept, or the last.
-    features : the feature set or function, by which k_x sees strings.
-    random_state : None for folds of structures that follow one another, else the folds are shuffled by it.
-    n_jobs : threads; None is all cores. Results do not depend on it.
+    base : Labeler or None, default=None
+        Any labeler with `predict_nbest`; None is CRF().
+    kernel : Kernel, callable or None, default=None
+        The kernel k_x on observations; None is Polynomial(2).normalized().
+    mixing : float or None, default=None
+        c, above 0; features of d nodes weigh c^d. None is the largest c at which K cannot grow
+        with the length of what agrees: c² (k_x(x, x) + 1) ≤ 1.
+    normalized : bool, default=False
+        Whether K of every candidate with itself is 1, whatever its length.
+    n : int, default=10
+        How many candidates the base labeler lists. Acts at once.
+    base_weight : float, default=10.0
+        v, the weight of log P(y|x) of the base labeler.
+    folds : int, default=5
+        Into how many parts the training data are divided for the candidates.
+    features : str, Template or callable, default="text"
+        The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
+        template, or a function from an observation to a list of feature names or a dict.
+    epochs : int, default=10
+        How often to go through the structures; training ends sooner after an epoch without a
+        mistake.
+    average : bool, default=True
+        Whether to keep the mean of α over the course of training, or the last α.
+    n_jobs : int or None, default=None
+        Threads; None is all cores. Results do not depend on it. Acts at once.
+    random_state : int, RandomState or None, default=None
+        Seed by which folds are shuffled; None makes folds of consecutive structures.
+    callback : callable or None, default=None
+        Called after every epoch with a `fuda.progress.Iteration`. It may raise StopIteration to
+        end the training and keep what has been learned; after another exception the model is not
+        fitted. Never stored in model files.
 
-    Labels None do not count as wrong, whatever a candidate has there. `sample_weight` also weighs updates,
-    `position_weight` also weighs wrong labels.
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels, sorted.
+    base_ : Labeler
+        The base labeler, fitted on all structures.
+    kernel_ : Kernel
+        The kernel that the model was fitted with.
+    mixing_ : float
+        c as chosen or given.
+    alpha_ : ndarray of shape (n_support,)
+        α of the support candidates.
+    support_structures_ : list of structures
+        The structures of the support candidates.
+    mistakes_ : list of int
+        How many structures were mistaken in each epoch. Not in model files.
+    n_iter_ : int
+        The number of epochs. Not in model files.
 
+    Notes
+    -----
+    Candidates are ranked by g(x, y) = v log P(y|x) + Σ_s α_s K((x_s, y_s), (x, y)), where
+    K = Σ_{t,τ} K_{t,τ} and K_{t,τ} = (K_{t−1,τ−1} + 1) k_y(y_t, y'_τ) (k_x(x_t, x'_τ) + 1) is the
+    kernel on labelled structures of [2]_, and re-ranking is that of [1]_. Labels None do not count
+    as wrong, whatever a candidate has there. `sample_weight` also weighs updates, `position_weight`
+    also weighs wrong labels.
+
+    References
+    ----------
+    .. [1] M. Collins, N. Duffy. New ranking algorithms for parsing and tagging: kernels over
+       discrete structures, and the voted perceptron. ACL 2002.
+    .. [2] H. Kashima, Y. Tsuboi. A kernel-based approach to sequence labeling problems.
+
+    Examples
+    --------
     >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
     >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
     >>> Reranker(folds=2).fit(X, y).predict([["Ana", "is", "in", "Lima"]])[0]
@@ -121,37 +186,53 @@ class Reranker(Labeler):
     """
 
     window = 0  # a run of nodes is its own context
+    _live_params = (*Labeler._live_params, "n")
+    _defaults: ClassVar[dict[str, Any]] = {"base": CRF(), "kernel": Polynomial(2).normalized()}
 
     def __init__(
         self,
         base: Any = None,
+        *,
         kernel: Any = None,
         mixing: float | None = None,
         normalized: bool = False,
         n: int = 10,
-        folds: int = 5,
         base_weight: float = 10.0,
+        folds: int = 5,
+        features: Any = "text",
         epochs: int = 10,
         average: bool = True,
-        features: Any = "text",
-        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        callback: Callback | None = None,
     ) -> None:
         self.base = base
         self.kernel = kernel
         self.mixing = mixing
         self.normalized = normalized
         self.n = n
-        self.folds = folds
         self.base_weight = base_weight
+        self.folds = folds
+        self.features = features
         self.epochs = epochs
         self.average = average
-        self.features = features
-        self.random_state = random_state
         self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callback = callback
 
     def predict(self, X: Any) -> Array:
-        """The best-ranked candidate of each structure, as a 1-D object array of lists."""
+        """Label structures by their best-ranked candidates.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the model was fitted on.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One list of labels per structure.
+        """
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
@@ -159,8 +240,21 @@ class Reranker(Labeler):
         return candidates.chosen(self._ranking(encoded, candidates))
 
     def oracle_report(self, X: Any, y: Any) -> OracleReport:
-        """The base labeler's labelings, the re-ranked ones, and the oracle's: of each structure the candidate
-        with the fewest wrong labels, the best that re-ranking could do."""
+        """Compare base labeler, re-ranking, and the best that re-ranking could do.
+
+        Parameters
+        ----------
+        X : list of structures
+            Structures to label.
+        y : list of lists
+            Their true labels, None where not known.
+
+        Returns
+        -------
+        OracleReport
+            The metrics of the best candidates by base labeler, re-ranking, and number of wrong
+            labels.
+        """
         encoded = self._encode(X)
         if encoded is None:
             raise DataError("there is nothing to report on: X is empty; give at least one structure")
@@ -170,14 +264,15 @@ class Reranker(Labeler):
         return OracleReport(*(evaluate(y, candidates.chosen(ranking)) for ranking in rankings))
 
     def _check_parameters(self) -> None:
-        base = self._base()
+        base = self._defaults["base"] if self.base is None else self.base
         if not isinstance(base, Labeler) or not hasattr(base, "predict_nbest"):
             raise DataError(
                 f"base={short(base)}: give a labeler that lists its n best labelings, such as CRF(), HMM() "
                 "or MEMM()"
             )
         base._check_parameters()
-        self._kernel()
+        if self.kernel is not None:
+            as_kernel(self.kernel)
         if self.mixing is not None:
             check_mixing(self.mixing)
         check_numbers(self, "base_weight")
@@ -185,6 +280,7 @@ class Reranker(Labeler):
         check_counts(self, "folds", least=2)
         check_flags(self, "average", "normalized")
         check_randomness(self)
+        check_callback(self)
         check_threads(self)
 
     def _fit(
@@ -193,22 +289,23 @@ class Reranker(Labeler):
         corpus = encoded.corpus
         if self.folds > len(corpus):
             raise DataError(
-                f"folds={self.folds}: there are only {len(corpus)} structures; give at least one a fold, or "
-                "fewer folds"
+                f"folds={self.folds}: there are only {len(corpus)} structures; give at least one per fold, "
+                "or fewer folds"
             )
-        kernel, types = self._kernel(), points(encoded)
-        check_kernel(kernel, types, corpus.place_of_type)
-        largest = float(kernel.diagonal(types).max())
+        self.kernel_, types = as_kernel(self._fitted_params["kernel"]), points(encoded)
+        check_kernel(self.kernel_, types, corpus.place_of_type)
+        largest = float(self.kernel_.diagonal(types).max())
         self.mixing_ = 1 / math.sqrt(largest + 1) if self.mixing is None else float(self.mixing)
         y = self._named(encoded, labels)
         by_node = None if position_weight is None else corpus.split(position_weight)
 
-        data = self._base()._training_data(corpus, self.classes_, labels, sample_weight, position_weight)
+        base = self._fitted_params["base"]
+        data = base._training_data(corpus, self.classes_, labels, sample_weight, position_weight)
         with inner_training():
             candidates = self._out_of_fold(data)
         self._learn(encoded, candidates, candidates.wrong(y, by_node), sample_weight)
         with inner_training():
-            self.base_ = clone(self._base())._fit_encoded(data)
+            self.base_ = clone(self._fitted_params["base"])._fit_encoded(data)
 
     def _out_of_fold(self, data: TrainingData) -> Candidates:
         """The candidates of each structure, from a base labeler fitted on the other folds."""
@@ -218,7 +315,7 @@ class Reranker(Labeler):
         folds = KFold(self.folds, shuffle=shuffle, random_state=self.random_state)
         for others, own in folds.split(np.arange(count)):
             part, asked = data.split(others, own)
-            listed = clone(self._base())._fit_encoded(part)._nbest(asked, self.n)
+            listed = clone(self._fitted_params["base"])._fit_encoded(part)._nbest(asked, self.n)
             for i, candidates in zip(own, listed, strict=True):
                 found[i] = candidates
         return Candidates(found)
@@ -236,14 +333,14 @@ class Reranker(Labeler):
             np.zeros(first[-1]),
             np.zeros(first[-1]),
         )  # of all candidates; Σ of changes × steps before
-        ranking = self.base_weight * candidates.log_p
+        ranking = self._fitted_params["base_weight"] * candidates.log_p
 
         @lru_cache(max(2, _CACHE_BYTES // (8 * len(alpha))))
         def row(c: int) -> Array:
             return similarity.rows(labelings, np.array([c]), labelings)[0]
 
         self.mistakes_: list[int] = []
-        steps = 0
+        steps, progress = 0, Iterations("Reranker", False, self.callback)
         for _ in range(self.epochs):
             mistakes = 0
             for i in range(len(corpus)):
@@ -256,8 +353,9 @@ class Reranker(Labeler):
                         lag[c] += steps * change
                 steps += 1
             self.mistakes_.append(mistakes)
-            if not mistakes:
+            if progress.report(mistakes=mistakes) or not mistakes:
                 break
+        self.n_iter_ = len(self.mistakes_)
         if self.average:
             alpha -= lag / steps
         kept = np.flatnonzero(alpha)
@@ -269,7 +367,8 @@ class Reranker(Labeler):
 
     def _similarity(self, numbering: Numbering) -> Similarity:
         alike = np.eye(len(self.classes_))
-        return Similarity(self._kernel(), alike, self.mixing_, self.normalized, numbering, self.n_jobs)
+        normalized = self._fitted_params["normalized"]
+        return Similarity(self.kernel_, alike, self.mixing_, normalized, numbering, self.n_jobs)
 
     def _flat(self, labelings: list[list[Any]]) -> Array:
         """The label numbers of labelings, one after another."""
@@ -282,7 +381,7 @@ class Reranker(Labeler):
 
     def _ranking(self, encoded: Encoded, candidates: Candidates) -> Array:
         """(m,) g of all candidates."""
-        ranking = self.base_weight * candidates.log_p
+        ranking = self._fitted_params["base_weight"] * candidates.log_p
         if not len(self.alpha_):
             return ranking
         similarity, support = self._prepare(self.alpha_, self._support)
@@ -296,12 +395,6 @@ class Reranker(Labeler):
         known = self.encoder_.encode(self.support_structures_)
         similarity = self._similarity(Numbering(known.corpus))
         return similarity, similarity.prepare(known, self.support_labels_, self.support_first_)
-
-    def _base(self) -> Any:
-        return CRF() if self.base is None else self.base
-
-    def _kernel(self) -> Kernel:
-        return as_kernel(Polynomial(2).normalized() if self.kernel is None else self.kernel)
 
     def _arrays(self) -> dict[str, Array]:
         _, arrays = stored_structures.pack(self.support_structures_)
@@ -322,8 +415,10 @@ class Reranker(Labeler):
         names = {"labels", "first", "alpha", "mixing"}
         if set(parts) != {"base"} or len(texts) != 1 or not names <= set(arrays):
             raise DataError("its base labeler or its support candidates are not all there")
-        base = parts["base"]
-        if type(base) is not type(self._base()) or not set(base.classes_) <= set(self.classes_):
+        base, self.kernel_ = parts["base"], as_kernel(self._fitted_params["kernel"])
+        if type(base) is not type(self._fitted_params["base"]) or not set(base.classes_) <= set(
+            self.classes_
+        ):
             raise DataError("its base labeler does not fit its parameters and labels")
         structures = stored_structures.unpack(texts[0], arrays, self.shape_)
         labels, first, alpha, mixing = (arrays[name] for name in ("labels", "first", "alpha", "mixing"))

@@ -6,12 +6,12 @@ the neighbourhood of the minimum in a few rounds over the data and never the min
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from fuda.interrupts import is_inner
-from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
+from fuda.optimize.result import INTERRUPTED, Function, OnIteration, Result, Watch
 
 
 def adagrad(
@@ -21,7 +21,7 @@ def adagrad(
     tol: float = 1e-3,
     max_iter: int = 10,
     seed: int | np.random.RandomState | None = None,
-    on_iteration: Callable[[Progress], None] | None = None,
+    on_iteration: OnIteration | None = None,
 ) -> Result:
     """Minimize Σ_j parts[j](x) in at most `max_iter` rounds, whose values are the sums seen on the way."""
     random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
@@ -39,10 +39,11 @@ def adagrad(
                 squares += gradient * gradient
                 x -= rate * gradient / np.sqrt(squares)
             watch.evaluations += 1
-            watch.record(total, float(np.linalg.norm(slope)))
-            stop = watch.verdict(float(np.linalg.norm(x)), total, watch.history[-1].gradient_norm)
+            gradient_norm = float(np.linalg.norm(slope))
+            watch.record(total, gradient_norm)
+            stop = watch.verdict(float(np.linalg.norm(x)), total, gradient_norm)
             if stop:
-                converged, reason = not stop.startswith("max_iter"), stop
+                converged, reason = stop
                 break
     except KeyboardInterrupt:
         if is_inner():

@@ -6,13 +6,11 @@ would not descend.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from fuda.interrupts import is_inner
 from fuda.optimize.line_search import wolfe
-from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
+from fuda.optimize.result import INTERRUPTED, Function, OnIteration, Result, Watch
 from fuda.optimize.vectors import Vectors
 
 
@@ -21,7 +19,7 @@ def conjugate_gradient(
     x: np.ndarray,
     tol: float = 1e-5,
     max_iter: int = 1000,
-    on_iteration: Callable[[Progress], None] | None = None,
+    on_iteration: OnIteration | None = None,
     n_jobs: int | None = None,
 ) -> Result:
     """Minimize a smooth function. Ctrl-C ends it after the last whole iteration, unless it is part of
@@ -43,7 +41,7 @@ def conjugate_gradient(
         while True:
             stop = watch.verdict(vectors.norm(x), value, vectors.norm(gradient))
             if stop:
-                converged, reason = not stop.startswith("max_iter"), stop
+                converged, reason = stop
                 break
             slope = vectors.dot(gradient, direction)
             if not slope < 0:

@@ -13,7 +13,6 @@ an orthant during the line search, and builds pairs from the smooth part.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,9 @@ from fuda.compiled import compiled
 from fuda.errors import DataError, short
 from fuda.interrupts import is_inner
 from fuda.optimize.line_search import DECREASE, wolfe
-from fuda.optimize.result import INTERRUPTED, Function, Progress, Result, Watch
+from fuda.optimize.result import INTERRUPTED, Function, OnIteration, Result, Watch
 from fuda.optimize.vectors import Vectors
+from fuda.progress import Iteration
 
 Array = np.ndarray
 _COLUMNS = 4096
@@ -172,13 +172,13 @@ class Lbfgs:
         self.pairs = Pairs(len(x), memory, self.vectors)
         self.x = np.array(x, dtype=np.float64)
         self.spare = np.empty_like(self.x), np.empty_like(self.x)  # the arrays of the next point and gradient
-        self.history: list[Progress] = []
+        self.history: list[Iteration] = []
 
     def minimize(
         self,
         tol: float = 1e-5,
         max_iter: int = 1000,
-        on_iteration: Callable[[Progress], None] | None = None,
+        on_iteration: OnIteration | None = None,
     ) -> Result:
         """Iterate until the gradient vanishes, the objective stops falling, or `max_iter`.
 
@@ -198,7 +198,7 @@ class Lbfgs:
                 value = smooth + self._penalty(self.x)
                 stop = watch.verdict(self.vectors.norm(self.x), value, pull_norm)
                 if stop:
-                    converged, reason = not stop.startswith("max_iter"), stop
+                    converged, reason = stop
                     break
                 found = self._step(smooth, value, pull, watch)
                 if found is None:
@@ -221,7 +221,7 @@ class Lbfgs:
         """All that the next iteration depends on: values for JSON, and arrays, not copied."""
         pairs = self.pairs
         held: dict[str, Array] = {"s": pairs.s, "y": pairs.y, "sy": pairs.sy, "yy": pairs.yy}
-        rows = [astuple(progress) for progress in self.history]
+        rows = [(p.iteration, p.evaluations, p.objective, p.gradient_norm, p.seconds) for p in self.history]
         history = np.array(rows, dtype=np.float64).reshape(-1, 5)
         return {"count": pairs.count}, {"x": self.x, "history": history, **held}
 
@@ -241,7 +241,10 @@ class Lbfgs:
             raise DataError(f"it counts {short(count)} pairs, after {len(history)} iterations")
         self.x, pairs.count = arrays["x"].copy(), count
         pairs.s, pairs.y, pairs.sy, pairs.yy = (arrays[name].copy() for name in held)
-        self.history = [Progress(int(i), int(n), *rest) for i, n, *rest in history.tolist()]
+        self.history = [
+            Iteration(int(i), seconds, value, norm, evaluations=int(n))
+            for i, n, value, norm, seconds in history.tolist()
+        ]
 
     def _step(
         self, smooth: float, value: float, pull: Array, watch: Watch

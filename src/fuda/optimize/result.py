@@ -10,41 +10,60 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-# From a point to the value and the gradient there; the gradient may be overwritten by the next call.
+from fuda.progress import Iteration
+
+# From a point to value and gradient there; the next call may overwrite the gradient.
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
+# Called after every iteration; a true answer ends the minimization.
+OnIteration = Callable[[Iteration], object]
 INTERRUPTED = "it was interrupted"
+STOPPED = "a callback ended it"
 _PERIOD = 10
-
-
-@dataclass(frozen=True)
-class Progress:
-    """The state after an iteration; `seconds` since the start."""
-
-    iteration: int
-    evaluations: int
-    value: float
-    gradient_norm: float
-    seconds: float
 
 
 @dataclass
 class Result:
-    """Where a minimizer ended: the point, why it stopped, and the way there."""
+    """Where a minimizer ended.
+
+    Parameters
+    ----------
+    x : ndarray
+        The point.
+    converged : bool
+        Whether a condition on the gradient or the objective was met.
+    reason : str
+        Why it stopped.
+    history : list of Iteration
+        What was measured after each iteration.
+    """
 
     x: np.ndarray
     converged: bool
     reason: str
-    history: list[Progress] = field(default_factory=list)
+    history: list[Iteration] = field(default_factory=list)
 
     @property
     def value(self) -> float:
-        return self.history[-1].value if self.history else float("nan")
+        """The last value of the objective, nan where there was no iteration."""
+        last = self.history[-1].objective if self.history else None
+        return float("nan") if last is None else last
 
-    def settled(self, model: str) -> np.ndarray:
-        """The point, for a `_fit` to keep; a warning to the caller of `fit` where it is not the best."""
+    def solution(self, model: str) -> np.ndarray:
+        """Return the point, with a warning where training ended before a minimum, unasked.
+
+        Parameters
+        ----------
+        model : str
+            The name of the model whose `_fit` calls this.
+
+        Returns
+        -------
+        ndarray
+            The point.
+        """
         if not self.history and self.reason == INTERRUPTED:
             raise KeyboardInterrupt  # there is nothing yet that would be worth keeping
-        if not self.converged:
+        if not self.converged and self.reason != STOPPED:
             warnings.warn(
                 f"the {model} has not converged: {self.reason}; the weights are the best so far",
                 ConvergenceWarning,
@@ -54,39 +73,54 @@ class Result:
 
 
 class Watch:
-    """Records the way of a minimizer and says when to stop.
+    """Records the iterations of a minimizer and says when to stop.
 
-    It stops where ‖gradient‖ ≤ tol · max(1, ‖x‖), and where the last ten iterations together have improved
-    the objective by less than tol of its value.
+    It stops where ‖gradient‖ ≤ tol · max(1, ‖x‖), and where the last ten iterations together have
+    improved the objective by less than tol of its value.
+
+    Parameters
+    ----------
+    tol : float
+        The relative size of gradient and improvement at which to stop.
+    max_iter : int
+        The largest number of iterations.
+    on_iteration : callable or None
+        Called with every `Iteration`; a true answer stops the minimizer.
     """
 
-    def __init__(self, tol: float, max_iter: int, on_iteration: Callable[[Progress], None] | None) -> None:
+    def __init__(self, tol: float, max_iter: int, on_iteration: OnIteration | None) -> None:
         self.tol, self.max_iter, self.on_iteration = tol, max_iter, on_iteration
-        self.history: list[Progress] = []
+        self.history: list[Iteration] = []
         self.evaluations = 0
+        self.stopped = False
         self._began = time.perf_counter()
 
-    def resume(self, history: list[Progress]) -> None:
-        """Go on behind iterations made earlier."""
+    def resume(self, history: list[Iteration]) -> None:
+        """Continue after iterations made earlier."""
         self.history = list(history)
         if history:
-            self.evaluations = history[-1].evaluations - 1  # the last point is evaluated again
+            # the last point is evaluated again
+            self.evaluations = (history[-1].evaluations or 0) - 1
             self._began -= history[-1].seconds
 
     def record(self, value: float, gradient_norm: float) -> None:
+        """Record an iteration and report it."""
         seconds = time.perf_counter() - self._began
-        self.history.append(Progress(len(self.history) + 1, self.evaluations, value, gradient_norm, seconds))
+        number = len(self.history) + 1
+        self.history.append(Iteration(number, seconds, value, gradient_norm, evaluations=self.evaluations))
         if self.on_iteration:
-            self.on_iteration(self.history[-1])
+            self.stopped = bool(self.on_iteration(self.history[-1]))
 
-    def verdict(self, x_norm: float, value: float, gradient_norm: float) -> str | None:
-        """Why to stop now, or None."""
+    def verdict(self, x_norm: float, value: float, gradient_norm: float) -> tuple[bool, str] | None:
+        """Whether the minimizer has converged, and why it stops now; None where it goes on."""
+        if self.stopped:
+            return False, STOPPED
         if gradient_norm <= self.tol * max(1.0, x_norm):
-            return "the gradient vanished"
+            return True, "the gradient vanished"
         if len(self.history) > _PERIOD:
-            before = self.history[-1 - _PERIOD].value
-            if before - value <= self.tol * abs(value):
-                return "the objective stopped falling"
+            before = self.history[-1 - _PERIOD].objective
+            if before is not None and before - value <= self.tol * abs(value):
+                return True, "the objective stopped falling"
         if len(self.history) >= self.max_iter:
-            return f"max_iter={self.max_iter} was reached"
+            return False, f"max_iter={self.max_iter} was reached"
         return None

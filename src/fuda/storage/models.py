@@ -1,8 +1,9 @@
-"""Models to files and back: what of a labeler goes into a model file, and how it is put together again.
+"""Models to files and back: what of a labeler goes into a file, and how it is restored.
 
-A labeler is stored as its parameters, its labels, the encoder's vocabularies, and what it says of itself:
-arrays by name (`_arrays`), lists of distinct texts (`_texts`), and the fitted labelers that it holds
-(`_parts`), each stored in the same way. Parameters may be kernels, templates, and labelers not fitted.
+A labeler is stored as its parameters, its labels, the encoder's vocabularies, and what it says of
+itself: arrays by name (`_arrays`), lists of distinct texts (`_texts`), and the fitted labelers
+that it holds (`_parts`), each stored in the same way. Parameters may be kernels, templates, and
+labelers not fitted.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from fuda.checks import is_count
 from fuda.data.encoders import make_encoder
+from fuda.data.labels import as_object_array
 from fuda.data.observations import Kind
 from fuda.errors import DataError, ModelFileError, short
 from fuda.features.templates import Template
@@ -33,10 +35,14 @@ class Storable(Protocol):
     encoder_: Any
     reading_: dict[str, Any]
     _learned_names: frozenset[str]
+    _defaults: ClassVar[dict[str, Any]]
+    _defaulted: list[str]
 
     @classmethod
     def _get_param_names(cls) -> list[str]: ...
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+    def set_params(self, **params: Any) -> Any: ...
+    def _remember_params(self) -> None: ...
+    def _params_to_save(self) -> dict[str, Any]: ...
     def _check_parameters(self) -> None: ...
     def _arrays(self) -> dict[str, np.ndarray]: ...
     def _texts(self) -> list[list[str]]: ...
@@ -57,8 +63,8 @@ def save(model: Storable, path: str | Path) -> None:
 def load(path: str | Path, features: Any = None) -> Any:
     """The model in a file written by ``save``.
 
-    A feature function of one's own is never stored in a file, only its name; pass the function as `features`
-    again.
+    A feature function of one's own is never stored in a file, only its name; pass the function as
+    `features` again.
     """
     meta, vocabularies, arrays = model_file.read(path)
     stored = meta["parameters"].get("features")
@@ -89,21 +95,18 @@ def _taken_apart(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict
             f"{type(model).__name__} is no model of fuda's own, so that no file of it could be loaded; "
             "pickle it instead"
         )
-    if make_encoder(model.features, model.window).settings != model.encoder_.settings:
-        raise DataError(
-            f"features={short(model.features)} and window={short(model.window)} were set after fit, so "
-            "that the file would not hold the model that was fitted; fit again before saving"
-        )
     vocabularies, texts = model.encoder_.vocabularies(), model._texts()
     arrays = dict(model._arrays())
     meta: dict[str, Any] = {
         "class": type(model).__name__,
         "class_version": MODELS[type(model).__name__].version,
-        "parameters": _without_matrices(_parameters(model), arrays),
-        "labels": model.classes_,
+        "parameters": _without_matrices(_parameters(model._params_to_save()), arrays),
+        "labels": model.classes_.tolist(),
         "shape": model.shape_,
         "observations": {"kind": model.encoder_.observations.name, "size": model.encoder_.observations.size},
     }
+    if model._defaulted:
+        meta["defaults"] = model._defaulted
     if texts:
         meta["texts"] = len(texts)
         vocabularies = [*vocabularies, *texts]
@@ -128,7 +131,8 @@ def _put_together(
     arrays = dict(arrays)
     model_file.stored_class(meta["class"], meta["class_version"])
     model = _made(meta["class"], _with_matrices(meta["parameters"], arrays), features)
-    model.classes_, model.shape_, model.reading_ = meta["labels"], meta["shape"], {}
+    model._remember_params()
+    model.classes_, model.shape_, model.reading_ = as_object_array(meta["labels"]), meta["shape"], {}
     if model.shape_ not in model._shapes:
         raise DataError(f"{type(model).__name__} does not label {model.shape_}s")
     observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
@@ -154,6 +158,8 @@ def _put_together(
     model.encoder_ = make_encoder(model.features, model.window)
     model.encoder_.restore(vocabularies[:cut], observations)
     model._restore(arrays, vocabularies[cut:], parts)
+    model._defaulted = _default_names(meta.get("defaults", []), model)
+    model.set_params(**dict.fromkeys(model._defaulted))
     model._learned_names = frozenset(vars(model)) - frozenset(model._get_param_names())
     return model
 
@@ -180,11 +186,15 @@ def _with_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     return {key: _with_matrices(inner, arrays) for key, inner in value.items()}
 
 
-def _parameters(model: Any) -> dict[str, Any]:
-    """The parameters that a model was fitted with, where it says so, else those that it has."""
-    fitted = hasattr(model, "_stored_parameters") and hasattr(model, "classes_")
-    parameters = model._stored_parameters() if fitted else model.get_params(deep=False)
-    return {name: _to_json(name, value) for name, value in sorted(parameters.items())}
+def _default_names(names: Any, model: Storable) -> list[str]:
+    """The parameters that were None at fit, and are stored with their defaults."""
+    if not isinstance(names, list) or not all(name in list(model._defaults) for name in names):
+        raise DataError(f"its list of default parameters is not one, {short(names)}")
+    return names
+
+
+def _parameters(params: dict[str, Any]) -> dict[str, Any]:
+    return {name: _to_json(name, value) for name, value in sorted(params.items()) if name != "callback"}
 
 
 def _made(name: Any, parameters: Any, features: Any) -> Storable:
@@ -215,7 +225,7 @@ def _to_json(name: str, value: Any) -> Any:
     if isinstance(value, Kernel):
         return {"kernel": value.to_json()}
     if type(value).__name__ in MODELS:
-        return {"labeler": type(value).__name__, "parameters": _parameters(value)}
+        return {"labeler": type(value).__name__, "parameters": _parameters(value.get_params(deep=False))}
     if name == "features" and callable(value):
         return {"function": f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', '?')}"}
     if isinstance(value, np.generic):

@@ -1,0 +1,456 @@
+"""What holds of every model alike: parameters, what `fit` resolves, attributes, and callbacks."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import fuda
+from fuda import CRF, HMM, HMSVM, MEMM, DataError, HMPerceptron, Reranker
+from fuda.kernels import RBF, Polynomial
+from fuda.progress import Iteration
+from fuda.registry import MODELS, model_class
+
+X = [["Ana", "Paz", "sings"], ["in", "Lima"], ["Bo", "and", "Ana", "eat"], ["x"], ["Paz", "in", "Lima"]]
+Y = [["B", "I", "O"], ["O", "B"], ["B", "O", "B", "O"], ["O"], ["B", "O", "B"]]
+SMALL = {
+    "CRF": {"features": "word"},
+    "HMM": {},
+    "MEMM": {"features": "word"},
+    "HMPerceptron": {"epochs": 4},
+    "HMSVM": {"features": "word", "tol": 1e-6},
+    "MarginalizedPerceptron": {"epochs": 3},
+    "MarginalizedSVM": {"epochs": 50},
+    "Reranker": {"base": CRF(features="word"), "n": 4, "folds": 2, "base_weight": 0.01},
+}
+ORDER = [
+    "loss",
+    "smoothing",
+    "base",
+    "kernel",
+    "label_kernel",
+    "order",
+    "l2",
+    "l1",
+    "C",
+    "slack",
+    "rescale",
+    "mixing",
+    "gap",
+    "prior",
+    "prior_form",
+    "normalized",
+    "n",
+    "base_weight",
+    "folds",
+    "features",
+    "window",
+    "pair_features",
+    "decode",
+    "scheme",
+    "calibrate",
+    "solver",
+    "epochs",
+    "max_iter",
+    "tol",
+    "shuffle",
+    "average",
+    "orders",
+    "warm_start",
+    "engine",
+    "n_jobs",
+    "random_state",
+    "checkpoint",
+    "callback",
+    "verbose",
+]
+ITERATIVE = [name for name in MODELS if name != "HMM"]
+
+
+every = pytest.mark.parametrize("name", MODELS)
+
+
+def make(name, **parameters):
+    return model_class(name)(**SMALL[name] | parameters)
+
+
+def parameters_of(name):
+    return list(inspect.signature(model_class(name)).parameters.values())
+
+
+def behaviour(model):
+    """All that a fitted model says of data."""
+    found = {"predict": model.predict(X).tolist(), "score": model.score(X, Y)}
+    for method in ("predict_marginals", "decision_scores"):
+        if hasattr(model, method):
+            found[method] = [part.tolist() for part in getattr(model, method)(X)]
+    if hasattr(model, "predict_nbest"):
+        found["predict_nbest"] = model.predict_nbest(X, 3).tolist()
+    if hasattr(model, "objective"):
+        found["objective"] = model.objective(X, Y)
+    if hasattr(model, "oracle_report"):
+        found["oracle_report"] = repr(model.oracle_report(X, Y))
+    return found
+
+
+def saved(model, path):
+    model.save(path / "saved.fuda")
+    return (path / "saved.fuda").read_bytes()
+
+
+def live(model):
+    return {name for name in model._live_params if name in model.get_params(deep=False)}
+
+
+# Parameters
+
+
+@every
+def test_arguments_are_stored_as_they_are(name):
+    cls = model_class(name)
+    for parameter in parameters_of(name):
+        given = object()
+        assert getattr(cls(**{parameter.name: given}), parameter.name) is given
+        assert getattr(cls(), parameter.name) is parameter.default
+    assert repr(cls()) == f"{name}()"
+
+
+@every
+def test_parameters_are_keyword_only_past_the_first(name):
+    first, *others = parameters_of(name)
+    assert first.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert {parameter.kind for parameter in others} <= {inspect.Parameter.KEYWORD_ONLY}
+
+
+@every
+def test_parameters_come_in_one_order(name):
+    names = [parameter.name for parameter in parameters_of(name)]
+    assert names == sorted(names, key=ORDER.index)
+
+
+@every
+def test_fit_changes_no_parameter(name):
+    model = make(name)
+    before = model.get_params(deep=False)
+    model.fit(X, Y)
+    after = model.get_params(deep=False)
+    assert list(after) == list(before)
+    assert all(after[key] is before[key] for key in before)
+    assert repr(model) == repr(make(name))
+
+
+@every
+def test_clones_have_the_parameters_and_nothing_learned(name):
+    fitted = make(name).fit(X, Y)
+    for key in live(fitted) - {"n"}:
+        assert hasattr(fitted, key)
+    other = clone(fitted)
+    assert repr(other) == repr(fitted)
+    assert vars(other).keys() == set(other.get_params(deep=False))
+    assert behaviour(other.fit(X, Y)) == behaviour(fitted)
+
+
+@every
+def test_nothing_set_after_fit_changes_a_fitted_model(name, tmp_path):
+    model = make(name).fit(X, Y)
+    told, stored = behaviour(model), saved(model, tmp_path)
+    names = model.get_params(deep=False).keys() - live(model)
+    model.set_params(**{key: object() for key in names})
+    assert behaviour(model) == told
+    assert saved(model, tmp_path) == stored
+    assert behaviour(fuda.load(tmp_path / "saved.fuda")) == told
+    assert behaviour(pickle.loads(pickle.dumps(model))) == told
+
+
+KERNELS = [name for name in MODELS if "kernel" in inspect.signature(model_class(name)).parameters]
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_parameters_of_a_kernel_set_after_fit_change_nothing(name, tmp_path):
+    model = make(name, kernel=RBF(0.3)).fit(X, Y)
+    told, stored = behaviour(model), saved(model, tmp_path)
+    model.set_params(kernel__gamma=20.0)
+    assert behaviour(model) == told
+    assert saved(model, tmp_path) == stored
+    assert model.fit(X, Y).kernel_ == RBF(20.0)
+    assert saved(model, tmp_path) != stored
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_no_kernel_is_the_default_kernel(name, tmp_path):
+    model = make(name, kernel=RBF(0.3)).fit(X, Y).set_params(kernel=None).fit(X, Y)
+    assert model.kernel is None
+    assert behaviour(model) == behaviour(make(name).fit(X, Y))
+    model.save(tmp_path / "model.fuda")
+    loaded = fuda.load(tmp_path / "model.fuda")
+    assert loaded.kernel is None
+    assert loaded.kernel_ == model.kernel_
+    assert behaviour(loaded) == behaviour(model)
+
+
+@every
+def test_a_loaded_model_has_the_parameters_of_the_fit(name, tmp_path):
+    model = make(name).fit(X, Y)
+    model.save(tmp_path / "model.fuda")
+    loaded = fuda.load(tmp_path / "model.fuda")
+    assert repr(loaded) == repr(model)
+    assert saved(loaded, tmp_path) == saved(model, tmp_path)
+
+
+def test_a_stored_default_does_not_depend_on_the_default_of_today(tmp_path, monkeypatch):
+    model = make("HMSVM").fit(X, Y)
+    model.save(tmp_path / "model.fuda")
+    told = behaviour(model)
+    monkeypatch.setattr(HMSVM, "_defaults", {"kernel": Polynomial(1)})
+    loaded = fuda.load(tmp_path / "model.fuda")
+    assert loaded.kernel is None
+    assert behaviour(loaded) == told
+    assert behaviour(loaded.fit(X, Y)) != told
+
+
+def test_a_model_may_be_saved_before_and_after_its_base_is_changed(tmp_path):
+    base = CRF(features="word")
+    model = make("Reranker", base=base).fit(X, Y)
+    stored = saved(model, tmp_path)
+    base.set_params(l2=77.0)
+    assert saved(model, tmp_path) == stored
+    assert fuda.load(tmp_path / "saved.fuda").base.l2 == 1.0
+
+
+def test_defaults_are_resolved_at_fit():
+    assert make("HMSVM").fit(X, Y).kernel_ == Polynomial(2)
+    assert HMPerceptron().fit(X, Y).kernel_ is None
+    model = Reranker(folds=2, n=2).fit(X, Y)
+    assert model.kernel_ == Polynomial(2).normalized()
+    assert type(model.base_) is CRF
+    assert model.get_params(deep=False)["base"] is model.get_params(deep=False)["mixing"] is None
+    assert 0 < model.mixing_ < 1
+
+
+@pytest.mark.parametrize("name", ["CRF", "HMM", "MEMM"])
+def test_decoding_is_chosen_when_predicting(name, tmp_path):
+    model = make(name).fit(X, Y)
+    posterior = make(name, decode="posterior").fit(X, Y)
+    model.set_params(decode="posterior")
+    assert behaviour(model) == behaviour(posterior)
+    assert saved(model, tmp_path) == saved(posterior, tmp_path)
+    with pytest.raises(DataError, match="decode='nothing': choose viterbi or posterior"):
+        model.set_params(decode="nothing").predict(X)
+
+
+@pytest.mark.parametrize("name", ["CRF", "MEMM", "HMPerceptron", "HMSVM"])
+def test_scheme_and_threads_are_chosen_when_predicting(name, tmp_path):
+    model, there = make(name).fit(X, [["B-X", *["O"] * (len(x) - 1)] for x in X]), make(name)
+    there.set_params(scheme="IOE1", n_jobs=1).fit(X, [["B-X", *["O"] * (len(x) - 1)] for x in X])
+    for predictor in (model.set_params(scheme="IOE1"), there):
+        with pytest.raises(DataError, match="scheme IOE1"):
+            predictor.predict(X)
+    model.set_params(scheme="IOB2", n_jobs=1)
+    there.set_params(scheme="IOB2")
+    assert model.predict(X).tolist() == there.predict(X).tolist()
+    assert saved(model, tmp_path) == saved(there, tmp_path)
+    model.set_params(n_jobs="many")
+    for call in (model.predict, model.predict_marginals, lambda X: model.predict_nbest(X, 1)):
+        with pytest.raises(DataError, match="n_jobs='many'"):
+            call(X)
+
+
+def test_verbosity_set_after_fit_is_saved(tmp_path):
+    """The command is verbose on a terminal, and the file must not depend on that."""
+    model = make("HMSVM", verbose=True).fit(X, Y).set_params(verbose=False)
+    assert saved(model, tmp_path) == saved(make("HMSVM").fit(X, Y), tmp_path)
+
+
+def test_the_stochastic_solver_is_seeded():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fits = [CRF(solver="sgd", max_iter=3).fit(X, Y).weights_ for _ in range(2)]
+    np.testing.assert_array_equal(*fits)
+
+
+def test_partial_fit_remembers_the_parameters(tmp_path):
+    model = HMPerceptron(epochs=7).partial_fit(X, Y)
+    model.save(tmp_path / "model.fuda")
+    assert fuda.load(tmp_path / "model.fuda").epochs == 7
+    assert model.epochs == 7
+
+
+# Attributes
+
+
+@every
+@pytest.mark.parametrize("kind", [str, int])
+def test_labels_are_an_array_and_predictions_are_plain(name, kind, tmp_path):
+    number = {"B": 7, "I": 1, "O": 0}
+    y = Y if kind is str else [[number[label] for label in labels] for labels in Y]
+    model = make(name).fit(X, y)
+    model.save(tmp_path / "model.fuda")
+    for fitted in (model, fuda.load(tmp_path / "model.fuda")):
+        assert isinstance(fitted.classes_, np.ndarray)
+        assert fitted.classes_.dtype == object
+        assert fitted.classes_.tolist() == sorted({label for labels in y for label in labels})
+        assert {type(label) for label in fitted.classes_} == {kind}
+        assert {type(label) for labels in fitted.predict(X) for label in labels} == {kind}
+
+
+@every
+def test_odd_labels_stay_as_they_are(name, tmp_path):
+    odd = {"B": "\x00", "I": "a\x00", "O": "\ud800"}
+    model = make(name).fit(X, [[odd[label] for label in labels] for labels in Y])
+    assert set(model.classes_) == set(odd.values())
+    model.save(tmp_path / "model.fuda")
+    assert set(fuda.load(tmp_path / "model.fuda").classes_) == set(odd.values())
+
+
+def test_iterations_are_counted():
+    assert make("CRF").fit(X, Y).n_iter_ > 3
+    assert make("MEMM").fit(X, Y).n_iter_ > 3
+    assert make("HMSVM").fit(X, Y).n_iter_ > 1
+    model = HMPerceptron(epochs=1).fit(X, Y)
+    assert model.n_iter_ == 1
+    assert model.partial_fit(X, Y).n_iter_ == 2
+    assert make("Reranker", epochs=1).fit(X, Y).n_iter_ == 1
+    for name in ITERATIVE:
+        assert not hasattr(make(name), "n_iter_")
+
+
+# Callbacks
+
+
+class Recorder:
+    """Keeps what it gets, and stops at an iteration."""
+
+    def __init__(self, last=None, error=StopIteration):
+        self.seen, self.last, self.error = [], last, error
+
+    def __call__(self, iteration):
+        self.seen.append(iteration)
+        if iteration.iteration == self.last:
+            raise self.error
+
+
+# So that training takes two iterations at least.
+LONG = {"HMPerceptron": {"epochs": 3, "features": lambda _: [], "window": 0, "order": 0}}
+LONG["Reranker"] = {"epochs": 3, "base_weight": 1e-6, "normalized": True}
+SOLVERS = [("CRF", {"solver": solver, "max_iter": 5, "tol": 0.0}) for solver in ("lbfgs", "cg", "sgd")]
+LEARNERS = [*SOLVERS, *((name, LONG.get(name, {})) for name in ITERATIVE if name != "CRF")]
+iterative = pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        pytest.param(
+            *case,
+            id="-".join([case[0], *([case[1]["solver"]] if case[0] == "CRF" else [])]),
+        )
+        for case in LEARNERS
+    ],
+)
+
+
+@iterative
+@pytest.mark.filterwarnings("ignore:.*has not converged")
+def test_a_callback_is_called_after_every_iteration(name, parameters):
+    callback = Recorder()
+    model = make(name, **parameters, callback=callback).fit(X, Y)
+    assert len(callback.seen) == model.n_iter_ >= 2
+    assert {type(record) for record in callback.seen} == {Iteration}
+    assert [record.iteration for record in callback.seen] == list(range(1, model.n_iter_ + 1))
+    seconds = [record.seconds for record in callback.seen]
+    assert seconds == sorted(seconds)
+    assert seconds[0] >= 0
+    assert all(record.objective is not None or record.mistakes is not None for record in callback.seen)
+
+
+@iterative
+@pytest.mark.filterwarnings("ignore:.*has not converged")
+def test_what_a_callback_is_told_is_what_the_model_keeps(name, parameters):
+    callback = Recorder()
+    model = make(name, **parameters, callback=callback).fit(X, Y)
+    if hasattr(model, "result_"):
+        assert callback.seen == model.result_.history
+    if name == "HMSVM":
+        assert [record.gap for record in callback.seen] == [round.gap for round in model.history_]
+        assert [record.objective for record in callback.seen] == [round.primal for round in model.history_]
+    if name == "HMPerceptron":
+        assert [record.mistakes for record in callback.seen] == [found.nodes for found in model.mistakes_]
+    if name == "Reranker":
+        assert [record.mistakes for record in callback.seen] == model.mistakes_
+
+
+@iterative
+def test_a_callback_ends_the_training_without_a_warning(name, parameters, tmp_path):
+    model = make(name, **parameters, callback=Recorder(last=1)).fit(X, Y)
+    assert model.n_iter_ == 1
+    assert [len(labels) for labels in model.predict(X)] == [len(x) for x in X]
+    saved(model, tmp_path)
+
+
+@iterative
+@pytest.mark.parametrize("error", [ValueError, KeyError])
+def test_after_another_exception_the_model_is_not_fitted(name, parameters, error):
+    model = make(name, **parameters).set_params(callback=Recorder(last=2, error=error))
+    with pytest.raises(error):
+        model.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert len(model.callback.seen) == 2
+
+
+@pytest.mark.parametrize("name", ITERATIVE)
+def test_a_callback_is_not_stored(name, tmp_path):
+    stored = saved(make(name).fit(X, Y), tmp_path)
+    model = make(name, callback=Recorder())
+    assert saved(model.fit(X, Y), tmp_path) == stored
+    assert fuda.load(tmp_path / "saved.fuda").callback is None
+
+
+@pytest.mark.parametrize("name", ITERATIVE)
+def test_models_with_callbacks_are_pickled_and_cloned(name):
+    model = make(name, callback=Recorder()).fit(X, Y)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.callback.seen == model.callback.seen
+    assert behaviour(again) == behaviour(model)
+    assert isinstance(clone(model).callback, Recorder)
+    unpicklable = make(name, callback=lambda _: None).fit(X, Y).set_params(callback=None)
+    assert behaviour(pickle.loads(pickle.dumps(unpicklable))) == behaviour(unpicklable)
+
+
+@pytest.mark.parametrize("name", ITERATIVE)
+def test_what_is_not_a_callback_is_refused(name):
+    with pytest.raises(DataError, match="callback=3: give a function of one argument"):
+        make(name, callback=3).fit(X, Y)
+
+
+def test_callbacks_of_partial_fit_and_of_a_base():
+    callback = Recorder()
+    model = HMPerceptron(callback=callback).partial_fit(X, Y).partial_fit(X, Y)
+    assert [record.iteration for record in callback.seen] == [1, 1]
+    assert model.n_iter_ == 2
+    seen = []
+    make("Reranker", base=MEMM(features="word", callback=lambda record: seen.append(record))).fit(X, Y)
+    assert sum(record.iteration == 1 for record in seen) == 3  # two folds, and all
+
+
+def test_a_checkpoint_is_written_before_the_callback_is_called(tmp_path, monkeypatch):
+    monkeypatch.setattr("fuda.storage.checkpoint.SECONDS_BETWEEN", 0.0)
+    path, stored = tmp_path / "state", []
+    CRF(features="word", checkpoint=path, callback=lambda _: stored.append(path.exists())).fit(X, Y)
+    assert all(stored)
+    path.unlink()
+    with pytest.raises(ValueError, match="enough"):
+        CRF(features="word", checkpoint=path, callback=Recorder(3, ValueError("enough"))).fit(X, Y)
+    resumed = Recorder()
+    whole = CRF(features="word").fit(X, Y)
+    again = CRF(features="word", checkpoint=path, callback=resumed).fit(X, Y)
+    assert [record.iteration for record in resumed.seen] == list(range(4, whole.n_iter_ + 1))
+    np.testing.assert_array_equal(again.weights_, whole.weights_)
+
+
+def test_hmm_has_no_iterations():
+    assert "callback" not in HMM().get_params()
+    assert not hasattr(HMM().fit(X, Y), "n_iter_")
