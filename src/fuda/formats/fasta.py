@@ -32,15 +32,7 @@ from fuda.checks import check_choice
 from fuda.data import structures
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
-from fuda.formats.dataset import (
-    Dataset,
-    Label,
-    Record,
-    check_line,
-    check_rows,
-    label_text,
-    labels_to_write,
-)
+from fuda.formats.dataset import Dataset, Label, Record, check_line, check_rows, label_text, labels_to_write
 
 SITE, OTHER, UNKNOWN = "site", "O", "?"
 MODES = ("auto", "lines", "marks", "none")

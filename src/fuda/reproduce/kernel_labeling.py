@@ -110,11 +110,7 @@ def entity_methods() -> dict[str, Any]:
 
 def word_and_affixes(word: str) -> list[str]:
     """The features of the CRF of table 1, of each of three words: the word, its spelling, its affixes."""
-    return [
-        *spelling(word),
-        *(f"p{n}={word[:n]}" for n in (2, 3)),
-        *(f"s{n}={word[-n:]}" for n in (2, 3)),
-    ]
+    return [*spelling(word), *(f"p{n}={word[:n]}" for n in (2, 3)), *(f"s{n}={word[-n:]}" for n in (2, 3))]
 
 
 def _compared(shapes: dict[str, Dataset], say: Say) -> list[Row]:

@@ -59,11 +59,7 @@ class Damaged(Exception):
 
 
 def write(
-    path: str | Path,
-    kind: Format,
-    meta: dict[str, Any],
-    texts: dict[str, Any],
-    arrays: dict[str, np.ndarray],
+    path: str | Path, kind: Format, meta: dict[str, Any], texts: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
     """Write metadata, further JSON members (`texts`) and arrays, or leave the file as it was."""
     members: dict[str, list[Any]] = {name: [_json_bytes(value)] for name, value in texts.items()}
@@ -195,10 +191,7 @@ class SealedFile:
                 f"{__version__} reads up to {kind.version}: install a newer fuda"
             )
         check_kinds(
-            {
-                "fuda": isinstance(meta.get("fuda"), str),
-                "members": isinstance(meta.get("members"), dict),
-            }
+            {"fuda": isinstance(meta.get("fuda"), str), "members": isinstance(meta.get("members"), dict)}
         )
 
     def _bytes(self, name: str) -> bytes:
