@@ -142,7 +142,7 @@ def read_as_trained(path: str, model: Any, keywords: dict[str, Any], labelled: b
     named = keywords.get("format", learned.get("format") if path == "-" else None)
     format = format_of(path, named)
     same = format.name == learned.get("format")
-    options = format.as_trained(path, keywords, learned if same else None, labelled)
+    options = format.options_for_model(path, keywords, learned if same else None, labelled)
     return read(path, options | {"format": format.name}), format.name
 
 
@@ -151,7 +151,7 @@ def how_read(path: str, keywords: dict[str, Any], data: Dataset) -> dict[str, An
     from fuda.formats import format_of
 
     format = format_of(path, keywords.get("format"))
-    return keywords | {"format": format.name} | format.remembered(data)
+    return keywords | {"format": format.name} | format.options_to_store(data)
 
 
 @contextmanager
