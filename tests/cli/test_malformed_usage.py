@@ -127,9 +127,9 @@ OPTIONS = [
     ("tag {model} {conll} --columns 1", "structure 0, node 0 is .*but the model was fitted on"),
     (
         "tag {model} {conllu}",
-        "conllu: the model was not trained on conllu files; say where labels stand",
+        "conllu: the model was not trained on conllu files; name the field of the labels",
     ),
-    ("evaluate {model} {conllu}", "conllu: the model was not trained on conllu files; say"),
+    ("evaluate {model} {conllu}", "conllu: the model was not trained on conllu files; name"),
     ("tag {model} {conllu} --label UPOS", "structure 0 is a tree, but this HMM was fitted on sequences"),
     ("tag {model} {fasta}", "structure 0, node 0 is"),
     ("evaluate {model}", "Missing argument 'FILE'"),
@@ -227,16 +227,16 @@ MODELS = [
     ("gzip", lambda data, path: gzip.compress(data), "not a usable model file"),
     ("json", lambda data, path: json.dumps({"format": "fuda-model"}).encode(), "not a usable model file"),
     ("newer format", setting("format_version", 99), "format version 99, .*install a newer fuda"),
-    ("newer class", setting("class_version", 99), "holds version 99 of HMM; .*install a newer fuda"),
-    ("foreign class", setting("class", "os.system"), "holds a 'os.system', which is not a model of fuda"),
-    ("no labels", setting("labels", []), "'labels' is missing or not of its kind"),
+    ("newer class", setting("class_version", 99), "contains version 99 of HMM; .*install a newer fuda"),
+    ("foreign class", setting("class", "os.system"), "contains a 'os.system', which is not a model of fuda"),
+    ("no labels", setting("labels", []), "'labels' is missing or has the wrong type"),
     ("unknown parameter", setting("parameters", {"x": 1}), "HMM has no parameter 'x'"),
     ("bad parameter", setting("parameters", {"window": -1}), "window=-1"),
-    ("foreign shape", setting("shape", "ring"), "'shape' is missing or not of its kind"),
+    ("foreign shape", setting("shape", "ring"), "'shape' is missing or has the wrong type"),
     (
         "member gone",
         changed(lambda meta, members: members.pop("arrays/start.npy")),
-        "does not fit its members",
+        "does not match its members",
     ),
 ]
 

@@ -207,7 +207,7 @@ def test_demo(run):
     found = run("demo")
     assert (found.code, found.err) == (0, "")
     text = found.out.decode()
-    assert "CRF     │ tree" in text
+    assert "CRF   │ tree" in text
     assert "should be" not in text or "should be wants" in text or "should be uses" in text
     assert "P-p" not in text
 

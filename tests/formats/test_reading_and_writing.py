@@ -189,7 +189,9 @@ def test_unknown_options_and_formats(tmp_path):
     ):
         read(path, "xml")
     for name in ("f.xml", "f", "f.gz", "folder.conll/f"):
-        with pytest.raises(DataError, match=r"does not belong to a format; pass format= .*--format.*conllu \(.conllu\)"):
+        with pytest.raises(
+            DataError, match=r"does not belong to a format; pass format= .*--format.*conllu \(.conllu\)"
+        ):
             format_of(name)
 
 

@@ -290,7 +290,7 @@ def test_a_class_of_ones_own_is_not_saved(tmp_path):
     class Mine(HMM):
         pass
 
-    with pytest.raises(DataError, match=r"Mine is no model of fuda's own, .* pickle it"):
+    with pytest.raises(DataError, match=r"Mine is not a model of fuda, .* pickle it"):
         Mine().fit(X, Y).save(tmp_path / "model.fuda")
     assert os.listdir(tmp_path) == []
 

@@ -86,13 +86,13 @@ def read(
     _check_mark(mark)
     if sites is not None and (not isinstance(sites, str) or not sites):
         raise DataError(f"sites={sites!r}: give the residues that can be sites as text, such as STY")
-    found = list(_records(split_lines(text, name), name))
+    sections = list(_records(split_lines(text, name), name))
     if labels == "auto":
-        labels = "marks" if sites is not None else _form(found, mark, name)
+        labels = "marks" if sites is not None else _form(sections, mark, name)
     elif sites is not None and labels != "marks":
         raise DataError(f"sites={sites!r} needs labels='marks', not labels={labels!r}; leave one of them out")
     records, dropped = [], 0
-    for header, lines in found:
+    for header, lines in sections:
         if labels == "lines":
             record = _read_lines(header, lines, name)
         else:
@@ -183,19 +183,19 @@ def _records(lines: list[str], name: str) -> Iterator[tuple[Line, list[Line]]]:
         yield (number, lines[number - 1]), content[start + 1 : end]
 
 
-def _form(found: list, mark: str, name: str) -> str:
+def _form(records: list[tuple[Line, list[Line]]], mark: str, name: str) -> str:
     """The form of the labels: marks, lines or none."""
-    if any(mark in line for _, lines in found for _, line in lines):
+    if any(mark in line for _, lines in records for _, line in lines):
         return "marks"
-    if any(len(lines) != 2 for _, lines in found):
+    if any(len(lines) != 2 for _, lines in records):
         return "none"
-    lengths = {(len(first), len(second)) for _, ((_, first), (_, second)) in found}
+    lengths = {(len(first), len(second)) for _, ((_, first), (_, second)) in records}
     if len({first for first, _ in lengths}) > 1 or any(first < second for first, second in lengths):
         return "lines"  # residues broken into two lines are broken at one length
     if all(first == second for first, second in lengths):
-        found = f"every record has two lines of {lengths.pop()[0]} characters"
+        problem = f"every record has two lines of {lengths.pop()[0]} characters"
         remedy = "pass labels='lines' if the second contains labels, labels='none' if it contains residues"
-        raise DataError(f"{name}: {found}; {remedy}")
+        raise DataError(f"{name}: {problem}; {remedy}")
     return "none"
 
 
