@@ -1,7 +1,7 @@
-"""Malformed data of every kind: exit code 2, one line that names place and remedy, and no file touched.
+"""Malformed data: exit code 2, one line with place and remedy, and no file changed.
 
-A malformed file runs through train, tag, evaluate and convert; data that is well-formed, but unusable,
-through one of them.
+A malformed file runs through train, tag, evaluate and convert; data that is well-formed, but
+unusable, through one of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Malformed options, values, templates and models: exit code 2, one line that names it, no file touched."""
+"""Malformed options, templates and models: exit code 2, one line, and no file changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from cli.command_cases import assert_refused
 from model_file_cases import altered
 
-# Options and values. {conll}, {conllu}, {fasta} and {jsonl} are good files, {out} is a path to write to.
+# Options and values. {conll}, {conllu}, {fasta} and {jsonl} are valid files, {out} is an output.
 TRAIN = "train {conll} -o {out}"
 OPTIONS = [
     ("nonsense", "No such command 'nonsense'"),

@@ -1,4 +1,4 @@
-"""`read` and `write` over files: formats by extension, gzip, byte order marks, standard streams, errors."""
+"""`read` and `write`: formats by extension, gzip, byte order marks, standard streams, errors."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_standard_streams(monkeypatch, name):
 
 
 class Raw(io.RawIOBase):
-    """A raw stream that takes a few bytes at a time, as a disk that fills up, until there is no room."""
+    """A raw stream that writes a few bytes at a time until it is full, like a disk."""
 
     def __init__(self, at_once: int, room: int) -> None:
         self.at_once, self.room, self.data = at_once, room, b""

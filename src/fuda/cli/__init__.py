@@ -1,8 +1,8 @@
 """The command ``fuda``: one module per subcommand.
 
-Exit codes: 0 success, 2 an error in data or usage, 130 interrupted. Results are printed to standard
-output, everything else to standard error. Subcommands import large libraries when they run, which keeps
-the help fast.
+Exit codes: 0 success, 2 an error in data or usage, 130 interrupted. Results are printed to
+standard output, everything else to standard error. Subcommands import large libraries when they
+run, which keeps the help fast.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Commands(click.Group):
 
 
 def _end_output(error: OSError) -> NoReturn:
-    """Exit after a failure of standard output (files raise DataError): a closed pipe or a full disk."""
+    """Exit after a failure of standard output (files raise DataError), as on a full disk."""
     # What is still buffered cannot be written, and the interpreter would fail on it at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if isinstance(error, BrokenPipeError):  # as `head` does

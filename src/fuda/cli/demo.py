@@ -25,9 +25,9 @@ Examples:
 def demo() -> None:
     """Compare models on an embedded corpus, in under a minute.
 
-    The corpus is synthetic: sales-log sentences in which products, vendors, numbers and reasons are labelled
-    by whether the customer uses, wants or rejects them. The deciding verb is often far away in the sentence,
-    but close in its dependency tree.
+    The corpus is synthetic: sales-log sentences in which products, vendors, numbers and reasons
+    are labelled by whether the customer uses, wants or rejects them. The deciding verb is often
+    far away in the sentence, but close in its dependency tree.
     """
     from rich.table import Table
 
@@ -67,7 +67,7 @@ def demo() -> None:
 
 
 def _show_sentence(show: Callable[..., None], words: list[str], labels: list[str], gold: list[str]) -> None:
-    """Print the words, coloured by state, and the labels other than O; wrong ones with the correct label."""
+    """Print the words, coloured by state, and the labels that are not O or wrong."""
     from rich.text import Text
 
     line = Text()

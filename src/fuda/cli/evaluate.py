@@ -32,7 +32,8 @@ _SCHEME = (
 def evaluate(model_path: str, file: str, scheme: str | None, as_json: bool, **how: Any) -> None:
     """Compare the labels of MODEL with those of FILE.
 
-    FILE is read like the files that MODEL was trained on, if it has their format; - is standard input.
+    FILE is read like the files that MODEL was trained on, if it has their format; - is standard
+    input.
     """
     import fuda
     from fuda import metrics

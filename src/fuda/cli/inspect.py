@@ -81,7 +81,7 @@ def _assigned(values: dict[str, Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A parameter; a template or function is shown by its name, kernels and models with parameters.
+    """A parameter as text: templates and functions by name, kernels and models in full.
 
     >>> _shown({"kernel": {"type": "Normalized", "kernel": {"type": "Polynomial", "degree": 2}}})
     'Normalized(kernel=Polynomial(degree=2))'

@@ -1,4 +1,4 @@
-"""Shared by several subcommands: options for reading files, NAME=VALUE pairs, errors with file names."""
+"""Shared by subcommands: options for reading files, NAME=VALUE pairs, errors with file names."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _FormatOption(click.Option):
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --format, --label, --columns, --graph and --option, which determine how input is read."""
+    """Add --format, --label, --columns, --graph and --option to a command that reads files."""
     shapes = click.Choice(["sequence", "tree", "dag"])
     for option in (
         click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help=_OPTION),
@@ -57,7 +57,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def reading_keywords(
     format_name: str | None, label: str | None, columns: str | None, graph: str | None, options: Iterable[str]
 ) -> dict[str, Any]:
-    """The keywords for `fuda.formats.read` from the values of `reading_options`, without those not given."""
+    """The keywords for `fuda.formats.read` from those `reading_options` that were given."""
     named = {"format": format_name, "label": label, "columns": columns, "graph": graph}
     keywords: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
     if label is not None:
@@ -72,7 +72,7 @@ def reading_keywords(
 
 
 def assignments(pairs: Iterable[str], option: str) -> dict[str, Any]:
-    """The values of NAME=VALUE pairs by name, as Python literals if they are such, else as text."""
+    """The values of NAME=VALUE pairs by name: Python literals where possible, else text."""
     values = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -100,7 +100,7 @@ def literal(text: str) -> Any:
 
 
 def check_output(path: str, *others: str) -> None:
-    """Refuse an output that cannot be written or is one of the `others`, before any work is done."""
+    """Refuse, before any work, an output that cannot be written or is one of the `others`."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise DataError(f"{path}: is a folder; name a file")
@@ -129,10 +129,10 @@ def read(path: str, keywords: dict[str, Any]) -> Dataset:
 
 
 def read_as_trained(path: str, model: Any, keywords: dict[str, Any], labelled: bool) -> tuple[Dataset, str]:
-    """Read a file like the training files of a model if it has their format; also return the format's name.
+    """Read a file, like the training files of a model if it has their format; return the format.
 
-    `keywords` take precedence. Standard input has the format of the training files. `labelled` is true if
-    labels are required.
+    `keywords` take precedence. Standard input has the format of the training files. `labelled` is
+    true if labels are required.
     """
     from fuda.formats import format_of
 
@@ -153,18 +153,18 @@ def options_to_store(path: str, keywords: dict[str, Any], data: Dataset) -> dict
 
 @contextmanager
 def errors_name_file(paths: Sequence[str], parts: Sequence[Dataset]) -> Iterator[None]:
-    """Add the file to errors; numbers of structures, counted over all files, are counted within theirs."""
+    """Add the file to errors, and count structures within their file instead of over all files."""
     from fuda.files import display_name
 
     names = [display_name(path) for path in paths]
 
-    def within_file(found: re.Match[str]) -> str:
-        index = int(found[1])
+    def within_file(match: re.Match[str]) -> str:
+        index = int(match[1])
         for name, part in zip(names, parts, strict=True):
             if index < len(part):
                 return f"structure {index} of {name}"
             index -= len(part)
-        return found[0]
+        return match[0]
 
     try:
         yield

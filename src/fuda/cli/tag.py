@@ -26,8 +26,8 @@ _OUTPUT = "The file to write, in the format of its extension; by default standar
 def tag(model_path: str, file: str, output: str, **how: Any) -> None:
     """Label the structures of FILE, by default standard input.
 
-    Only labels change: those in FILE are replaced, and a label column is added to a file without one.
-    A file of the format that MODEL was trained on is read like the training files.
+    Only labels change: those in FILE are replaced, and a label column is added to a file without
+    one. A file of the format that MODEL was trained on is read like the training files.
     """
     import fuda
     from fuda import formats

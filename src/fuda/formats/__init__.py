@@ -10,15 +10,18 @@ jsonl .jsonl .ndjson
 A file name may end in ``.gz``. ``-`` is standard input or output, in CoNLL columns unless another
 format is named.
 
-To add a format, write a module ``fuda/formats/NAME.py`` and add a row to `FORMATS`. The module defines
+To add a format, write a module ``fuda/formats/NAME.py`` and add a row to `FORMATS`. The module
+defines
 
-- ``read(text, name, **options)``, which returns a `Dataset` (`name` is the file's, for messages), and
+- ``read(text, name, **options)``, which returns a `Dataset` (`name` is the file's, for messages),
+  and
 - ``write(records, **options)``, which returns a text; and, if the defaults do not suit the format,
 - ``from_command(options)``: converts options from the command line to those of `read` and `write`,
-- ``options_to_store(dataset)``: further options with which a model trained on `dataset` reads files,
-- ``options_for_model(path, given, stored, labelled)``: the options for reading a file for a model, from
-  those given on the command line and those of the training files (None if these had another format);
-  `labelled` is true if labels are required.
+- ``options_to_store(dataset)``: further options with which a model trained on `dataset` reads
+  files,
+- ``options_for_model(path, given, stored, labelled)``: the options for reading a file for a model,
+  from those given on the command line and those of the training files (None if these had another
+  format); `labelled` is true if labels are required.
 
 Modules of formats are imported on first use, which keeps the help of the command fast.
 """
@@ -67,8 +70,8 @@ class Format:
     extensions : tuple of str
         The extensions of its files, in lower case with the dot.
     help : dict of str
-        The meaning of ``--label``, ``--columns`` and ``--graph`` of the command for the format; only
-        the options that it has.
+        The meaning of ``--label``, ``--columns`` and ``--graph`` of the command for the format;
+        only the options that it has.
     """
 
     name: str
@@ -202,7 +205,7 @@ def format_of(path: str | Path, format: str | None = None) -> Format:
 
 
 def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset:
-    """Read structures and labels from a file, which may be gzipped, or from standard input (``-``).
+    """Read structures and labels from a file, possibly gzipped, or from standard input (``-``).
 
     Parameters
     ----------
@@ -211,7 +214,8 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset
     format : str, optional
         One of `FORMATS`; by default that of the file's extension.
     **options
-        Those of the ``read`` of the format's module: `fuda.formats.conll`, `conllu`, `fasta`, `jsonl`.
+        Those of the ``read`` of the format's module: `fuda.formats.conll`, `conllu`, `fasta`,
+        `jsonl`.
 
     Returns
     -------

@@ -6,13 +6,14 @@
     Ana    NP  B-PER
     lives  VB  O
 
-- *Columns* are separated by tabs if the line of the first token has one, else by runs of spaces and
-  tabs; or by the single character `separator`. Every token has the same number of columns.
+- *Columns* are separated by tabs if the line of the first token has one, else by runs of spaces
+  and tabs; or by the single character `separator`. Every token has the same number of columns.
 - *Labels* are in the last column, or in column `label`. ``_`` is an unknown label (None).
-- *Document marks* are lines that start with ``-DOCSTART-``. They end a sentence and are never a token.
-- *Comments* precede the first token of a sentence and start with ``#``. A token may start with ``#``
-  too, so such a line is a comment only if its number of columns is not that of the tokens, or if it
-  has the form ``# name = value`` without a tab.
+- *Document marks* are lines that start with ``-DOCSTART-``. They end a sentence and are never a
+  token.
+- *Comments* precede the first token of a sentence and start with ``#``. A token may start with
+  ``#`` too, so such a line is a comment only if its number of columns is not that of the tokens,
+  or if it has the form ``# name = value`` without a tab.
 - Comments, document marks and further blank lines before a sentence are kept unchanged in
   ``Record.comments``.
 
@@ -43,7 +44,7 @@ _CELL = re.compile(r"[^ \t]+")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a file: `separator` None is runs of spaces and tabs, `label` counts from 0."""
+    """The columns of a file; `separator` None is runs of blanks, `label` counts from 0."""
 
     separator: str | None
     width: int
@@ -77,15 +78,15 @@ def read(
     name : str
         The name of the file, for messages.
     separator : str, optional
-        The character between columns; by default a tab if the line of the first token has one, else
-        runs of spaces and tabs.
+        The character between columns; by default a tab if the line of the first token has one,
+        else runs of spaces and tabs.
     columns : int or list of int, optional
         The columns of the observation, counted from 1; by default all but that of the label.
     label : int or None
         The column of the label; −1 is the last, None means that there are no labels.
     width : int, optional
-        The number of columns of a file with labels. A file without the last of them has no labels; other
-        numbers of columns require `columns`.
+        The number of columns of a file with labels. A file without the last of them has no labels;
+        other numbers of columns require `columns`.
 
     Returns
     -------
@@ -150,7 +151,7 @@ def read(
 
 
 def write(records: Sequence[Record], separator: str | None = None, flatten: bool = False) -> str:
-    """Write the columns of the observation and the label, or the rows that were read with new labels.
+    """Write observations and labels as columns, or the rows that were read with new labels.
 
     Parameters
     ----------
@@ -159,8 +160,8 @@ def write(records: Sequence[Record], separator: str | None = None, flatten: bool
     separator : str, optional
         The character between columns; by default that of the file read, else a tab.
     flatten : bool
-        Whether to write the nodes of a tree or DAG as a sequence. Otherwise these are refused, because
-        columns cannot contain edges.
+        Whether to write the nodes of a tree or DAG as a sequence. Otherwise these are refused,
+        because columns cannot contain edges.
 
     Returns
     -------
@@ -179,9 +180,9 @@ def write(records: Sequence[Record], separator: str | None = None, flatten: bool
         separator = known.pop() if len(known) == 1 else "\t"
     lines: list[str] = []
     for index, record in enumerate(records):
-        if (found := _width(record, labelled)) != width:
+        if (count := _width(record, labelled)) != width:
             raise DataError(
-                f"{place(index)}: {found} columns where structure 0 has {width}; every token of a file has "
+                f"{place(index)}: {count} columns where structure 0 has {width}; every token of a file has "
                 "the same number of columns: write two files, or jsonl"
             )
         if not isinstance(record.structure, structures.Sequence) and not flatten:
@@ -192,7 +193,7 @@ def write(records: Sequence[Record], separator: str | None = None, flatten: bool
         rows = _rows_as_read if isinstance(record.rows, Rows) else _rows_of_observations
         body = rows(index, record, separator, labelled)
         if index == 0 and separator is None and "\t" in body[0]:
-            body[0] = " ".join(_splitter(None)(body[0]))  # else the tab would be read as the separator
+            body[0] = " ".join(_splitter(None)(body[0]))  # a tab would become the separator
         lines += _heading(index, record, separator, width)
         _check_lines(index, body, separator, width)
         lines += [*body, ""]
@@ -228,7 +229,7 @@ def _is_comment(line: str, cells: int, width: int) -> bool:
 
 
 def _first_row(lines: list[str], name: str, separator: str | None) -> int:
-    """The line that determines the layout: the first that must be a token, else the last possible one."""
+    """The line that determines the layout: the first that must be a token, else the last one."""
     if separator is not None:
         _check_separator(separator)
     last = None
@@ -237,7 +238,7 @@ def _first_row(lines: list[str], name: str, separator: str | None) -> int:
             continue
         if not line.startswith("#"):
             return index
-        last = index  # of lines that all start with "#" the last one is the least likely to be a comment
+        last = index  # if all lines start with "#", the last is the least likely comment
     if last is None:
         raise DataError(
             f"{name}: no tokens; give one token per line, its columns separated by spaces or tabs"
@@ -251,13 +252,13 @@ def _check_separator(separator: str) -> None:
         raise DataError(f"separator={separator!r}: give one character, such as a tab or a comma")
 
 
-def _check_width(width: int, found: int, all_observed: bool, name: str, number: int) -> None:
+def _check_width(width: int, actual: int, all_observed: bool, name: str, number: int) -> None:
     """Refuse a file with all columns observed that has neither `width` columns nor one less."""
     if not is_whole(width, 2):
         raise DataError(f"{name}: width={width!r}: give the number of columns with labels, at least 2")
-    if all_observed and found not in (width, width - 1):
+    if all_observed and actual not in (width, width - 1):
         message = (
-            f"{_columns(found)} where {width} are expected with labels and {width - 1} without; give "
+            f"{_columns(actual)} where {width} are expected with labels and {width - 1} without; give "
             "the same columns, or name those observed with columns= (on the command line --columns)"
         )
         raise fault(name, number, message)
@@ -323,7 +324,7 @@ def _width(record: Record, labelled: bool) -> int:
 
 
 def _rows_as_read(index: int, record: Record, separator: str | None, labelled: bool) -> list[str]:
-    """The lines of a record as they were read, with its labels in their column, or in a new last one."""
+    """The lines of a record as they were read, with its labels in their column or a new one."""
     lines, layout = record.rows.lines, record.rows.layout
     dataset.check_rows(index, record, len(lines))
     labels = dataset.labels_to_write(index, record)

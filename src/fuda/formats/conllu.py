@@ -10,13 +10,13 @@ DEPS    its parents in the enhanced graph, ``4:nsubj|8.1:dep``
 MISC    anything else, ``key=value|key=value``
 ======  ==============================================================================
 
-A label or an observed column is named by its column, or as ``MISC:KEY`` or ``FEATS:KEY``. ``_`` is an
-unknown label (None).
+A label or an observed column is named by its column, or as ``MISC:KEY`` or ``FEATS:KEY``. ``_`` is
+an unknown label (None).
 
-A sentence is read as a tree (HEAD), a DAG (DEPS) or a sequence (the order of the words). Empty nodes
-are nodes of the DAG, at their position between the words, but not of trees and sequences. Multiword
-tokens are never nodes. All lines are kept, so that writing reproduces a file that was read byte for
-byte, except for the labels.
+A sentence is read as a tree (HEAD), a DAG (DEPS) or a sequence (the order of the words). Empty
+nodes are nodes of the DAG, at their position between the words, but not of trees and sequences.
+Multiword tokens are never nodes. All lines are kept, so that writing reproduces a file that was
+read byte for byte, except for the labels.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}\Z")
 
 @dataclass(slots=True)
 class Rows:
-    """The lines of one sentence, unchanged, the indices of the nodes' lines, and the labels' field."""
+    """The lines of one sentence, the indices of those of nodes, and the field of the labels."""
 
     lines: list[str]
     nodes: list[int]
@@ -69,8 +69,8 @@ def read(
     name : str
         The name of the file, for messages.
     label : str or None
-        The column or key of the label, such as ``UPOS`` or ``MISC:NE``; None means that there are no
-        labels.
+        The column or key of the label, such as ``UPOS`` or ``MISC:NE``; None means that there are
+        no labels.
     absent : str or None
         The label of a word without the key.
     graph : {"tree", "dag", "sequence"}
@@ -130,18 +130,18 @@ def write(
     absent: str | None = "O",
     columns: str | Sequence[str] = ("FORM",),
 ) -> str:
-    """Write the lines that were read with new labels, and new lines for structures of other formats.
+    """Write the lines that were read with new labels, or new lines for other formats.
 
-    A tree fills HEAD, a DAG fills DEPS with the relation ``dep``, and a sequence neither: read it with
-    ``graph="sequence"``.
+    A tree fills HEAD, a DAG fills DEPS with the relation ``dep``, and a sequence neither: read it
+    with ``graph="sequence"``.
 
     Parameters
     ----------
     records : list of Record
         The structures and labels.
     label : str, optional
-        The column or key of the labels; by default that from which they were read, and UPOS for other
-        formats.
+        The column or key of the labels; by default that from which they were read, and UPOS for
+        other formats.
     absent : str or None
         The label for which the key is removed.
     columns : str or list of str
@@ -179,7 +179,7 @@ def write(
 
 
 def options_for_model(path: str, given: dict, stored: dict | None, labelled: bool) -> dict[str, Any]:
-    """Require a label's field for a model trained on another format, so that UPOS is not replaced."""
+    """Require ``label`` for a model trained on another format, so that UPOS is not replaced."""
     if stored is None and "label" not in given:
         message = "the model was not trained on conllu files; name the field of the labels, such as"
         raise DataError(f"{path}: {message} --label MISC:NE")
@@ -219,8 +219,8 @@ class _Sentence:
     @property
     def sent_id(self) -> str:
         """The identifier in the comments."""
-        found = re.search(r"^#[ \t]*sent_id[ \t]*=[ \t]*(.*)", "\n".join(self.comments), re.MULTILINE)
-        return found[1] if found else "without sent_id"
+        match = re.search(r"^#[ \t]*sent_id[ \t]*=[ \t]*(.*)", "\n".join(self.comments), re.MULTILINE)
+        return match[1] if match else "without sent_id"
 
 
 def _sentences(lines: list[str], name: str) -> Iterator[_Sentence]:
@@ -234,8 +234,8 @@ def _sentences(lines: list[str], name: str) -> Iterator[_Sentence]:
                 raise fault(name, number, message)
             comments.append(line)
         elif line.strip(" \t"):
-            if (found := line.count("\t") + 1) != len(COLUMNS):
-                message = f"{found} columns where {len(COLUMNS)} are expected: {short(line)}"
+            if (count := line.count("\t") + 1) != len(COLUMNS):
+                message = f"{count} columns where {len(COLUMNS)} are expected: {short(line)}"
                 remedy = "separate them by single tabs and write _ for an empty one"
                 raise fault(name, number, f"{message}; {remedy}")
             rows.append(line)
@@ -247,7 +247,7 @@ def _sentences(lines: list[str], name: str) -> Iterator[_Sentence]:
 
 
 def _nodes(sentence: _Sentence, empty_nodes: bool) -> dict[str, int]:
-    """The row of each node by its ID, after checking the order of words, ranges and empty nodes."""
+    """The row of each node by its ID; checks the order of words, ranges and empty nodes."""
     nodes: dict[str, int] = {}
     words = empties = covered = range_row = 0
     for row, cells in enumerate(sentence.rows):
@@ -376,6 +376,6 @@ def _new_lines(index: int, record: Record, fields: list[Field]) -> list[str]:
 
 
 def _comment_lines(index: int, record: Record) -> list[str]:
-    """The comments, each with a ``#``, without the blank lines that CoNLL columns may have there."""
+    """The comments, each with a ``#``, without the blank lines among those of CoNLL columns."""
     comments = [check_line(comment, index) for comment in record.comments if comment.strip(" \t")]
     return [comment if comment.startswith("#") else f"# {comment}" for comment in comments]

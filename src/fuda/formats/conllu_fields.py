@@ -27,11 +27,11 @@ class Field:
         if self.key not in cell:  # fast: most words have no such key
             return None
         values = [value for key, _, value in _items(cell) if key == self.key]
-        found = f"{COLUMNS[self.column]} has the key {self.key}"
+        where = f"{COLUMNS[self.column]} has the key {self.key}"
         if len(values) > 1:
-            raise DataError(f"{found} twice: {short(cell)}; keep it once")
+            raise DataError(f"{where} twice: {short(cell)}; keep it once")
         if values == [""]:
-            raise DataError(f"{found} without a value: {short(cell)}; give one")
+            raise DataError(f"{where} without a value: {short(cell)}; give one")
         return values[0] if values else None
 
     def put(self, cells: list[str], value: str | None) -> None:
@@ -51,7 +51,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class LabelField:
-    """The field of the labels. A word without the key has the label `absent`; None is an unknown label."""
+    """The field of the labels; `absent` is the label of a word without the key."""
 
     field: Field
     absent: str | None

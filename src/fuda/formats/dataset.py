@@ -20,7 +20,8 @@ class Record:
     structure : Structure
         A sequence, tree or DAG.
     labels : list of str, int or None, optional
-        One label per node, None where it is not known; None instead of a list if the file has no labels.
+        One label per node, None where it is not known; None instead of a list if the file has no
+        labels.
     comments : list of str
         The comment lines of the structure, unchanged.
     rows : object, optional
@@ -44,6 +45,13 @@ class Dataset:
         The structures with their labels.
     notes : list of str
         What the reader left out of the file, such as sentences skipped on request; one line each.
+
+    Examples
+    --------
+    >>> from fuda import Sequence
+    >>> X, y = Dataset([Record(Sequence(["Ana", "sleeps"]), ["N", "V"])])
+    >>> X, y
+    ([Sequence(['Ana', 'sleeps'], 2 nodes)], [['N', 'V']])
     """
 
     records: list[Record]
@@ -90,13 +98,13 @@ def labels_to_write(index: int, record: Record) -> list[Label] | None:
     if record.labels is None:
         return None
     if len(record.labels) != len(record.structure):
-        found = f"{len(record.labels)} labels for {len(record.structure)} nodes"
-        raise DataError(f"{place(index)}: {found}; give one per node, None where it is not known")
+        problem = f"{len(record.labels)} labels for {len(record.structure)} nodes"
+        raise DataError(f"{place(index)}: {problem}; give one per node, None where it is not known")
     return list(record.labels)
 
 
 def label_text(label: Label, index: int, node: int, absent: str = "_") -> str:
-    """The text of a label, `absent` for None; labels that would be read back differently are refused."""
+    """The text of a label, `absent` for None; refuse one that would be read back differently."""
     if label is None:
         return absent
     if not isinstance(label, str) or label in ("", absent):
@@ -136,6 +144,6 @@ def check_line(line: str, index: int, node: int | None = None) -> str:
 
 
 def trailing_note(name: str, count: int) -> list[str]:
-    """The note on comment lines after the last sentence, which belong to no record; empty for none."""
+    """A note on comment lines after the last sentence, which belong to no record."""
     note = f"{name}: {count} comment line(s) after the last sentence left out: no sentence has them"
     return [note] if count else []

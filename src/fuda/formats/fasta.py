@@ -9,15 +9,15 @@ Labels have one of two forms:
       MKVLA
       CHHHC
 
-- *marks*: a mark after a residue, on any number of lines, makes it a site: its label is ``site``, that
-  of all others ``O``::
+- *marks*: a mark after a residue, on any number of lines, makes it a site: its label is ``site``,
+  that of all others ``O``::
 
       >protein 2
       MRRS#VA
 
-Headers are kept unchanged in ``Record.comments``. Residues are ASCII letters, ``*``, ``-`` and ``.``;
-case is kept. Writing reproduces a file that was read byte for byte, except for the labels, if it has
-no blank lines.
+Headers are kept unchanged in ``Record.comments``. Residues are ASCII letters, ``*``, ``-`` and
+``.``; case is kept. Writing reproduces a file that was read byte for byte, except for the labels,
+if it has no blank lines.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ def read(
     name : str
         The name of the file, for messages.
     labels : {"auto", "lines", "marks", "none"} or None
-        The form of the labels. "auto" means marks if there is any mark; lines if every record has two
-        lines that cannot be residues broken at a fixed length; else none.
+        The form of the labels. "auto" means marks if there is any mark; lines if every record has
+        two lines that cannot be residues broken at a fixed length; else none.
     mark : str
         The character after a residue that makes it a site.
     sites : str, optional
@@ -154,14 +154,14 @@ def from_command(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def options_for_model(path: str, given: dict, stored: dict | None, labelled: bool) -> dict[str, Any]:
-    """Allow a file to be labelled to have no lines of labels, even if the training files had them."""
+    """Allow files without lines of labels to be labelled, even if the training files had them."""
     options = (stored or {}) | given
     unneeded = stored is not None and not labelled and options.get("labels") == "lines"
     return options | ({"labels": "auto"} if unneeded else {})
 
 
 def _check_mark(mark: str) -> None:
-    """Refuse a mark that a reader could not tell from residues, headers or the ends of lines."""
+    """Refuse a mark that a reader could not distinguish from residues, headers or line ends."""
     if not isinstance(mark, str) or len(mark) != 1 or _RESIDUE.match(mark) or mark in "> \t\r\n":
         raise DataError(f"mark={mark!r}: give one character that is not a residue, such as #")
 
@@ -229,7 +229,7 @@ def _read_lines(header: Line, lines: list[Line], name: str) -> Record:
 def _read_marks(
     header: Line, lines: list[Line], name: str, mark: str | None, sites: str | None
 ) -> tuple[Record, int]:
-    """A record on any number of lines, and how many marks were dropped; `mark` None reads no labels."""
+    """A record on any number of lines, and how many marks were dropped; no labels without mark."""
     residues = ""
     labels: list[Label] = []
     widths = []
@@ -270,7 +270,7 @@ def _residues(index: int, record: Record) -> list[str]:
     """The residues of a record."""
     structure = record.structure
     if not isinstance(structure, structures.Sequence):
-        raise DataError(f"{place(index)}: FASTA holds sequences, not a {structure.shape}; write jsonl")
+        raise DataError(f"{place(index)}: FASTA contains sequences, not a {structure.shape}; write jsonl")
     for node, observation in enumerate(structure.observations):
         if not (isinstance(observation, str) and len(observation) == 1 and _RESIDUE.match(observation)):
             message = f"the observation {short(observation)} is not a residue, that is, a letter, *, - or ."

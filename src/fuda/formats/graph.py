@@ -36,8 +36,8 @@ def from_networkx(
     observation : str
         The node attribute of the observation.
     label : str
-        The node attribute of the label. A node without it has an unknown label (None); if no node of
-        any graph has it, there are no labels.
+        The node attribute of the label. A node without it has an unknown label (None); if no node
+        of any graph has it, there are no labels.
     shape : {"dag", "tree", "sequence"}
         The shape of the structures; graphs of another shape are refused.
 
@@ -45,6 +45,14 @@ def from_networkx(
     -------
     Dataset
         One record per graph.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> graph = networkx.DiGraph([("sleeps", "Ana")])
+    >>> networkx.set_node_attributes(graph, {"sleeps": "sleeps", "Ana": "Ana"}, "observation")
+    >>> from_networkx([graph], shape="tree").X
+    [Tree(['sleeps', 'Ana'], 2 nodes)]
     """
     nx = _networkx()
     check_choice("shape", shape, SHAPES)
@@ -53,8 +61,8 @@ def from_networkx(
     records = []
     for index, graph in enumerate(graphs):
         if not isinstance(graph, nx.DiGraph) or graph.is_multigraph():
-            found = f"a {type(graph).__name__} where a networkx DiGraph is expected"
-            raise DataError(f"{place(index)}: {found}: build one, with edges from parent to child")
+            problem = f"a {type(graph).__name__} where a networkx DiGraph is expected"
+            raise DataError(f"{place(index)}: {problem}: build one, with edges from parent to child")
         observations, labels = [], []
         for node, (name, attributes) in enumerate(graph.nodes(data=True)):
             if observation not in attributes:

@@ -1,4 +1,4 @@
-"""JSON lines: one object per line, one structure per object; supports every structure and observation.
+"""JSON lines: one object per line, one structure per object, of every shape and observation.
 
 =============  =====================================================================
 key            value
@@ -115,7 +115,7 @@ def write(records: Sequence[Record]) -> str:
         if record.comments:
             content["comments"] = record.comments
         line = json.dumps(content, ensure_ascii=False, allow_nan=False)
-        lines.append(_LINE_BREAKERS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n")
+        lines.append(_LINE_BREAKERS.sub(lambda match: f"\\u{ord(match[0]):04x}", line) + "\n")
     return "".join(lines)
 
 
@@ -173,8 +173,8 @@ def _record(content: Any) -> Record:
         for node, label in enumerate(labels):
             _json_label(label, place(node=node))
         if len(labels) != len(structure):
-            found = f"{len(labels)} labels for {len(structure)} observations"
-            raise DataError(f"{found}; give one per node, null if it is unknown")
+            problem = f"{len(labels)} labels for {len(structure)} observations"
+            raise DataError(f"{problem}; give one per node, null if it is unknown")
     comments = content.get("comments", [])
     if not all(isinstance(comment, str) for comment in comments):
         raise DataError("comments must be an array of strings; quote each")

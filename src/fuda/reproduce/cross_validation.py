@@ -75,7 +75,8 @@ def cross_validated(
 ) -> Row:
     """Cross-validate a model.
 
-    Each fold fits a copy of the model, so that neither it nor a prior within it has seen the test data.
+    Each fold fits a copy of the model, so that neither it nor a prior within it has seen the test
+    data.
 
     Parameters
     ----------

@@ -1,13 +1,14 @@
-"""The named-entity experiment of the hidden Markov SVM paper (Altun, Tsochantaridis & Hofmann 2003).
+"""The named-entity experiment of Altun, Tsochantaridis & Hofmann (2003), hidden Markov SVM.
 
-The first 300 sentences of the Spanish corpus, five folds of consecutive sentences, S3 features (word and
-spelling of three words), HMM, regularized CRF, HM-perceptron and HM-SVM; the last two with a polynomial
-kernel of degree 2, the SVM with C = 1. The paper shows bars without numbers: its claim is their order.
+The first 300 sentences of the Spanish corpus, five folds of consecutive sentences, S3 features
+(word and spelling of three words), HMM, regularized CRF, HM-perceptron and HM-SVM; the last two
+with a polynomial kernel of degree 2, the SVM with C = 1. The paper shows bars without numbers: its
+claim is their order.
 
-The paper specifies neither the regularization of the CRF nor the smoothing of the HMM. Here the weight
-of ½ ‖w‖² against the loss, summed over sentences, is that of the SVM with C = 1, so l2 = ½; and the HMM
-adds one to every count. With 0.1, the default of the model, unseen words favour rare labels: 40 % of
-tokens are wrong.
+The paper specifies neither the regularization of the CRF nor the smoothing of the HMM. Here the
+weight of ½ ‖w‖² against the loss, summed over sentences, is that of the SVM with C = 1, so l2 = ½;
+and the HMM adds one to every count. With 0.1, the default of the model, unseen words favour rare
+labels: 40 % of tokens are wrong.
 """
 
 from __future__ import annotations

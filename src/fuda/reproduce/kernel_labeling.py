@@ -1,19 +1,21 @@
-"""The experiments of the kernel-labeling papers (Kashima & Tsuboi 2004), and one that they leave open.
+"""The experiments of the kernel-labeling papers (Kashima & Tsuboi 2004), and one more.
 
-*Table 1.* The first 300 sentences of the Spanish corpus, word and spelling (S2), a polynomial kernel of
-degree 2. HM-perceptron with a window of three words against the sequence kernel with c = 1 and a uniform
-prior; one paper uses three folds, the other five. Further rows: our own settings (normalized kernel,
-largest c, mean of α), the large-margin machine, a CRF over words, affixes and spelling of three words,
-and our settings with this CRF as prior, where the kernel uses the `text` features.
+*Table 1.* The first 300 sentences of the Spanish corpus, word and spelling (S2), a polynomial
+kernel of degree 2. HM-perceptron with a window of three words against the sequence kernel with
+c = 1 and a uniform prior; one paper uses three folds, the other five. Further rows: our own
+settings (normalized kernel, largest c, mean of α), the large-margin machine, a CRF over words,
+affixes and spelling of three words, and our settings with this CRF as prior, where the kernel uses
+the `text` features.
 
-*Table 2.* Labels that depend on the structure of a sentence: HM-perceptron, sequence kernel and tree
-kernel, c = 0.8, three folds. The papers' 184 Japanese sales logs are private. Three corpora replace them:
-the generated corpus of product usage, which has the same labels, and the first 184 and 1,000 trees of
-the Japanese GSD treebank with named entities. Observations are form, lemma and part of speech.
+*Table 2.* Labels that depend on the structure of a sentence: HM-perceptron, sequence kernel and
+tree kernel, c = 0.8, three folds. The papers' 184 Japanese sales logs are private. Three corpora
+replace them: the generated corpus of product usage, which has the same labels, and the first 184
+and 1,000 trees of the Japanese GSD treebank with named entities. Observations are form, lemma and
+part of speech.
 
-*Table 3.* The papers define a path kernel for DAGs without an experiment. Here it is applied to enhanced
-dependency graphs of English web text, against tree and sequence kernel on the same sentences, with named
-entities as labels.
+*Table 3.* The papers define a path kernel for DAGs without an experiment. Here it is applied to
+enhanced dependency graphs of English web text, against tree and sequence kernel on the same
+sentences, with named entities as labels.
 
 All folds are of consecutive sentences.
 """
@@ -166,7 +168,7 @@ def entity_methods() -> dict[str, Any]:
 
 
 def word_and_affixes(word: str) -> list[str]:
-    """The features that the CRF of table 1 has for each of three words: word, spelling and affixes.
+    """The features of a word in the CRF of table 1: word, spelling and affixes.
 
     Parameters
     ----------
@@ -217,8 +219,8 @@ def as_sequences(data: Dataset) -> Dataset:
 def english(folder: str | Path) -> tuple[Dataset, Dataset]:
     """Read English web text with entity labels, as trees and as enhanced graphs without cycles.
 
-    Sentences whose words differ between the treebank and the file of entities are left out. Empty nodes
-    of graphs have no label (None).
+    Sentences whose words differ between the treebank and the file of entities are left out. Empty
+    nodes of graphs have no label (None).
 
     Parameters
     ----------

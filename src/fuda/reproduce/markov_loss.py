@@ -1,13 +1,13 @@
 """Tables 1 and 2 of the Markov-loss paper (Tsuboi & Kashima) on the Spanish corpus of CoNLL-2002.
 
-The Markov losses are normalized, M_k / (k + 1) = λ L₁ + (1 − λ) L₀, the paper's mixed loss, so that one
-grid of L2 weights suits all of them.
+The Markov losses are normalized, M_k / (k + 1) = λ L₁ + (1 − λ) L₀, the paper's mixed loss, so
+that one grid of L2 weights suits all of them.
 
-Table 1: the full training set, S3 features, entity F1 on testb; the L2 weight of each loss is the best
-on testa.
-Table 2: the first n training sentences without regularization, mean entity F1 of testa and testb, by
-conjugate gradient as in the paper. Separable data have no optimum without regularization; the weights
-grow until the objective decreases by less than a thousandth in ten iterations.
+Table 1: the full training set, S3 features, entity F1 on testb; the L2 weight of each loss is the
+best on testa.
+Table 2: the first n training sentences without regularization, mean entity F1 of testa and testb,
+by conjugate gradient as in the paper. Separable data have no optimum without regularization; the
+weights grow until the objective decreases by less than a thousandth in ten iterations.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Corpus(NamedTuple):
 
 
 class Tuned(NamedTuple):
-    """A loss with the L2 weight chosen on testa, F1 on testa, and the scores on testb, in per cent."""
+    """A loss, the L2 weight chosen on testa, F1 on testa, and the scores on testb, in per cent."""
 
     loss: str
     l2: float
@@ -65,7 +65,8 @@ def load(folder: str | Path) -> Corpus:
     Parameters
     ----------
     folder : str or Path
-        The folder of esp.train, esp.testa and esp.testb, or the parent of a folder conll2002 with them.
+        The folder of esp.train, esp.testa and esp.testb, or the parent of a folder conll2002 with
+        them.
 
     Returns
     -------
@@ -145,6 +146,6 @@ def _fitted(loss: str, l2: float, data: Dataset) -> CRF:
     with warnings.catch_warnings(), inner_training():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = CRF(loss=name, order=order, l2=l2 * scale, features="S3", max_iter=300)
-        if not l2:  # weights of separable data grow without bound, so the stopping rule is the paper's
+        if not l2:  # weights of separable data grow without bound: stop as the paper does
             model.set_params(solver="cg", tol=1e-3)
         return model.fit(data.X, data.y)

@@ -1,8 +1,8 @@
 """Checkpoints: the state of a fit in a file, so that a killed fit can continue to the same result.
 
 A checkpoint is a sealed file (see `fuda.storage.container`) with a fingerprint of the problem, the
-values and arrays of the learner's state, and whether the fit has finished. A finished checkpoint is
-kept until the model is saved, so that a failed save loses nothing: the next fit ends at once.
+values and arrays of the learner's state, and whether the fit has finished. A finished checkpoint
+is kept until the model is saved, so that a failed save loses nothing: the next fit ends at once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Learner(Protocol):
 class Checkpoint:
     """The checkpoint of one fit.
 
-    A file of another problem raises an error and is kept. A file that cannot be written is a warning.
+    A file of another problem raises an error and is kept. A file that cannot be written is a
+    warning.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ class Checkpoint:
         self._save(finished=True)
 
     def _save(self, finished: bool) -> None:
-        """Write the file. If that fails, the previous one is kept, and the next save tries again."""
+        """Write the file. If that fails, keep the previous one; the next save tries again."""
         if self.path is None:
             return
         try:

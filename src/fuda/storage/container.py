@@ -40,7 +40,7 @@ _ARRAY_NAME = re.compile(r"arrays/([a-z][a-z0-9_]{0,63})\.npy")
 _DTYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8", "int32": "<i4", "uint8": "|u1"}
 _META_LIMIT = 1 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_UNIX = 3  # the system on which members were made; constant, so that equal content gives equal bytes
+_UNIX = 3  # the system of all members, so that equal content gives equal bytes
 _SEAL_SIZE = len("sha256:") + 64
 
 
@@ -155,8 +155,8 @@ class SealedFile:
             if not isinstance(listed, dict) or listed.get("bytes") != self._archive.getinfo(name).file_size:
                 raise Damaged(f"the size of member {name!r} is not the one listed")
             if name not in kind.json_members and not _valid_array(listed):
-                found = f"dtype {short(listed.get('dtype'))} and shape {short(listed.get('shape'))}"
-                raise Damaged(f"member {name!r} has {found}")
+                description = f"dtype {short(listed.get('dtype'))} and shape {short(listed.get('shape'))}"
+                raise Damaged(f"member {name!r} has {description}")
 
     def check_seal(self) -> None:
         """Check that the file ends in the checksum of all bytes before it."""
@@ -181,11 +181,11 @@ class SealedFile:
             raise Damaged(f"its {name} is not readable") from None
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return all arrays by name, after checking dtypes and shapes, and that there is no NaN."""
+        """Return all arrays by name, after checking dtypes, shapes, and the absence of NaN."""
         return {
-            found[1]: _array(self._bytes(name), listed, name)
+            match[1]: _array(self._bytes(name), listed, name)
             for name, listed in self.meta["members"].items()
-            if (found := _ARRAY_NAME.fullmatch(name))
+            if (match := _ARRAY_NAME.fullmatch(name))
         }
 
     def _check_members(self) -> set[str]:
@@ -238,7 +238,7 @@ class SealedFile:
 
 
 def check_entries(entries: dict[str, bool]) -> None:
-    """Raise Damaged if an entry of the metadata is not valid; `entries` has whether it is, by name."""
+    """Raise Damaged if an entry of the metadata is invalid; `entries` maps names to validity."""
     for name, valid in entries.items():
         if not valid:
             raise Damaged(f"in its {_META}, {name!r} is missing or has the wrong type")
@@ -286,7 +286,7 @@ def _valid_array(listed: dict[str, Any]) -> bool:
 
 
 def _array(data: bytes, listed: dict[str, Any], name: str) -> np.ndarray:
-    """The array of a member, whose header must match the dtype and shape in the list of members."""
+    """The array of a member; its header must match dtype and shape in the list of members."""
     dtype, shape = np.dtype(_DTYPES[listed["dtype"]]), tuple(listed["shape"])
     header = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {shape}, }}"
     start = 10 + int.from_bytes(data[8:10], "little")

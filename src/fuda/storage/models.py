@@ -1,8 +1,9 @@
 """Saving and loading models: the content of a model file, and how a model is restored from it.
 
-A model is stored as its parameters, its labels, the vocabularies of its encoder, and what its methods
-return: arrays by name (`_arrays`), lists of distinct texts (`_texts`), and the fitted models within it
-(`_parts`), each stored in the same way. Parameters may be kernels, templates, and unfitted models.
+A model is stored as its parameters, its labels, the vocabularies of its encoder, and what its
+methods return: arrays by name (`_arrays`), lists of distinct texts (`_texts`), and the fitted
+models within it (`_parts`), each stored in the same way. Parameters may be kernels, templates, and
+unfitted models.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ def load(path: str | Path, features: Any = None) -> Any:
     path : str or Path
         The model file.
     features : callable, optional
-        The feature function with which the model was fitted. A file contains only the name of such a
-        function, so it must be passed again.
+        The feature function with which the model was fitted. A file contains only the name of such
+        a function, so it must be passed again.
 
     Returns
     -------
@@ -102,7 +103,7 @@ def load(path: str | Path, features: Any = None) -> Any:
         raise ModelFileError(f"{path}: {error}") from None
     except DataError as error:
         raise ModelFileError(f"{path}: not a usable model file: {error}; save the model again") from None
-    except Exception as error:  # whatever else a foreign file may cause in code that expects valid files
+    except Exception as error:  # whatever else a foreign file may cause
         why = f"{type(error).__name__}: {short(str(error))}"
         raise ModelFileError(f"{path}: not a usable model file ({why}); save the model again") from error
     model.reading_ = meta["reading"]
@@ -145,7 +146,7 @@ def _deserialize(
     features: Any,
     depth: int,
 ) -> Storable:
-    """The fitted model of metadata, vocabularies and arrays; `depth` limits models within models."""
+    """The fitted model of a file; `depth` limits models within models."""
     if not depth:
         raise DataError(f"it contains models within models, more than {_MAX_DEPTH} deep")
     arrays = dict(arrays)
@@ -161,7 +162,7 @@ def _deserialize(
     parts, stored_parts = {}, meta.get("parts", {})
     if not isinstance(stored_parts, dict):
         raise DataError("its parts are not named")
-    for name, part in reversed(stored_parts.items()):  # the vocabularies of the last part come last
+    for name, part in reversed(stored_parts.items()):  # vocabularies of the last part come last
         count: Any = part.get("vocabularies") if isinstance(part, dict) else None
         if not is_count(count) or count > len(vocabularies):
             raise DataError(f"its part {short(name)} has no valid number of vocabularies")

@@ -1,7 +1,7 @@
-"""Structures as plain arrays and texts, for models that keep the structures of their training data.
+"""Structures as plain arrays and texts, for models that keep their training data.
 
-Equal observations are stored once, each as a line of JSON, which distinguishes text, columns, features,
-ids and vectors; the shape is that of the model.
+Equal observations are stored once, each as a line of JSON, which distinguishes text, columns,
+features, ids and vectors; the shape is that of the model.
 
 >>> from fuda import Tree
 >>> texts, arrays = pack([Tree(["lives", "Ana"], [-1, 0])])
