@@ -73,8 +73,8 @@ def tree_distance(sentence: Sentence, a: int, b: int) -> int:
 def cue_of(sentence: Sentence, node: int) -> int:
     """The predicate that gives a labelled token its status: the finite verb of its clause.
 
-    A verb that only brings up a product ("the product that the school rejected came up") says nothing about
-    its status; then the verb of the product's relative clause is the cue.
+    A verb that only mentions a product ("the product that the school rejected came up") does not
+    determine its status; then the verb of the product's relative clause is the cue.
     """
     path = ancestors(sentence, node)
     for below, verb in pairwise(path):

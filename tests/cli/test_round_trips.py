@@ -184,7 +184,7 @@ def test_convert(run, places, tmp_path, source, target, options):
     assert (printed.out, printed.err) == (out.read_bytes(), "")
 
 
-@pytest.mark.parametrize("name", ["conll", "jsonl"])  # others have more columns
+@pytest.mark.parametrize("name", ["conll", "jsonl"])  # JSON lines keep all of these
 def test_convert_to_jsonl_and_back(run, places, tmp_path, name):
     between = run("convert", places[name], "-", "--to", "jsonl").out
     back = run("convert", "-", "-", "--format", "jsonl", "--to", name, stdin=between).out
