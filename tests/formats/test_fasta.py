@@ -109,7 +109,7 @@ def test_random_residues_come_back(data):
 @pytest.mark.parametrize(
     ("record", "options", "words"),
     [
-        (Record(Tree(["A"], [-1])), {}, r"structure 0: FASTA holds sequences"),
+        (Record(Tree(["A"], [-1])), {}, r"structure 0: FASTA contains sequences"),
         (Record(Sequence(["A", "AB"])), {}, r"structure 0, node 1: .*not a residue"),
         (Record(Sequence(["é"])), {}, r"structure 0, node 0: .*not a residue"),
         (Record(Sequence(["A", 1])), {}, r"structure 0, node 1: .*not a residue"),
