@@ -283,7 +283,7 @@ UNUSABLE = [
         "conllu",
         TEXTS["conllu"],
         ["--to", "fasta"],
-        "F: structure 0: FASTA holds sequences, not a tree; write jsonl",
+        "F: structure 0: FASTA contains sequences, not a tree; write jsonl",
     ),
     (
         "convert",
