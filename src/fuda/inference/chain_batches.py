@@ -437,13 +437,7 @@ def _add_pointwise(
 @compiled
 def _gold(count: int, chains: Chains, kappa: float, work: _Work) -> int:
     """Labels, weights, W, and the loss in place of log Z; returns the first unsafe lane, else −1."""
-    alpha, beta, evidence, log_z, sum_w = (
-        work.alpha,
-        work.beta,
-        work.evidence,
-        work.log_z,
-        work.sum_w,
-    )
+    alpha, beta, evidence, log_z, sum_w = work.alpha, work.beta, work.evidence, work.log_z, work.sum_w
     for k in range(LANES):
         sum_w[k] = 0.0
         log_z[k] *= kappa
