@@ -1,13 +1,14 @@
 """The best labeling of a structure other than the correct one.
 
-With v of the max-product recursion, the best labeling ŷ is found; where ŷ is the correct labeling y
-itself, the second best is needed. It differs from ŷ at some node t, the first such node in the order
-in which labels are chosen, and has best labels after it. So it scores
+With v of the max-product recursion, the best labeling ŷ is found; where ŷ is the correct labeling
+y itself, the second best is needed. It differs from ŷ at some node t, the first such node in the
+order in which labels are chosen, and has best labels after it. So it scores
 
     r_t = max_b [A(y_p, b) + v_t(b)] − max_{b ≠ y_t} [A(y_p, b) + v_t(b)]
 
-less than the best, at the node where that is smallest. O(T L²), as for the best one. Of equal labels
-the correct one is chosen: where all labelings score the same, the result differs from y at one node.
+less than the best, at the node where that is smallest. O(T L²), as for the best one. Of equal
+labels the correct one is chosen: where all labelings score the same, the result differs from y at
+one node.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ def best_others(
     correct : (N,) ndarray of int
         The correct labels.
     loss : (N,) or (0,) ndarray
-        Where it has entries, F(y) + Σ_{t: y_t ≠ correct_t} loss_t is maximized over all y; the correct
-        labeling may then be the best, with an excess of 0.
+        Where it has entries, F(y) + Σ_{t: y_t ≠ correct_t} loss_t is maximized over all y; the
+        correct labeling may then be the best, with an excess of 0.
     labels : (N,) ndarray of int
         Receives y.
     excess : (n,) ndarray

@@ -1,8 +1,8 @@
-"""Forward–backward over batches of eight chains, from tables of factors to a CRF loss and its gradient.
+"""Forward–backward over batches of eight chains: from tables of factors to a CRF loss and gradient.
 
 A node's factor is a product of table rows, ψ_t(b) = Π_c E[rows(t, c), b], where E contains
-exp(score − largest of the row), and an edge's is T(a, b) = exp(A(a, b) − max A). With scaled forward
-and backward passes, where c_t is the sum over b of the unscaled α_t,
+exp(score − largest of the row), and an edge's is T(a, b) = exp(A(a, b) − max A). With scaled
+forward and backward passes, where c_t is the sum over b of the unscaled α_t,
 
     α_t(b) = ψ_t(b) Σ_a α_{t−1}(a) T(a, b) / c_t
     g_t(b) = ψ_t(b) β_t(b) / c_t      β_{t−1}(a) = Σ_b T(a, b) g_t(b)
@@ -10,9 +10,9 @@ and backward passes, where c_t is the sum over b of the unscaled α_t,
     log Z  = Σ_t log c_t + the largest scores that were subtracted
 
 The loss of a chain is  κ (log Z − F(y)) − Σ_t w_t log p_t(y_t): κ = 1 and w = 0 is the sequential
-loss, κ = 0 and w = 1 the pointwise one, κ = k and w = 1 the k-th order Markov loss. The term κ F(y) is
-linear in the weights and left to the caller. With e_t(b) = w_t [b = y_t] and W = Σ w, evidence is
-propagated forward as u and backward as v,
+loss, κ = 0 and w = 1 the pointwise one, κ = k and w = 1 the k-th order Markov loss. The term κ
+F(y) is linear in the weights and left to the caller. With e_t(b) = w_t [b = y_t] and W = Σ w,
+evidence is propagated forward as u and backward as v,
 
     u_t(b) = e_t(b) + g_t(b) Σ_a T(a, b) u_{t−1}(a) / β_{t−1}(a)
     v_t(a) = e_t(a) + α_t(a) Σ_b T(a, b) V_{t+1}(b)      V_t(b) = v_t(b) ψ_t(b) / (c_t α_t(b))
@@ -22,9 +22,9 @@ propagated forward as u and backward as v,
                                − α_{t−1}(a) V_t(b) ].
 
 Arrays are laid out (time, label, lane), so that every operation is one vector instruction over the
-eight lanes, whatever the number of labels. Chains are sorted by length; a lane whose chain has ended
-idles with ψ = 1 and contributes nothing. A chain with a relevant probability below TINY is left out and
-reported, to be computed by `fuda.inference.sum_product`.
+eight lanes, whatever the number of labels. Chains are sorted by length; a lane whose chain has
+ended idles with ψ = 1 and contributes nothing. A chain with a relevant probability below TINY is
+left out and reported, to be computed by `fuda.inference.sum_product`.
 """
 
 from __future__ import annotations
@@ -329,8 +329,8 @@ def chain_losses(*arguments: Any) -> float:
     Parameters
     ----------
     *arguments : tuple
-        ``chosen``, the numbers of the chains to compute, sorted by length; `Chains`; `Factors`; κ; and
-        the `Gradient` to add to.
+        ``chosen``, the numbers of the chains to compute, sorted by length; `Chains`; `Factors`; κ;
+        and the `Gradient` to add to.
 
     Returns
     -------
@@ -339,7 +339,7 @@ def chain_losses(*arguments: Any) -> float:
     """
     if _chain_losses.signatures:
         return _chain_losses(*arguments)
-    with _lock:  # the first call compiles; LLVM's SLP vectoriser, which joins the lanes, is off in numba
+    with _lock:  # the first call compiles, with LLVM's SLP vectoriser, which joins the lanes
         before = config.__dict__["SLP_VECTORIZE"]
         config.__dict__["SLP_VECTORIZE"] = 1
         try:
@@ -436,7 +436,7 @@ def _add_pointwise(
 
 @compiled
 def _gold(count: int, chains: Chains, kappa: float, work: _Work) -> int:
-    """Labels, weights, W, and the loss in place of log Z; returns the first unsafe lane, else −1."""
+    """Labels, weights, W, and the loss in place of log Z; returns an unsafe lane, else −1."""
     alpha, beta, evidence, log_z, sum_w = work.alpha, work.beta, work.evidence, work.log_z, work.sum_w
     for k in range(LANES):
         sum_w[k] = 0.0

@@ -4,11 +4,11 @@ A labeling y of a chain or tree scores
 
     F(y) = Σ_t s_t(y_t) + Σ_{edges p → t} A_t(y_p, y_t).
 
-The structures of a corpus are stored one after another in arrays over its N nodes: ``scores`` (N, L)
-contains s, and ``transitions`` contains A, either one (L, L) matrix for all edges or an (N, L, L)
-array whose row t is the edge from t's parent to t (the rows of roots are not read). −inf forbids a
-label or a pair; scores of the start and the end, known labels and forbidden transitions are all
-expressed in this way.
+The structures of a corpus are stored one after another in arrays over its N nodes: ``scores``,
+(N, L), contains s, and ``transitions`` contains A, either one (L, L) matrix for all edges or an
+array (N, L, L) whose row t is the edge from t's parent to t (the rows of roots are not read). −inf
+forbids a label or a pair; scores of the start and the end, known labels and forbidden transitions
+are all expressed in this way.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fuda.data.graph import Array, Graph
 from fuda.errors import DataError, place
 from fuda.parallel import Block, blocks
 
-# One structure for compiled code: its nodes, parents first; the first node; heads, matrices, stride.
+# A structure for compiled code: its nodes, parents first; the first node; heads, matrices, stride.
 Tree = tuple[Array, int, Array, Array, int]
 _BLOCK_ENTRIES = 65536  # a block's arrays should fit into the cache of one core
 
@@ -70,7 +70,7 @@ class Problem:
         return self.graph.order[nodes], nodes.start, self.graph.heads, self.matrices, self.stride
 
     def blocks(self, matrices: bool = False) -> list[Block]:
-        """Return blocks of structures, smaller where a matrix per node is read or (`matrices`) written."""
+        """Return blocks of structures, smaller where matrices per node are read or written."""
         entries = self.label_count**2 if matrices or not self.shared else self.label_count
         return blocks(self.graph.offsets, max(1, _BLOCK_ENTRIES // entries))
 

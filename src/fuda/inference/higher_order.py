@@ -14,9 +14,9 @@ where b ∘ c is the context of a child: b, then c, cut to k labels. That is O(L
 equal values argmax chooses the smallest label, so that of several best labelings the result is the
 lexicographically first, nodes read parents first.
 
-Nodes fewer than k steps below a root have shorter contexts, with separate scores. The contexts of j
-labels are numbered from 0 to L^j − 1 with the nearest label as the first digit, so that contexts which
-differ only in the farthest label are adjacent, and lead to the same context below.
+Nodes fewer than k steps below a root have shorter contexts, with separate scores. The contexts of
+j labels are numbered from 0 to L^j − 1 with the nearest label as the first digit, so that contexts
+which differ only in the farthest label are adjacent, and lead to the same context below.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Grams(NamedTuple):
     full: Array
 
 
-# A graph for compiled code: its nodes, parents first; their parents; the lengths of their contexts;
-# and the bounds of the contexts of 0, 1, …, k labels, numbered over all lengths.
+# A graph for compiled code: its nodes, parents first; their parents; the lengths of contexts; and
+# the bounds of the contexts of 0, 1, …, k labels, numbered over all lengths.
 Shape = tuple[Array, Array, Array, Array]
 
 
@@ -190,7 +190,8 @@ def decode(
 ) -> float:  # fmt: skip
     """Find the best labels of the nodes begin … end − 1 of one structure; returns their score.
 
-    The rows of all arrays count from begin; `sums` is memory for L^k numbers per node, `below` for one.
+    The rows of all arrays count from begin; `sums` is memory for L^k numbers per node, `below` for
+    one.
     """
     order, parents, depths, bounds = shape
     size, most, last = scores.shape[1], len(bounds) - 2, grams.full.shape[2]

@@ -1,6 +1,7 @@
 """The n best labelings of each structure, exactly, by deviations from better ones.
 
-With v and m of the max-product recursion, label b at node t under the parent's label a has the regret
+With v and m of the max-product recursion, label b at node t under the parent's label a has the
+regret
 
     r_t(a, b) = m_t(a) − (A_t(a, b) + v_t(b)) ≥ 0,
 
@@ -10,7 +11,8 @@ its parent's. The successors of y are, one for each place j ≥ i: y before j; a
 y_j in value, ties by label; best labels after j. Every labeling is the successor of exactly one
 other, which scores no less: a heap returns them in order.
 
-O(T L²) for v, then O(T L) per labeling. The heap keeps no more candidates than can still be needed.
+O(T L²) for v, then O(T L) per labeling. The heap keeps no more candidates than can still be
+needed.
 """
 
 from __future__ import annotations
@@ -122,8 +124,8 @@ def nbest(
     Returns
     -------
     list of lists of (array, float)
-        For each structure its labelings with their scores F, best first; fewer than n where there are
-        fewer. The first is that of ``viterbi``. Forbidden labelings are not listed.
+        For each structure its labelings with their scores F, best first; fewer than n where there
+        are fewer. The first is that of ``viterbi``. Forbidden labelings are not listed.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The pointwise loss on trees, in O(T L²): the evidence of each observed label about all other nodes.
+"""The pointwise loss on trees, in O(T L²): the evidence of each label about all other nodes.
 
-L₀ = −Σ_t w_t log p_t(y_t), and ∂L₀/∂θ = Σ_t w_t (E[φ] − E[φ | y_t]). Given y_t the other labels follow
-the posterior transitions P(b|a) = p_{pt}(a, b) / p_p(a) downwards and P(a|b) = p_{pt}(a, b) / p_t(b)
-upwards, so that the evidence e_t(b) = w_t [b = y_t] of all nodes is propagated together. With v_t the
-evidence about y_t from node t and its descendants, and x_t that from all other nodes,
+L₀ = −Σ_t w_t log p_t(y_t), and ∂L₀/∂θ = Σ_t w_t (E[φ] − E[φ | y_t]). Given y_t the other labels
+follow the posterior transitions P(b|a) = p_{pt}(a, b) / p_p(a) downwards and P(a|b) = p_{pt}(a, b)
+/ p_t(b) upwards, so that the evidence e_t(b) = w_t [b = y_t] of all nodes is propagated together.
+With v_t the evidence about y_t from node t and its descendants, and x_t that from all other nodes,
 
     v_p(a) = e_p(a) + Σ_{children t} m_t(a),      m_t(a) = Σ_b P(a|b) v_t(b)
     x_t(b) = Σ_a P(b|a) (x_p(a) + v_p(a) − m_t(a)),      x = 0 at a root

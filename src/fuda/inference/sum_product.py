@@ -13,14 +13,14 @@ Down, parents before children:
 
 A chain is the tree in which t−1 is the parent of t. There are two implementations.
 
-*Scaled.* Scores are shifted by the largest of their node, transitions by the largest of their matrix,
-and β_t is divided by its sum, whose logarithm is added to log Z. Nothing is lost as long as every
-nonzero factor and every nonzero β is at least TINY: its product with a message is then a normal
-number, so that a zero is a forbidden label and never an underflow. On the way down nothing is
-amplified: what underflows there is a probability below 1e−300.
+*Scaled.* Scores are shifted by the largest of their node, transitions by the largest of their
+matrix, and β_t is divided by its sum, whose logarithm is added to log Z. Nothing is lost as long
+as every nonzero factor and every nonzero β is at least TINY: its product with a message is then a
+normal number, so that a zero is a forbidden label and never an underflow. On the way down nothing
+is amplified: what underflows there is a probability below 1e−300.
 
-*Logarithmic.* A structure in which a nonzero number falls below TINY is computed again with log β and
-log m, which is correct for any scores.
+*Logarithmic.* A structure in which a nonzero number falls below TINY is computed again with log β
+and log m, which is correct for any scores.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _multiply(matrix: Array, vector: Array, out: Array) -> None:
 
 @compiled
 def _shift(forest: Forest, scores: Array, shifted: Array, log_partition: Array, safe: Array) -> None:
-    """Scores minus the largest of their node, which is added to log Z; unsafe if below log TINY."""
+    """Scores minus the largest of their node, added to log Z; unsafe if below log TINY."""
     first, offsets, _, _ = forest
     base = offsets[first]
     for i in range(len(safe)):
@@ -90,14 +90,14 @@ def _shift(forest: Forest, scores: Array, shifted: Array, log_partition: Array, 
 def _up(
     forest: Forest, factors: Array, stride: int, inside: Array, messages: Array, log_z: Array, safe: Array
 ) -> None:
-    """β and m of the safe structures; `inside` contains exp s, replaced by β_t divided by its sum."""
+    """β and m of the safe structures; `inside`, exp s, is replaced by β_t divided by its sum."""
     first, offsets, parents, order = forest
     base = offsets[first]
     size = inside.shape[1]
     for i in range(len(safe)):
         if not safe[i]:
             continue
-        product = 1.0  # of the sums; its logarithm is taken only when it grows too large or too small
+        product = 1.0  # of the sums; its logarithm is computed only at the ends of the range
         for j in range(offsets[first + i + 1] - 1, offsets[first + i] - 1, -1):
             t, parent = order[j], parents[order[j]]
             row = inside[t - base]
@@ -105,7 +105,7 @@ def _up(
             for b in range(size):
                 total += row[b]
             if total == 0.0:
-                safe[i] = False  # every labeling is forbidden; the logarithmic implementation checks exactly
+                safe[i] = False  # forbidden, as the logarithmic implementation will confirm
                 break
             product *= total
             if not TINY < product < _HUGE:
@@ -263,7 +263,7 @@ class _Factors:
 
 
 class _SumProduct:
-    """The recursions over the blocks of a problem and their results; those not requested are empty."""
+    """The recursions over the blocks of a problem; results that are not requested are empty."""
 
     def __init__(
         self, problem: Problem, node: bool = True, edge: bool = False, pairs: bool = False,
@@ -271,7 +271,7 @@ class _SumProduct:
     ) -> None:  # fmt: skip
         size, count = problem.label_count, problem.graph.node_count
         self.problem = problem
-        self.pairs = np.zeros((size, size) if pairs else (0, 0))  # edge marginals, summed over the corpus
+        self.pairs = np.zeros((size, size) if pairs else (0, 0))  # edge marginals, summed
         self.weights = weights  # of the structures in that sum; None: all one
         self.log_partition = np.zeros(len(problem.graph))
         self.node = np.empty((count if node else 0, size))
@@ -359,7 +359,8 @@ def log_partition(graph: Graph, scores: Array, transitions: Array, n_jobs: int |
 
     Examples
     --------
-    >>> log_partition(Graph([0, 2]), [[0.0, 0.0], [0.0, -np.inf]], np.zeros((2, 2))).round(4).tolist()
+    >>> scores = [[0.0, 0.0], [0.0, -np.inf]]
+    >>> log_partition(Graph([0, 2]), scores, np.zeros((2, 2))).round(4).tolist()
     [0.6931]
     """
     return _SumProduct(Problem(graph, scores, transitions), node=False).run(n_jobs).log_partition
@@ -390,11 +391,13 @@ def marginals(
     node : (N, L) array
         P(y_t = b).
     edge : (N, L, L) array
-        With ``edges``: entry (t, a, b) is P(y_p = a, y_t = b), where p is the parent of t; 0 at roots.
+        With ``edges``: entry (t, a, b) is P(y_p = a, y_t = b), where p is the parent of t; 0 at
+        roots.
 
     Examples
     --------
-    >>> _, node = marginals(Graph([0, 2]), [[0.0, 0.0], [0.0, -np.inf]], [[0.0, 0.0], [np.log(3.0), 0.0]])
+    >>> scores, transitions = [[0.0, 0.0], [0.0, -np.inf]], [[0.0, 0.0], [np.log(3.0), 0.0]]
+    >>> _, node = marginals(Graph([0, 2]), scores, transitions)
     >>> node.round(4).tolist()
     [[0.25, 0.75], [1.0, 0.0]]
     """

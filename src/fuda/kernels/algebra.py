@@ -1,7 +1,7 @@
 """The base of all kernels, and their algebra: constants, sums, products and normalization.
 
-A kernel is a function of inner products: of ⟨a, b⟩, that of two feature vectors, or of [a = b], that of
-two indicator vectors.
+A kernel is a function of inner products: of ⟨a, b⟩, that of two feature vectors, or of [a = b],
+that of two indicator vectors.
 
 =====================  ==========================================  =============================
 Linear()               ⟨a, b⟩                                      of features
@@ -16,12 +16,12 @@ k.normalized()         k(a, b) / √(k(a, a) k(b, b))                0 where a r
 =====================  ==========================================  =============================
 
 A window concatenates the vectors of its observations, so over a window *inner products add*, and a
-kernel is evaluated on their sums: ``Polynomial(2)`` on a window of three words contains the products of
-any two of its features, ``Delta()`` counts the words that agree.
+kernel is evaluated on their sums: ``Polynomial(2)`` on a window of three words contains the
+products of any two of its features, ``Delta()`` counts the words that agree.
 
 Algorithms choose by the attributes of a kernel, never by its class: `inner_count`, `sees` and
-`polynomial`. To add a kernel, write a class with these attributes; `fuda.kernels.checked` lists the
-classes that model files may name.
+`polynomial`. To add a kernel, write a class with these attributes; `fuda.kernels.checked` lists
+the classes that model files may name.
 
 >>> from fuda.kernels import Delta, Polynomial
 >>> kernel = Polynomial(2).normalized() + 0.5 * Delta()
@@ -224,7 +224,7 @@ class Kernel(BaseEstimator):
         return _combined(Product, other, self)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """Python code of the kernel: its first parameter, and others that are not at their defaults.
+        """Python code of the kernel, with its first parameter and all that differ from defaults.
 
         Large matrices and functions without a name are abbreviated.
         """
@@ -404,7 +404,7 @@ class Normalized(_Composite):
 
 
 def check_values(kernel: Kernel, values: Array, where: Callable[[int], str]) -> None:
-    """Raise DataError at the first value that is not finite, or that differs from its transpose."""
+    """Raise DataError at the first value that is not finite or differs from its transpose."""
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
         i, j = map(int, bad[0])
@@ -429,7 +429,7 @@ def _reciprocal_root(values: Array) -> Array:
 
 
 def _combined(kind: type[_Pair], *operands: Any) -> Kernel:
-    """Two kernels combined, a number being a constant kernel; NotImplemented for other operands."""
+    """Two kernels (or numbers, as constants) combined; NotImplemented for other operands."""
     kernels = [Constant(float(x)) if is_number(x) else x for x in operands]
     return kind(*kernels) if all(isinstance(x, Kernel) for x in kernels) else NotImplemented
 

@@ -111,7 +111,7 @@ class Delta(_OneInnerProduct):
 
 
 class Precomputed(_OneInnerProduct):
-    """A kernel of integer observations (or label numbers), by its Gram matrix; 0 at boundary marks.
+    """A kernel of integer observations (or labels), by its Gram matrix; 0 at boundary marks.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class Points:
 
 
 class Numbering:
-    """A numbering of observations from 0, in which equal ones have the same number in every corpus.
+    """A numbering of observations from 0: equal ones have the same number in every corpus.
 
     Observations that are new in another corpus get higher numbers, valid for that corpus alone.
 

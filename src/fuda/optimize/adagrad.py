@@ -1,7 +1,8 @@
 """AdaGrad over the parts of a sum, for a fast start: min Σ_j f_j(x).
 
 Each step uses one part f_j, in random order: x ← x − η g_j / √(Σ g²), coordinate by coordinate. It
-reaches the neighbourhood of the minimum in a few rounds over the data, and never the minimum itself.
+reaches the neighbourhood of the minimum in a few rounds over the data, and never the minimum
+itself.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ def adagrad(
     x = np.array(x, dtype=np.float64)
 
     def points() -> Iterator[Point]:
+        """The start, and the point after each round."""
         squares = np.full(len(x), 1e-8)
         yield x, np.inf, np.inf, 0.0
         while True:

@@ -1,14 +1,14 @@
 """L-BFGS, and OWL-QN where there is an L1 term: min f(x) + Σ_i l1_i |x_i|.
 
-The direction is −H g with H the L-BFGS inverse Hessian of the last m pairs s = x' − x, y = g' − g. It
-is computed in the coordinates of the basis {s_1..s_m, y_1..y_m, g} (Chen, Wang & Zhou 2014,
+The direction is −H g with H the L-BFGS inverse Hessian of the last m pairs s = x' − x, y = g' − g.
+It is computed in the coordinates of the basis {s_1..s_m, y_1..y_m, g} (Chen, Wang & Zhou 2014,
 "Large-scale L-BFGS using MapReduce"): the two-loop recursion needs only inner products, so that an
-iteration reads a million variables twice instead of 4m times. Pairs are stored in single precision,
-which halves the memory traffic; all sums are in double precision.
+iteration reads a million variables twice instead of 4m times. Pairs are stored in single
+precision, which halves the memory traffic; all sums are in double precision.
 
 OWL-QN (Andrew & Gao 2007, "Scalable training of L1-regularized log-linear models") uses the
-pseudo-gradient of the whole objective as g in the direction, stays within an orthant during the line
-search, and builds pairs from the smooth part.
+pseudo-gradient of the whole objective as g in the direction, stays within an orthant during the
+line search, and builds pairs from the smooth part.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _STORED = ("s", "y", "sy", "yy")  # the arrays of `Pairs` that a state contains
 def _dots(s: Array, y: Array, count: int, newest: int, gradient: Array, begin: int, end: int) -> Array:
     """s_i · g, y_i · g, s_i · y and y_i · y with the newest y, for i < count: (4, count).
 
-    A range of columns at a time stays in the cache, so that memory is read once. Sums within a range
-    are in single precision, as the pairs are, and in double precision over ranges.
+    A range of columns at a time stays in the cache, so that memory is read once. Sums within a
+    range are in single precision, as the pairs are, and in double precision over ranges.
     """
     out = np.zeros((4, count))
     g = np.empty(_COLUMNS, dtype=np.float32)
@@ -164,7 +164,7 @@ class Pairs:
 
 
 class Lbfgs:
-    """A minimizer that can be stopped after any iteration and resumed from `state()`, to the same end.
+    """A minimizer that can be stopped after any iteration and resumed exactly from `state()`.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class Lbfgs:
         self.vectors = Vectors(len(x), n_jobs)
         self.pairs = Pairs(len(x), memory, self.vectors)
         self.x = np.array(x, dtype=np.float64)
-        self.spare = np.empty_like(self.x), np.empty_like(self.x)  # the arrays of the next point and gradient
+        self.spare = np.empty_like(self.x), np.empty_like(self.x)  # for the next point and gradient
         self.history: list[Iteration] = []
 
     def minimize(
@@ -244,7 +244,7 @@ class Lbfgs:
             self.x, gradient = x, new_gradient
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return all that the next iteration depends on: values for JSON, and arrays, not copied."""
+        """Return what the next iteration depends on: values for JSON, and arrays, not copied."""
         pairs = {name: getattr(self.pairs, name) for name in _STORED}
         rows = [(p.iteration, p.evaluations, p.objective, p.gradient_norm, p.seconds) for p in self.history]
         history = np.array(rows, dtype=np.float64).reshape(-1, 5)
@@ -274,7 +274,7 @@ class Lbfgs:
     def _step(
         self, function: Function, smooth: float, value: float, pull: Array
     ) -> tuple[Array, float, Array] | None:
-        """The next point, the smooth part of its value, and its gradient; None where no step improves."""
+        """The next point, its value without penalty, and gradient; None if no step improves."""
         direction, slope = self.pairs.descend(pull)
         if self.l1 is not None:
             direction[direction * pull >= 0] = 0.0  # no coordinate may leave its descent side
@@ -301,7 +301,7 @@ class Lbfgs:
         return 0.0 if self.l1 is None else self.vectors.dot(self.l1, np.abs(x))
 
     def _pseudo_gradient(self, gradient: Array) -> Array:
-        """The steepest slope of f + Σ l1 |x|; at x_i = 0 it is 0 unless f pulls harder than l1_i."""
+        """The pseudo-gradient of f + Σ l1 |x|: at x_i = 0 it is 0 where |∂f/∂x_i| ≤ l1_i."""
         if self.l1 is None:
             return gradient
         at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - self.l1, 0.0)

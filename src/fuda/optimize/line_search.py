@@ -57,7 +57,7 @@ def wolfe(
             new_slope = vectors.dot(gradient, direction)
             if new_slope >= curvature * slope:
                 return best
-            point, kept = np.empty_like(x), np.empty_like(x)  # a longer step may fail: keep this one
+            point, kept = np.empty_like(x), np.empty_like(x)  # a longer step may fail
             low = step
             guess = step * slope / (slope - new_slope) if new_slope > slope else 4 * step
             step = (low + high) / 2 if high < np.inf else min(max(guess, 1.5 * step), 5 * step)

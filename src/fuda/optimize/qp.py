@@ -2,13 +2,13 @@
 
     minimize ½ αᵀQα − bᵀα   subject to   α ≥ 0,  Σα ≤ C
 
-with Q positive semidefinite; C may be infinite. A point is optimal where, with g = Qα − b, there is a
-μ ≥ 0 such that g + μ ≥ 0, α · (g + μ) = 0 and μ (C − Σα) = 0.
+with Q positive semidefinite; C may be infinite. A point is optimal where, with g = Qα − b, there
+is a μ ≥ 0 such that g + μ ≥ 0, α · (g + μ) = 0 and μ (C − Σα) = 0.
 
-The method keeps a set of free variables, all others being 0, and whether the sum is at its bound. It
-steps towards the minimum over the free variables, as far as the bounds allow, and fixes the variable
-(or the sum) that stopped it; at the minimum it frees the variable (or the sum) with the most negative
-multiplier. Every step descends.
+The method keeps a set of free variables, all others being 0, and whether the sum is at its bound.
+It steps towards the minimum over the free variables, as far as the bounds allow, and fixes the
+variable (or the sum) that stopped it; at the minimum it frees the variable (or the sum) with the
+most negative multiplier. Every step descends.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _solve(matrix: Array, vector: Array, ridge: float) -> None:
 
 @compiled
 def _newton(Q: Array, gradient: Array, free: Array, keep_sum: bool, ridge: float) -> Array:
-    """The step to the minimum over the free variables; with `keep_sum` the first balances the others."""
+    """The step to the minimum over the free variables, or (`keep_sum`) with their sum fixed."""
     index = np.flatnonzero(free)
     balance = index[0] if keep_sum else -1
     if keep_sum:
@@ -128,7 +128,8 @@ def minimize(Q: Array, b: Array, bound: float, alpha: Array, tol: float = 1e-12)
     alpha : (n,) ndarray
         A feasible start, overwritten by the solution.
     tol : float
-        The error allowed in the multipliers, relative to the size of b and of the gradient's terms.
+        The error allowed in the multipliers, relative to the size of b and of the gradient's
+        terms.
 
     Returns
     -------

@@ -29,7 +29,8 @@ def l2_regularized(loss: Function, l2: float, scale: np.ndarray, n_jobs: int | N
 
     Examples
     --------
-    >>> function = l2_regularized(lambda w: (float(w.sum()), np.ones(2)), 0.5, np.array([1.0, 2.0]))
+    >>> scale = np.array([1.0, 2.0])
+    >>> function = l2_regularized(lambda w: (float(w.sum()), np.ones(2)), 0.5, scale)
     >>> function(np.array([1.0, 4.0]))
     (5.5, array([2. , 1.5]))
     """

@@ -106,7 +106,7 @@ class Watch:
         """Continue after the iterations of an earlier run."""
         self.history = list(history)
         if history:
-            self.evaluations = (history[-1].evaluations or 0) - 1  # the last point is evaluated again
+            self.evaluations = (history[-1].evaluations or 0) - 1  # it is evaluated again
             self._began -= history[-1].seconds
 
     def counted(self, function: Function) -> Function:

@@ -1,8 +1,8 @@
-"""Operations on vectors of a million entries: one pass over memory, several threads, no allocation.
+"""Operations on vectors of a million entries: one pass over memory, by threads, no allocation.
 
-NumPy would allocate a temporary for every operation, and its memory costs more than the arithmetic.
-Vectors are cut into chunks that do not depend on the number of threads, and sums are added in the
-order of the chunks, so that results do not depend on it either.
+NumPy would allocate a temporary for every operation, and its memory costs more than the
+arithmetic. Vectors are cut into chunks that do not depend on the number of threads, and sums are
+added in the order of the chunks, so that results do not depend on it either.
 """
 
 from __future__ import annotations
