@@ -4,10 +4,11 @@ The counts are of the work that the model requires, at the rates that this machi
 to do: N tokens, L labels, C channels, n weights, nnz entries of the table.
 
 - Arithmetic: forward, backward and pair expectations are 3 L² multiply-adds per token.
-- Caches: C rows of L numbers per token are read in the forward pass, and read and written in the gather of the
-  gradient; for every entry of the table and channel a row of weights and one of the gradient are read.
-- Memory: L-BFGS reads its 2m single-precision vectors twice; objective and line search read and write about
-  ten vectors.
+- Caches: C rows of L numbers per token are read in the forward pass, and read and written in the
+  gather of the gradient; for every entry of the table and channel a row of weights and one of the
+  gradient are read.
+- Memory: L-BFGS reads its 2m single-precision vectors twice; objective and line search read and
+  write about ten vectors.
 """
 
 from __future__ import annotations

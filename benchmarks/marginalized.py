@@ -65,7 +65,7 @@ def _limit() -> float:
 
 
 def _pushed(engine: CpuEngine, first: int) -> float:
-    """Cells per second and core of pushes from structures with mistakes at both ends: all cells are visited."""
+    """Cells per second and core of pushes with mistakes at both ends, which visit all cells."""
     sizes, cells = engine.problem.sources.sizes, 0
     for i in range(first, first + _PUSHES):
         alpha = np.zeros((sizes[i], _LABELS))
