@@ -388,7 +388,7 @@ def test_a_kernel_that_knows_nothing_of_a_new_observation():
     model = perceptron(kernel=lambda a, b: float("nan") if "z" in (a, b) else float(a == b)).fit(X, Y)
     with pytest.raises(DataError, match=r"structure 1: the kernel .* is nan for an observation in it"):
         model.predict([["a"], ["b", "z"]])
-    with pytest.raises(DataError, match="a kernel by a function of one's own cannot be stored"):
+    with pytest.raises(DataError, match="a Python function cannot be stored"):
         model.save("never.fuda")
 
 
