@@ -51,6 +51,8 @@ Array = np.ndarray
 DECODERS = ("pointwise", "viterbi")
 _FOLDS = 5
 _SAMPLE = 20_000  # nodes that probabilities are calibrated on, at most about
+_MIXING = 1e-150, 1e150  # the bounds of c, within which c² is a double
+_LARGEST = 1e100  # of stored calibration numbers, far above all fitted ones: sums of them stay finite
 
 
 class SupportPosition(NamedTuple):
@@ -208,7 +210,7 @@ class MarginalizedLabeler(Labeler):
     def _check_shared_parameters(self) -> None:
         if self.kernel is not None:
             as_kernel(self.kernel)
-        if self.mixing is not None and not is_number(self.mixing, 1e-150, 1e150):
+        if self.mixing is not None and not is_number(self.mixing, *_MIXING):
             raise DataError(
                 f"mixing={short(self.mixing)}: give c, a number above 0, or None for the largest at "
                 "which no number grows"
@@ -335,7 +337,7 @@ class MarginalizedLabeler(Labeler):
         """The largest c at which c²k is never above 1, so that no number grows with the length of a match."""
         settings = Settings(self.kernel_, self.label_kernel_, 1.0, self.gap_)
         largest = Sources(settings, examples).largest_product()
-        return float(1.0 / np.sqrt(largest)) if largest > 0 else 1.0
+        return float(np.clip(1.0 / np.sqrt(largest), *_MIXING)) if largest > 0 else 1.0
 
     def _scores_of(self, encoded: Encoded, given: Any = None) -> tuple[Array, Array]:
         """S (N, L) of all nodes, up to a factor a node, and their prior as its source says it."""
@@ -457,8 +459,12 @@ class MarginalizedLabeler(Labeler):
                 shapes |= {"prior_before": (N, L, L), "prior_after": (N, L, L)}
         check_arrays({k: v for k, v in arrays.items() if k not in ("offsets", "types", "edges")}, shapes)
         self.mixing_ = float(arrays["mixing"][0])
-        if not self.mixing_ > 0:
-            raise DataError(f"its mixing is {self.mixing_}")
+        if not is_number(self.mixing_, *_MIXING):
+            raise DataError(f"its mixing is {self.mixing_}, not from {_MIXING[0]} to {_MIXING[1]}")
+        for name, least in (("point", 0.0), ("whole", 0.0), ("pairs", -_LARGEST)):
+            if not ((arrays[name] >= least) & (arrays[name] <= _LARGEST)).all():
+                raise DataError(f"its array {name!r} has numbers outside {least:g} to {_LARGEST:g}")
+        priors.check_prior(source, form)
         self.prior_source_ = PriorSource(source, form, self.classes_.tolist())
         self._resolve()
         self._calibration = Calibration(arrays["point"], arrays["whole"], arrays["pairs"])
