@@ -94,11 +94,7 @@ class Codes:
     """
 
     def __init__(
-        self,
-        sources: Types,
-        targets: Types,
-        frequent: Sequence[int] | Array = (),
-        n_jobs: int | None = None,
+        self, sources: Types, targets: Types, frequent: Sequence[int] | Array = (), n_jobs: int | None = None
     ) -> None:
         self._kernel, self._n_jobs = sources.kernel, n_jobs
         self._types = (sources, targets)

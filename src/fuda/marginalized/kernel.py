@@ -20,12 +20,12 @@ import numpy as np
 from fuda.checks import is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
+from fuda.data.graph import Span
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, described, place, short
 from fuda.kernels import Kernel, Precomputed, as_kernel, check_kernel
 from fuda.kernels.points import Points, points
-from fuda.marginalized.links import Span, links
 from fuda.marginalized.numbers import Cells, Numbers, empty_cells
 from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.recursions.chain_prior import Chain, chain
@@ -208,7 +208,7 @@ def _as_chain(prior: Array | Chain) -> Chain:
 def _product_kappa(corpus: Corpus, weight: Array, mass: Array, gap: float, log: bool) -> Numbers:
     """κ in doubles, or in scaled numbers where doubles may overflow or logarithms are wanted."""
     shape = pair.SHAPES[corpus.shape]
-    edges = links(corpus)
+    edges = corpus.graph.links
     size_a, size_b = weight.shape
     with np.errstate(over="ignore", under="ignore"):
         largest = float(np.abs(weight).max()), float(np.abs(weight * mass).max())

@@ -30,13 +30,13 @@ from numba.extending import overload
 from fuda.checks import is_number
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
+from fuda.data.graph import Links, Span
 from fuda.data.labels import number_labels
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.kernels import Kernel, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
-from fuda.marginalized.links import Links, Span, links
 from fuda.marginalized.numbers import Cells, empty_cells, normal, number, plus, read, times, write
 from fuda.marginalized.recursions import pair
 from fuda.parallel import Block, blocks, run
@@ -122,7 +122,7 @@ class Labelings:
         self.owner = np.repeat(np.arange(len(corpus)), np.diff(first))
         sizes = np.diff(corpus.offsets)[self.owner]
         self.packed = Packed(
-            links(corpus),
+            corpus.graph.links,
             corpus.offsets,
             corpus.types.astype(np.int64),
             first,

@@ -21,10 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.data.encoding import Encoded
+from fuda.data.graph import Links
 from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering, Points, points
 from fuda.marginalized.codes import APART, Codes, Types
-from fuda.marginalized.links import Links, links
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.recursions import pair
 
@@ -75,7 +75,7 @@ class Side(NamedTuple):
 
     Structure i has the nodes offsets[i]..offsets[i+1]. Of each node: its type (a row of the points), its
     code and twin number (see `codes`), P(ρ|t) (N, L), and of a chain prior the transitions before and
-    after, (N, L, L); `links` are the edges of trees and DAGs.
+    after, (N, L, L); `links` are the edges.
     """
 
     offsets: Array
@@ -165,11 +165,7 @@ class Sources:
     """Examples prepared as the sources of problems: all that does not depend on the targets."""
 
     def __init__(
-        self,
-        settings: Settings,
-        examples: Examples,
-        n_jobs: int | None = None,
-        whole: Sources | None = None,
+        self, settings: Settings, examples: Examples, n_jobs: int | None = None, whole: Sources | None = None
     ) -> None:
         self.settings, self.examples, self._n_jobs = settings, examples, n_jobs
         self._whole = whole or self
@@ -259,7 +255,7 @@ def _side(examples: Examples, codes: Array, twins: Array) -> Side:
         prior.nodes,
         prior.before,
         prior.after,
-        links(corpus),
+        corpus.graph.links,
     )
 
 

@@ -24,10 +24,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.data.graph import Neighbours
+from fuda.data.graph import Links, Neighbours
 from fuda.kernels.points import Points
 from fuda.marginalized.engines.online import OnlineEngine
-from fuda.marginalized.links import Links
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem, Side
 from fuda.marginalized.recursions.pair import SHAPES
@@ -99,7 +98,7 @@ class _Features:
     def __init__(self, problem: Problem, side: Side, points: Points, max_nodes: int) -> None:
         self.side, self.max_nodes, self.mixing = side, max_nodes, problem.mixing
         self._is_tree = problem.shape == SHAPES["tree"]
-        self._links = side.links if problem.shape else _chain_links(side.offsets)
+        self._links = side.links
         rows = sp.csr_matrix(points.features)
         bounds = itertools.pairwise(rows.indptr.tolist())
         self._types = [
@@ -123,16 +122,6 @@ class _Features:
         """ψ ⊗ P: observation features joined with labels."""
         prior = [(label, p) for label, p in enumerate(self.side.prior[node].tolist()) if p]
         return [((r, label), value * p) for r, value in self._observed(node) for label, p in prior]
-
-
-def _chain_links(offsets: Array) -> Links:
-    """Sequences as graphs in which each node has at most one parent and one child."""
-    nodes, is_first = np.arange(offsets[-1]), np.zeros(offsets[-1] + 1, dtype=bool)
-    is_first[offsets] = True
-    before = np.concatenate([[0], np.cumsum(~is_first[:-1])])
-    after = np.concatenate([[0], np.cumsum(~is_first[1:])])
-    later, earlier = nodes[~is_first[:-1]], nodes[~is_first[1:]]
-    return Links(nodes, Neighbours(before, later - 1), Neighbours(after, earlier + 1))
 
 
 def substructures(is_tree: bool, links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:

@@ -12,8 +12,7 @@ edges each cost O(TE) and not O(E²).
 from __future__ import annotations
 
 from fuda.compiled import compiled
-from fuda.data.graph import Neighbours
-from fuda.marginalized.links import Span
+from fuda.data.graph import Neighbours, Span
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 
 

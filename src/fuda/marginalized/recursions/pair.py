@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 
 from fuda.compiled import compiled
-from fuda.marginalized.links import Span
+from fuda.data.graph import Span
 from fuda.marginalized.numbers import Array, Cells, empty_cells
 from fuda.marginalized.recursions import dag, sequence, tree
 
@@ -30,14 +30,7 @@ _LARGEST_LOG = 600.0  # doubles end at e^709; the rest is left to sums of κ and
 
 @compiled
 def fill(
-    shape: int,
-    a: Span,
-    b: Span,
-    weight: Array,
-    mass: Array,
-    gap: float,
-    kappa: Cells,
-    work: Cells,
+    shape: int, a: Span, b: Span, weight: Array, mass: Array, gap: float, kappa: Cells, work: Cells
 ) -> None:
     """κ of two structures, each of a corpus of its own, into the corner of `kappa`.
 

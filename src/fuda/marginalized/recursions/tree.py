@@ -19,8 +19,7 @@ pairs together cost O(T_a T_b).
 from __future__ import annotations
 
 from fuda.compiled import compiled
-from fuda.data.graph import Neighbours
-from fuda.marginalized.links import Span
+from fuda.data.graph import Neighbours, Span
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 
 

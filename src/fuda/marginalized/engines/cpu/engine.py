@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fuda.data.graph import Span
 from fuda.marginalized.codes import Codes
 from fuda.marginalized.engines.cpu import pairs
 from fuda.marginalized.engines.cpu.graphs import edges, graphs
@@ -24,7 +25,6 @@ from fuda.marginalized.engines.cpu.push import Pushes, Sources, Task, Values
 from fuda.marginalized.engines.cpu.runs import runs
 from fuda.marginalized.engines.cpu.trees import families, trees
 from fuda.marginalized.engines.online import OnlineEngine
-from fuda.marginalized.links import Span
 from fuda.marginalized.numbers import Numbers, empty_cells
 from fuda.marginalized.problem import Problem
 from fuda.marginalized.recursions import chain_prior, pair

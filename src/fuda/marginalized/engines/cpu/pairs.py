@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fuda.compiled import compiled
+from fuda.data.graph import Links, Span
 from fuda.marginalized.engines.cpu.push import Task
-from fuda.marginalized.links import Links, Span
 from fuda.marginalized.numbers import Array, Cells, plus, read, times, write
 from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.recursions.chain_prior import Steps

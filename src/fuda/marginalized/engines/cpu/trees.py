@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.compiled import compiled
+from fuda.data.graph import Links
 from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
-from fuda.marginalized.links import Links
 from fuda.marginalized.numbers import Array
 
 
