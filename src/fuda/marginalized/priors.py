@@ -91,7 +91,7 @@ def distributions(values: Any, shape: tuple[int, int | None], where: str) -> Arr
     if len(bad):
         row, label = bad[0].tolist()
         raise DataError(
-            f"{where} is {array[row, label]} for label {label} in row {row}; probabilities are finite and "
+            f"{where} has {array[row, label]} for label {label} in row {row}; probabilities are finite and "
             "not negative"
         )
     sums = array.sum(axis=1)

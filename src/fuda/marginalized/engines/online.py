@@ -1,7 +1,7 @@
 """Epochs of engines that visit structures one at a time.
 
-**Perceptron** (figure 3 of Kashima and Tsuboi, ICML 2004). The nodes t of a structure are visited in
-order, with
+**Perceptron** (figure 3 of Kashima and Tsuboi, ICML 2004). The nodes t of a structure are
+visited in order, with
 
     ŷ_t = argmax_σ S(t,σ), the first label of equal scores;
     ŷ_t ≠ y_t:   α_t(y_t) += a_t,   α_t(ŷ_t) −= a_t,   before the next node is scored.
