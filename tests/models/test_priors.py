@@ -54,10 +54,10 @@ def test_arrays_are_taken_as_they_are_and_needed_again() -> None:
         ([[[0.5, 0.5]], [[1.0]]], r"structure 1: its prior has the shape \(1, 1\)"),
         ([[[0.5, 0.5]], [["x", "y"]]], "structure 1: its prior is"),
         ([[[0.5, 0.5]], None], r"structure 1: its prior has the shape \(\)"),
-        ([[[0.5, 0.5]], [[0.5, 0.6]]], "structure 1, node 0: its prior sums to 1.1; divide it"),
-        ([[[0.5, 0.5]], [[-0.5, 1.5]]], "structure 1, node 0: the prior of label 0 is -0.5"),
-        ([[[np.nan, 0.5]], [[0.5, 0.5]]], "structure 0, node 0: the prior of label 0 is nan"),
-        ([[[np.inf, 0.5]], [[0.5, 0.5]]], "structure 0, node 0: the prior of label 0 is inf"),
+        ([[[0.5, 0.5]], [[0.5, 0.6]]], "structure 1: its prior sums to 1.1 in row 0; divide each row"),
+        ([[[0.5, 0.5]], [[-0.5, 1.5]]], "structure 1: its prior has -0.5 for label 0 in row 0"),
+        ([[[np.nan, 0.5]], [[0.5, 0.5]]], "structure 0: its prior has nan for label 0 in row 0"),
+        ([[[np.inf, 0.5]], [[0.5, 0.5]]], "structure 0: its prior has inf for label 0 in row 0"),
     ],
 )
 def test_bad_arrays_are_refused(arrays, message) -> None:

@@ -8,6 +8,8 @@ import json
 import pickle
 import struct
 import zipfile
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from model_file_cases import altered, craft, parts, peak, refused
 
 X = [["Ana", "lives", "in", "Lima"], ["Bo", "sleeps"]]
 Y = [["PER", "O", "O", "LOC"], ["PER", "O"]]
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 EMISSION = "arrays/emission_0.npy"
 
 
@@ -320,6 +323,36 @@ def test_the_same_without_a_lie_loads(model_path, tmp_path):
     path = altered(model_path, tmp_path / "true.fuda", lambda meta, members: None)
     assert load(path).predict(X).tolist() == Y
     assert load(altered(model_path, path, array(npy(GOOD)))).predict(X).shape == (2,)
+
+
+# Numbers and parts of marginalized models that no fit gives.
+
+NUMBERS = {
+    "mixing": [0.0, -1.0, 1e-200, 1e200],
+    "point": [-1.0, 1.7e308],
+    "whole": [-1.0, 1.7e308],
+    "pairs": [-1.7e308, 1.7e308],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in NUMBERS for value in NUMBERS[name]])
+def test_numbers_of_a_marginalized_model(name, value, tmp_path):
+    def change(meta, members):
+        member = f"arrays/{name}.npy"
+        numbers = np.load(io.BytesIO(members[member]))
+        numbers.flat[-1] = value
+        members[member] = npy(numbers)
+
+    words = f"its mixing is {value}" if name == "mixing" else f"its array {name!r} has numbers outside"
+    refused(altered(FIXTURES / "marginalizedperceptron-1.fuda", tmp_path / "bad.fuda", change), words)
+
+
+def test_a_prior_of_a_class_without_posteriors(tmp_path):
+    model = load(FIXTURES / "marginalizedperceptron-prior-1.fuda")
+    other = load(FIXTURES / "marginalizedsvm-1.fuda")
+    model.prior_source_ = replace(model.prior_source_, source=other)
+    model.save(tmp_path / "prior.fuda")
+    refused(tmp_path / "prior.fuda", "prior=MarginalizedSVM(", "an HMM, MEMM or CRF")
 
 
 METAS = {

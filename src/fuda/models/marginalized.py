@@ -32,7 +32,7 @@ from fuda.marginalized import calibration
 from fuda.marginalized.calibration import Calibration
 from fuda.marginalized.engines import check_engine, make_engine
 from fuda.marginalized.engines.base import Engine
-from fuda.marginalized.kernel import label_gram
+from fuda.marginalized.kernel import MIXING, label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
@@ -51,6 +51,7 @@ Array = np.ndarray
 DECODERS = ("pointwise", "viterbi")
 _FOLDS = 5
 _SAMPLE = 20_000  # nodes that probabilities are calibrated on, at most about
+_LARGEST = 1e100  # of stored calibration numbers, far above all fitted ones: sums of them stay finite
 
 
 class SupportPosition(NamedTuple):
@@ -208,7 +209,7 @@ class MarginalizedLabeler(Labeler):
     def _check_shared_parameters(self) -> None:
         if self.kernel is not None:
             as_kernel(self.kernel)
-        if self.mixing is not None and not is_number(self.mixing, 1e-150, 1e150):
+        if self.mixing is not None and not is_number(self.mixing, *MIXING):
             raise DataError(
                 f"mixing={short(self.mixing)}: give c, a number above 0, or None for the largest at "
                 "which no number grows"
@@ -335,7 +336,7 @@ class MarginalizedLabeler(Labeler):
         """The largest c at which c²k is never above 1, so that no number grows with the length of a match."""
         settings = Settings(self.kernel_, self.label_kernel_, 1.0, self.gap_)
         largest = Sources(settings, examples).largest_product()
-        return float(1.0 / np.sqrt(largest)) if largest > 0 else 1.0
+        return float(np.clip(1.0 / np.sqrt(largest), *MIXING)) if largest > 0 else 1.0
 
     def _scores_of(self, encoded: Encoded, given: Any = None) -> tuple[Array, Array]:
         """S (N, L) of all nodes, up to a factor a node, and their prior as its source says it."""
@@ -411,7 +412,7 @@ class MarginalizedLabeler(Labeler):
             predicted = self._best(asked.encoded, *candidate.labelings(scores, belief))
             return calibration.label_f1(labels, predicted, outside)
 
-        return max(map(fitted.trusting, calibration.FACTORS.tolist()), key=quality)
+        return max(map(fitted.with_factor, calibration.FACTORS.tolist()), key=quality)
 
     def _best(self, encoded: Encoded, scores: Array, pairs: Array) -> Array:
         """The best labelling as a whole, well-formed where there is a scheme."""
@@ -457,8 +458,12 @@ class MarginalizedLabeler(Labeler):
                 shapes |= {"prior_before": (N, L, L), "prior_after": (N, L, L)}
         check_arrays({k: v for k, v in arrays.items() if k not in ("offsets", "types", "edges")}, shapes)
         self.mixing_ = float(arrays["mixing"][0])
-        if not self.mixing_ > 0:
-            raise DataError(f"its mixing is {self.mixing_}")
+        if not is_number(self.mixing_, *MIXING):
+            raise DataError(f"its mixing is {self.mixing_}, not from {MIXING[0]} to {MIXING[1]}")
+        for name, least in (("point", 0.0), ("whole", 0.0), ("pairs", -_LARGEST)):
+            if not ((arrays[name] >= least) & (arrays[name] <= _LARGEST)).all():
+                raise DataError(f"its array {name!r} has numbers outside {least:g} to {_LARGEST:g}")
+        priors.check_prior(source, form)
         self.prior_source_ = PriorSource(source, form, self.classes_.tolist())
         self._resolve()
         self._calibration = Calibration(arrays["point"], arrays["whole"], arrays["pairs"])
