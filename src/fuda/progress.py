@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -62,6 +63,22 @@ class Iteration:
             "{:.1f} s": self.seconds,
         }
         return ", ".join(text.format(value) for text, value in measured.items() if value is not None)
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn, naming the line outside of the package that the calls came from.
+
+    Parameters
+    ----------
+    message : str
+        The text of the warning.
+    category : type of Warning
+        Its class.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("fuda."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 # Called after every iteration. StopIteration ends the training, which keeps what it has learned.

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import fuda
 from fuda import CRF, HMM, HMSVM, MEMM, DataError, HMPerceptron, Reranker
@@ -279,6 +279,8 @@ def test_partial_fit_remembers_the_parameters(tmp_path):
     model.save(tmp_path / "model.fuda")
     assert fuda.load(tmp_path / "model.fuda").epochs == 7
     assert model.epochs == 7
+    model.set_params(epochs=3).partial_fit(X, Y).save(tmp_path / "model.fuda")
+    assert fuda.load(tmp_path / "model.fuda").epochs == 7
 
 
 # Attributes
@@ -402,6 +404,15 @@ def test_after_another_exception_the_model_is_not_fitted(name, parameters, error
 
 
 @pytest.mark.parametrize("name", ITERATIVE)
+def test_a_failed_fit_leaves_nothing_of_an_earlier_one(name):
+    model = make(name).fit(X, Y)
+    model.predict(X)
+    with pytest.raises(KeyError):
+        model.set_params(callback=Recorder(last=1, error=KeyError)).fit(X, Y)
+    assert vars(model).keys() == set(model.get_params(deep=False))
+
+
+@pytest.mark.parametrize("name", ITERATIVE)
 def test_a_callback_is_not_stored(name, tmp_path):
     stored = saved(make(name).fit(X, Y), tmp_path)
     model = make(name, callback=Recorder())
@@ -454,3 +465,19 @@ def test_a_checkpoint_is_written_before_the_callback_is_called(tmp_path, monkeyp
 def test_hmm_has_no_iterations():
     assert "callback" not in HMM().get_params()
     assert not hasattr(HMM().fit(X, Y), "n_iter_")
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("CRF", {"max_iter": 1}),
+        ("CRF", {"max_iter": 1, "solver": "sgd"}),
+        ("MEMM", {"max_iter": 1}),
+        ("HMSVM", {"max_iter": 1}),
+        ("MarginalizedSVM", {"epochs": 1, "tol": 0.0, "calibrate": False}),
+    ],
+)
+def test_a_warning_names_the_line_that_called_fit(name, parameters):
+    with pytest.warns(ConvergenceWarning, match="not converged") as caught:
+        make(name, **parameters).fit(X, Y)
+    assert {warning.filename for warning in caught} == {__file__}

@@ -181,9 +181,8 @@ class Labeler(BaseEstimator):
     def _unfitted(self) -> Self:
         """A copy without what was learned; parameters are shared."""
         other = copy(self)
-        for name in self._learned_names:
+        for name in (*self._learned_names, "_learned_names", "_prepared"):
             other.__dict__.pop(name, None)
-        other.__dict__.pop("_learned_names", None)
         return other
 
     def _become(self, other: Self) -> None:

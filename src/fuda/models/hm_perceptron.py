@@ -16,7 +16,6 @@ a linear k both are the same. Predictions are made by the mean of w over all ste
 from __future__ import annotations
 
 import itertools
-import warnings
 from copy import copy
 from typing import Any, NamedTuple, Self
 
@@ -39,7 +38,7 @@ from fuda.kernels import as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import feature_names, largest
-from fuda.progress import Callback, Iterations
+from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
 from fuda.training.perceptron import Dual, Examples, Pass, Primal, State
 from fuda.training.voted_perceptron import (
@@ -217,7 +216,7 @@ class HMPerceptron(MarkovLabeler):
             else:
                 learner.epochs = 1
                 learner.fit(X, y, sample_weight)
-        learner.epochs = learner._fitted_params["epochs"] = self.epochs
+                learner.epochs = learner._fitted_params["epochs"] = self.epochs
         self._become(learner)
         return self
 
@@ -367,12 +366,8 @@ class HMPerceptron(MarkovLabeler):
                     raise  # there is nothing yet that would be worth keeping
                 # half a step would spoil the mean
                 self._state, self.mistakes_, self._changes = whole
-                warnings.warn(
-                    "the perceptron was interrupted; the weights are those after "
-                    f"{len(self.mistakes_)} epochs",
-                    ConvergenceWarning,
-                    stacklevel=5,
-                )
+                text = f"the weights are those after {len(self.mistakes_)} epochs"
+                warn(f"the perceptron was interrupted; {text}", ConvergenceWarning)
 
     def _note(self, found: Pass, order: Array, steps: int, examples: Examples) -> None:
         """Note the mistakes of a pass that came after so many steps, in new lists."""

@@ -16,7 +16,6 @@ not have, minus those of y that y_i does not have. `fuda.training.max_margin` fi
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -42,7 +41,7 @@ from fuda.kernels import Polynomial, as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize.result import INTERRUPTED
-from fuda.progress import Callback, Iterations
+from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
 from fuda.training.max_margin import SLACKS, MaxMargin, Measured, violations
 from fuda.training.working_sets import combine
@@ -313,11 +312,10 @@ class HMSVM(MarkovLabeler):
         reason, (self.history_, held) = self._run(problem)
         self.n_iter_ = len(self.history_)
         if reason is not None:
-            warnings.warn(
+            warn(
                 f"the HMSVM has not converged: {reason}; its relative gap is {self.history_[-1].gap:.2g}; "
                 f"{self._remedy(float(squared_norms(self.kernel_, encoded).mean()))}",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         self._keep(held, right, encoded)
         beta = self._settle()

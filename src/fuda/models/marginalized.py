@@ -10,7 +10,6 @@ learned; encoding, c, priors, support, decoding, probabilities and files are her
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -40,6 +39,7 @@ from fuda.marginalized.support import Support, members_of, supports
 from fuda.models import priors
 from fuda.models.base import Labeler
 from fuda.models.priors import PriorSource
+from fuda.progress import warn
 from fuda.schemes import OUTSIDE, forbid, scheme_name
 from fuda.storage import structures as stored_structures
 
@@ -265,7 +265,7 @@ class MarginalizedLabeler(Labeler):
                     learner.callback = None
                     self._calibration = learner._calibrated(sources, labels, amounts)
             except KeyboardInterrupt:
-                self._warn_or_raise(stacklevel=4)
+                self._warn_or_raise()
 
     def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
         raise NotImplementedError
@@ -278,20 +278,16 @@ class MarginalizedLabeler(Labeler):
         except KeyboardInterrupt:
             if not alpha.any():
                 raise  # there is nothing yet that would be worth keeping
-            self._warn_or_raise(stacklevel=5)
+            self._warn_or_raise()
             return alpha, False
         return alpha, True
 
-    def _warn_or_raise(self, stacklevel: int) -> None:
+    def _warn_or_raise(self) -> None:
         """Warn of the interrupt that is being handled, or raise it where this is part of larger work."""
         if is_inner():
             raise
-        warnings.warn(
-            f"{type(self).__name__} was interrupted; it predicts by what it had learned, and its "
-            "probabilities are not fitted",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
-        )
+        text = "it predicts by what it had learned, and its probabilities are not fitted"
+        warn(f"{type(self).__name__} was interrupted; {text}", ConvergenceWarning)
 
     def _resolve(self) -> None:
         """What the model goes by from now on, from the parameters of the fit."""

@@ -18,7 +18,6 @@ which c²k is never above ½, and every further node of a match counts half.
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, Margins
 from fuda.marginalized.problem import Examples, Sources
 from fuda.models.marginalized import MarginalizedLabeler
-from fuda.progress import Callback, Iterations
+from fuda.progress import Callback, Iterations, warn
 from fuda.training.crammer_singer import duality_gaps
 
 Array = np.ndarray
@@ -192,11 +191,10 @@ class MarginalizedSVM(MarginalizedLabeler):
                     break
                 margins = margins._replace(tolerance=0.5 * self.tol * last.primal / len(labels))
             else:
-                warnings.warn(
+                warn(
                     f"MarginalizedSVM has not converged: after {self.epochs} epochs the gap is "
                     f"{self.history_[-1].gap:.2g}, and tol={self.tol:g}; allow more epochs, or a smaller C",
                     ConvergenceWarning,
-                    stacklevel=5,
                 )
 
 

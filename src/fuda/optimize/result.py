@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from fuda.progress import Iteration
+from fuda.progress import Iteration, warn
 
 # From a point to value and gradient there; the next call may overwrite the gradient.
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
@@ -64,11 +63,8 @@ class Result:
         if not self.history and self.reason == INTERRUPTED:
             raise KeyboardInterrupt  # there is nothing yet that would be worth keeping
         if not self.converged and self.reason != STOPPED:
-            warnings.warn(
-                f"the {model} has not converged: {self.reason}; the weights are the best so far",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+            text = f"the {model} has not converged: {self.reason}; the weights are the best so far"
+            warn(text, ConvergenceWarning)
         return self.x
 
 
