@@ -65,6 +65,7 @@ ORDER = [
     "warm_start",
     "engine",
     "n_jobs",
+    "cache_bytes",
     "random_state",
     "checkpoint",
     "callback",
@@ -283,6 +284,28 @@ def test_partial_fit_remembers_the_parameters(tmp_path):
     assert fuda.load(tmp_path / "model.fuda").epochs == 7
 
 
+@pytest.mark.parametrize("cache_bytes", [0, 100, 2_000])
+@pytest.mark.parametrize("kernel", [RBF(0.3), Polynomial(2)], ids=str)
+@pytest.mark.parametrize("name", ["HMPerceptron", "HMSVM"])
+def test_a_small_cache_gives_the_same_model(name, kernel, cache_bytes, tmp_path):
+    model = make(name, kernel=kernel).fit(X, Y)
+    other = make(name, kernel=kernel, cache_bytes=cache_bytes).fit(X, Y)
+    other.save(tmp_path / "model.fuda")
+    loaded = fuda.load(tmp_path / "model.fuda")
+    assert loaded.cache_bytes == cache_bytes
+    for fitted in (other, loaded):
+        assert fitted.predict(X).tolist() == model.predict(X).tolist()
+        for marginals, expected in zip(fitted.predict_marginals(X), model.predict_marginals(X), strict=True):
+            np.testing.assert_allclose(marginals, expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["HMPerceptron", "HMSVM"])
+@pytest.mark.parametrize("cache_bytes", [-1, 1.5, None, "1 GiB"])
+def test_a_cache_is_a_number_of_bytes(name, cache_bytes):
+    with pytest.raises(DataError, match="cache_bytes=.*: give a whole number of at least 0"):
+        make(name, cache_bytes=cache_bytes).fit(X, Y)
+
+
 # Attributes
 
 
@@ -320,6 +343,16 @@ def test_iterations_are_counted():
     assert make("Reranker", epochs=1).fit(X, Y).n_iter_ == 1
     for name in ITERATIVE:
         assert not hasattr(make(name), "n_iter_")
+
+
+@pytest.mark.parametrize("name", ITERATIVE)
+def test_iterations_are_in_files_that_hold_their_mistakes(name, tmp_path):
+    model = make(name).fit(X, Y)
+    saved(model, tmp_path)
+    loaded = fuda.load(tmp_path / "saved.fuda")
+    assert hasattr(loaded, "n_iter_") == (name == "HMPerceptron")
+    if name == "HMPerceptron":
+        assert loaded.n_iter_ == model.n_iter_ == len(model.mistakes_)
 
 
 # Callbacks

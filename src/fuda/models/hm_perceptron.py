@@ -29,7 +29,7 @@ from fuda.checks import check_callback, check_counts, check_flags, check_randomn
 from fuda.data.encoding import Encoded
 from fuda.data.labels import structure_weights
 from fuda.errors import DataError, short
-from fuda.functions import LabelFunction, function_for, scores_for
+from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for
 from fuda.functions.linear import LinearFunction
 from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
@@ -95,6 +95,9 @@ class HMPerceptron(MarkovLabeler):
         shares of votes. That costs a Viterbi search per mistake of the training.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it; learning takes one. Acts at once.
+    cache_bytes : int, default=1073741824
+        How many bytes kernel values, or the monomials of a polynomial kernel, may take in memory.
+        Results do not depend on it, up to rounding; time does.
     random_state : int, RandomState or None, default=0
         Seed of the random order.
     callback : callable or None, default=None
@@ -115,7 +118,7 @@ class HMPerceptron(MarkovLabeler):
     mistakes_ : list of Mistakes
         How many structures and nodes were mistaken in each epoch, those of `partial_fit` included.
     n_iter_ : int
-        The number of epochs, those of `partial_fit` included.
+        The number of epochs, those of `partial_fit` included: the length of `mistakes_`.
     weights_ : ndarray of shape (n_features, n_labels)
         The weights of features, channel after channel, where there is no kernel.
     transitions_ : ndarray of shape (n_labels, n_labels)
@@ -167,6 +170,7 @@ class HMPerceptron(MarkovLabeler):
         shuffle: bool = True,
         average: bool | str = True,
         n_jobs: int | None = None,
+        cache_bytes: int = CACHE_BYTES,
         random_state: int | np.random.RandomState | None = 0,
         callback: Callback | None = None,
         verbose: bool = False,
@@ -180,6 +184,7 @@ class HMPerceptron(MarkovLabeler):
         self.shuffle = shuffle
         self.average = average
         self.n_jobs = n_jobs
+        self.cache_bytes = cache_bytes
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
@@ -304,7 +309,7 @@ class HMPerceptron(MarkovLabeler):
         if not is_flag(self.average) and (not isinstance(self.average, str) or self.average != "voted"):
             raise DataError(f"average={short(self.average)}: give True, False or 'voted'")
         check_counts(self, "epochs")
-        check_counts(self, "order", least=0)
+        check_counts(self, "order", "cache_bytes", least=0)
         check_flags(self, "shuffle", "verbose")
         check_randomness(self)
         check_callback(self)
@@ -342,7 +347,7 @@ class HMPerceptron(MarkovLabeler):
         if self.kernel_ is None:
             learner = Primal(encoded, examples, self._state)
         else:
-            held = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs)
+            held = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs, self.cache_bytes)
             learner = Dual(held, examples, self._state)
         self._run(learner, examples, epochs)
         self._keep(encoded)
@@ -405,7 +410,9 @@ class HMPerceptron(MarkovLabeler):
             parts = np.split(self._nodes, np.cumsum(self._feature_counts()))[:-1]
             self._function = LinearFunction(len(self.classes_), parts)
         elif self._support is not None:
-            self._function = function_for(self.kernel_, self._support, self._nodes, self.n_jobs)
+            self._function = function_for(
+                self.kernel_, self._support, self._nodes, self.n_jobs, self.cache_bytes
+            )
 
     def _feature_counts(self) -> list[int]:
         return [self.encoder_.feature_count(c) for c in range(len(self.encoder_.channel_names()))]

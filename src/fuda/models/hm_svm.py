@@ -35,7 +35,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
-from fuda.functions import LabelFunction, function_for, scores_for, squared_norms
+from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for, squared_norms
 from fuda.interrupts import is_inner
 from fuda.kernels import Polynomial, as_kernel
 from fuda.models.base import Labeler
@@ -99,6 +99,9 @@ class HMSVM(MarkovLabeler):
         The relative gap (primal − dual) / primal at which training ends.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
+    cache_bytes : int, default=1073741824
+        How many bytes kernel values, or the monomials of a polynomial kernel, may take in memory.
+        Results do not depend on it, up to rounding; time does.
     random_state : int, RandomState or None, default=0
         Seed of the order in which structures are visited.
     callback : callable or None, default=None
@@ -167,6 +170,7 @@ class HMSVM(MarkovLabeler):
         max_iter: int = 1000,
         tol: float = 1e-3,
         n_jobs: int | None = None,
+        cache_bytes: int = CACHE_BYTES,
         random_state: int | np.random.RandomState | None = 0,
         callback: Callback | None = None,
         verbose: bool = False,
@@ -181,6 +185,7 @@ class HMSVM(MarkovLabeler):
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
+        self.cache_bytes = cache_bytes
         self.random_state = random_state
         self.callback = callback
         self.verbose = verbose
@@ -274,6 +279,7 @@ class HMSVM(MarkovLabeler):
             raise DataError(f"slack={short(self.slack)}: choose 'l1', 'l2' or None")
         check_flags(self, "rescale", "verbose")
         check_counts(self, "max_iter")
+        check_counts(self, "cache_bytes", least=0)
         check_randomness(self)
         check_callback(self)
 
@@ -302,7 +308,7 @@ class HMSVM(MarkovLabeler):
         problem = MaxMargin(
             corpus.graph,
             right,
-            scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs),
+            scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs, self.cache_bytes),
             self._costs(sample_weight, len(corpus)),
             self.slack,
             self._loss(position_weight, corpus.size),
@@ -386,7 +392,7 @@ class HMSVM(MarkovLabeler):
             nodes = graph.nodes((k, k + 1))
             own = graph.heads[nodes], nodes.start
             combine(y[None], self._rights[k], *own, np.array([alpha]), beta[nodes], self.transitions_)
-        self._function = function_for(self.kernel_, self._support, beta, self.n_jobs)
+        self._function = function_for(self.kernel_, self._support, beta, self.n_jobs, self.cache_bytes)
         return beta
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
