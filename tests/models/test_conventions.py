@@ -302,7 +302,7 @@ def test_a_small_cache_gives_the_same_model(name, kernel, cache_bytes, tmp_path)
 @pytest.mark.parametrize("name", ["HMPerceptron", "HMSVM"])
 @pytest.mark.parametrize("cache_bytes", [-1, 1.5, None, "1 GiB"])
 def test_a_cache_is_a_number_of_bytes(name, cache_bytes):
-    with pytest.raises(DataError, match="cache_bytes=.*: give a whole number of at least 0"):
+    with pytest.raises(DataError, match=r"cache_bytes=.*: give a whole number of at least 0"):
         make(name, cache_bytes=cache_bytes).fit(X, Y)
 
 

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import check_is_fitted
 
+from fuda.checks import check_callback, check_flags, check_randomness, check_threads
 from fuda.data.corpus import Corpus
 from fuda.data.encoders import make_encoder
 from fuda.data.encoding import Encoded
@@ -34,12 +35,18 @@ from fuda.data.structures import Structure, as_structures
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
+from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
 from fuda.progress import Callback
 from fuda.registry import MODELS, model_class
 from fuda.storage import models as stored_models
 
 Made = TypeVar("Made")
+_SHARED_PARAMETERS = {
+    "random_state": check_randomness,
+    "callback": check_callback,
+    "n_jobs": check_threads,
+}
 
 
 class TrainingData(NamedTuple):
@@ -90,7 +97,7 @@ class Labeler(BaseEstimator):
     A subclass has parameters `features` and `window` among others, and defines
 
     - `_shapes`, the shapes it takes,
-    - `_check_parameters()`, which raises DataError,
+    - `_check_parameters()`, which raises DataError, after that of its base class,
     - `_fit(encoded, labels, sample_weight, position_weight)`,
     - `predict(X)`, by `_encode(X)` and `_named(encoded, label numbers)`,
     - `_arrays()`, its fitted arrays by name, and `_restore(arrays, texts, parts)`, which restores
@@ -241,7 +248,14 @@ class Labeler(BaseEstimator):
         stored_models.save(self, path)
 
     def _check_parameters(self) -> None:
-        raise NotImplementedError
+        """Raise DataError for a bad value of the parameters that mean the same in every model."""
+        names = self.get_params(deep=False)
+        check_flags(self, *names.keys() & {"verbose"})
+        for name, check in _SHARED_PARAMETERS.items():
+            if name in names:
+                check(self)
+        if names.get("kernel") is not None:
+            as_kernel(names["kernel"])
 
     def _training_data(
         self,

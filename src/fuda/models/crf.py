@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import check_callback, check_counts, check_flags, check_numbers, check_randomness
+from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
 from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
 from fuda.data.template_encoding import TemplateEncoder
@@ -166,24 +166,12 @@ class CRF(MarkovLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.loss = loss
-        self.order = order
-        self.l2 = l2
-        self.l1 = l1
-        self.features = features
-        self.window = window
-        self.pair_features = pair_features
-        self.decode = decode
-        self.scheme = scheme
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.verbose = verbose
+        self.loss, self.order, self.l2, self.l1 = loss, order, l2, l1
+        self.features, self.window, self.pair_features = features, window, pair_features
+        self.decode, self.scheme = decode, scheme
+        self.solver, self.max_iter, self.tol, self.warm_start = solver, max_iter, tol, warm_start
+        self.n_jobs, self.random_state, self.checkpoint = n_jobs, random_state, checkpoint
+        self.callback, self.verbose = callback, verbose
 
     @property
     def transitions_(self) -> np.ndarray:
@@ -254,12 +242,10 @@ class CRF(MarkovLabeler):
         return largest(names, np.concatenate(columns), self.classes_, n)
 
     def _check_parameters(self) -> None:
-        self._check_live_params()
+        super()._check_parameters()
         Loss.named(self.loss, 0.0)
         check_numbers(self, "order", "l2", "l1", "tol")
-        check_flags(self, "pair_features", "warm_start", "verbose")
-        check_randomness(self)
-        check_callback(self)
+        check_flags(self, "pair_features", "warm_start")
         if self.solver not in SOLVERS:
             raise DataError(f"solver={short(self.solver)}: choose {', '.join(SOLVERS)}")
         check_counts(self, "max_iter")
@@ -440,16 +426,7 @@ class CRF(MarkovLabeler):
         self, arrays: dict[str, np.ndarray], texts: list[list[str]], parts: dict[str, Labeler]
     ) -> None:
         self.has_pairs_ = bool(self.pair_features)
-        expected = (self._layout.size,)
-        if (
-            set(arrays) != {"weights"}
-            or arrays["weights"].shape != expected
-            or arrays["weights"].dtype != np.float64
-        ):
-            found = {name: array.shape for name, array in arrays.items()}
-            raise DataError(
-                f"its arrays {found} are not the {expected[0]} weights of its labels and features"
-            )
+        check_arrays(arrays, {"weights": (self._layout.size,)})
         self.weights_ = arrays["weights"]
 
 

@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import check_callback, check_counts, check_flags, check_randomness, is_flag
+from fuda.checks import check_counts, check_flags, is_flag
 from fuda.data.encoding import Encoded
 from fuda.data.labels import structure_weights
 from fuda.errors import DataError, short
@@ -175,19 +175,11 @@ class HMPerceptron(MarkovLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.order = order
-        self.features = features
-        self.window = window
-        self.scheme = scheme
-        self.epochs = epochs
-        self.shuffle = shuffle
-        self.average = average
-        self.n_jobs = n_jobs
-        self.cache_bytes = cache_bytes
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+        self.kernel, self.order = kernel, order
+        self.features, self.window, self.scheme = features, window, scheme
+        self.epochs, self.shuffle, self.average = epochs, shuffle, average
+        self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
+        self.callback, self.verbose = callback, verbose
 
     @property
     def n_iter_(self) -> int:
@@ -303,16 +295,12 @@ class HMPerceptron(MarkovLabeler):
         return largest(names, np.concatenate(weights), self.classes_, n)
 
     def _check_parameters(self) -> None:
-        self._check_live_params()
-        if self.kernel is not None:
-            as_kernel(self.kernel)
+        super()._check_parameters()
         if not is_flag(self.average) and (not isinstance(self.average, str) or self.average != "voted"):
             raise DataError(f"average={short(self.average)}: give True, False or 'voted'")
         check_counts(self, "epochs")
         check_counts(self, "order", "cache_bytes", least=0)
-        check_flags(self, "shuffle", "verbose")
-        check_randomness(self)
-        check_callback(self)
+        check_flags(self, "shuffle")
 
     def _fit(
         self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None

@@ -22,14 +22,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import (
-    check_arrays,
-    check_callback,
-    check_counts,
-    check_flags,
-    check_numbers,
-    check_randomness,
-)
+from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
@@ -175,20 +168,11 @@ class HMSVM(MarkovLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.slack = slack
-        self.rescale = rescale
-        self.features = features
-        self.window = window
-        self.scheme = scheme
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.cache_bytes = cache_bytes
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+        self.kernel, self.C, self.slack, self.rescale = kernel, C, slack, rescale
+        self.features, self.window, self.scheme = features, window, scheme
+        self.max_iter, self.tol = max_iter, tol
+        self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
+        self.callback, self.verbose = callback, verbose
 
     @property
     def support_(self) -> list[SupportSequence]:
@@ -270,18 +254,14 @@ class HMSVM(MarkovLabeler):
         return self.square_ / 2 + float(weights @ slacks if slack == "l1" else weights @ slacks**2 / 2)
 
     def _check_parameters(self) -> None:
-        self._check_live_params()
-        if self.kernel is not None:
-            as_kernel(self.kernel)
+        super()._check_parameters()
         check_numbers(self, "tol")
         check_numbers(self, "C", positive=True)
         if self.slack not in SLACKS:
             raise DataError(f"slack={short(self.slack)}: choose 'l1', 'l2' or None")
-        check_flags(self, "rescale", "verbose")
+        check_flags(self, "rescale")
         check_counts(self, "max_iter")
         check_counts(self, "cache_bytes", least=0)
-        check_randomness(self)
-        check_callback(self)
 
     def _costs(self, weights: Array | None, count: int) -> Array:
         return float(self._fitted_params["C"]) * (np.ones(count) if weights is None else weights)

@@ -82,13 +82,10 @@ class HMM(MarkovLabeler):
     def __init__(
         self, smoothing: float = 0.1, *, features: Any = "word", window: int = 0, decode: str = "viterbi"
     ) -> None:
-        self.smoothing = smoothing
-        self.features = features
-        self.window = window
-        self.decode = decode
+        self.smoothing, self.features, self.window, self.decode = smoothing, features, window, decode
 
     def _check_parameters(self) -> None:
-        self._check_live_params()
+        super()._check_parameters()
         check_numbers(self, "smoothing", positive=True)
 
     def _fit(

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference
-from fuda.checks import check_arrays, check_callback, check_flags, check_threads, is_number
+from fuda.checks import check_arrays, check_flags, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
@@ -205,9 +205,8 @@ class MarginalizedLabeler(Labeler):
         self._support = kept
         return before - len(self.support_)
 
-    def _check_shared_parameters(self) -> None:
-        if self.kernel is not None:
-            as_kernel(self.kernel)
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if self.mixing is not None and not is_number(self.mixing, 1e-150, 1e150):
             raise DataError(
                 f"mixing={short(self.mixing)}: give c, a number above 0, or None for the largest at "
@@ -225,9 +224,7 @@ class MarginalizedLabeler(Labeler):
             if self.decode == "pointwise":
                 raise DataError("scheme goes with decode='viterbi', which keeps to its rules; set both")
         check_engine(self.engine)
-        check_flags(self, "verbose", "calibrate")
-        check_callback(self)
-        check_threads(self)
+        check_flags(self, "calibrate")
         if self.decode == "viterbi" and not self.calibrate:
             raise DataError("decode='viterbi' needs scores made probabilities; set calibrate=True")
 

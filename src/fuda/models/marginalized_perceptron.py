@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fuda.checks import check_counts, check_flags, check_randomness
+from fuda.checks import check_counts, check_flags
 from fuda.errors import DataError
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, PerceptronState
@@ -125,24 +125,12 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.label_kernel = label_kernel
-        self.mixing = mixing
-        self.gap = gap
-        self.prior = prior
-        self.prior_form = prior_form
-        self.features = features
-        self.decode = decode
-        self.scheme = scheme
-        self.calibrate = calibrate
-        self.epochs = epochs
-        self.average = average
-        self.orders = orders
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+        self.kernel, self.label_kernel, self.mixing, self.gap = kernel, label_kernel, mixing, gap
+        self.prior, self.prior_form = prior, prior_form
+        self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
+        self.epochs, self.average, self.orders = epochs, average, orders
+        self.engine, self.n_jobs, self.random_state = engine, n_jobs, random_state
+        self.callback, self.verbose = callback, verbose
 
     mistakes_: list[int]
     orders_: int
@@ -185,12 +173,11 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self._support = merged([*self._support, *supports(examples, state.alpha(average=False))])
 
     def _check_parameters(self) -> None:
-        self._check_shared_parameters()
+        super()._check_parameters()
         check_counts(self, "epochs")
         if self.orders is not None:
             check_counts(self, "orders")
         check_flags(self, "average")
-        check_randomness(self)
 
     def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
         labels, random = np.where(amounts > 0, labels, -1), check_random_state(self.random_state)

@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from fuda.checks import check_counts, check_numbers, check_randomness
+from fuda.checks import check_counts, check_numbers
 from fuda.errors import DataError, short
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, Margins
@@ -133,24 +133,13 @@ class MarginalizedSVM(MarginalizedLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.label_kernel = label_kernel
-        self.C = C
-        self.mixing = mixing
-        self.gap = gap
-        self.prior = prior
-        self.prior_form = prior_form
-        self.features = features
-        self.decode = decode
-        self.scheme = scheme
-        self.calibrate = calibrate
-        self.epochs = epochs
-        self.tol = tol
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+        self.kernel, self.label_kernel, self.C = kernel, label_kernel, C
+        self.mixing, self.gap = mixing, gap
+        self.prior, self.prior_form = prior, prior_form
+        self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
+        self.epochs, self.tol = epochs, tol
+        self.engine, self.n_jobs, self.random_state = engine, n_jobs, random_state
+        self.callback, self.verbose = callback, verbose
 
     history_: list[Epoch]
 
@@ -159,8 +148,7 @@ class MarginalizedSVM(MarginalizedLabeler):
         return len(self.history_)
 
     def _check_parameters(self) -> None:
-        self._check_shared_parameters()
-        check_randomness(self)
+        super()._check_parameters()
         check_numbers(self, "tol")
         check_numbers(self, "C", positive=True)
         check_counts(self, "epochs")

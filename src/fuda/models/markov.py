@@ -151,6 +151,10 @@ class MarkovLabeler(Labeler):
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_live_params()
+
     def _check_live_params(self) -> None:
         if self.decode not in ("viterbi", "posterior"):
             raise DataError(f"decode={short(self.decode)}: choose viterbi or posterior")

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from fuda.checks import check_arrays, check_callback, check_counts, check_flags, check_numbers
+from fuda.checks import check_arrays, check_counts, check_numbers
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, structure_weights
@@ -118,15 +118,9 @@ class MEMM(MarkovLabeler):
         verbose: bool = False,
     ) -> None:
         self.l2 = l2
-        self.features = features
-        self.window = window
-        self.decode = decode
-        self.scheme = scheme
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.verbose = verbose
+        self.features, self.window, self.decode, self.scheme = features, window, decode, scheme
+        self.max_iter, self.tol, self.n_jobs = max_iter, tol, n_jobs
+        self.callback, self.verbose = callback, verbose
 
     @property
     def transitions_(self) -> Array:
@@ -176,11 +170,9 @@ class MEMM(MarkovLabeler):
         return loss(w)[0] + self._fitted_params["l2"] * float(w @ w)
 
     def _check_parameters(self) -> None:
-        self._check_live_params()
+        super()._check_parameters()
         check_numbers(self, "l2", "tol")
         check_counts(self, "max_iter")
-        check_flags(self, "verbose")
-        check_callback(self)
 
     def _fit(
         self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None

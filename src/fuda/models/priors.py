@@ -99,12 +99,10 @@ def for_training(
         _check_shape(prior, form, corpus)
         if not hasattr(prior, "classes_"):
             return _out_of_fold(prior, form, corpus, labels, classes, sample_weight)
-        source = PriorSource(prior, form, classes)
-        return source.prior_of(corpus), source
-    if isinstance(prior, str):
-        source = PriorSource(prior, form, classes)
-        return source.prior_of(corpus), source
-    return given_prior(prior, corpus, len(classes)), PriorSource(GIVEN, form, classes)
+    elif not isinstance(prior, str):
+        return given_prior(prior, corpus, len(classes)), PriorSource(GIVEN, form, classes)
+    source = PriorSource(prior, form, classes)
+    return source.prior_of(corpus), source
 
 
 def _out_of_fold(

@@ -31,15 +31,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from fuda.checks import (
-    check_arrays,
-    check_callback,
-    check_counts,
-    check_flags,
-    check_numbers,
-    check_randomness,
-    check_threads,
-)
+from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array, flat_labels
 from fuda.errors import DataError, short
@@ -206,19 +198,10 @@ class Reranker(Labeler):
         random_state: int | np.random.RandomState | None = None,
         callback: Callback | None = None,
     ) -> None:
-        self.base = base
-        self.kernel = kernel
-        self.mixing = mixing
-        self.normalized = normalized
-        self.n = n
-        self.base_weight = base_weight
-        self.folds = folds
-        self.features = features
-        self.epochs = epochs
-        self.average = average
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
+        self.base, self.kernel, self.mixing, self.normalized = base, kernel, mixing, normalized
+        self.n, self.base_weight, self.folds = n, base_weight, folds
+        self.features, self.epochs, self.average = features, epochs, average
+        self.n_jobs, self.random_state, self.callback = n_jobs, random_state, callback
 
     def predict(self, X: Any) -> Array:
         """Label structures by their best-ranked candidates.
@@ -264,6 +247,7 @@ class Reranker(Labeler):
         return OracleReport(*(evaluate(y, candidates.chosen(ranking)) for ranking in rankings))
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         base = self._defaults["base"] if self.base is None else self.base
         if not isinstance(base, Labeler) or not hasattr(base, "predict_nbest"):
             raise DataError(
@@ -271,17 +255,12 @@ class Reranker(Labeler):
                 "or MEMM()"
             )
         base._check_parameters()
-        if self.kernel is not None:
-            as_kernel(self.kernel)
         if self.mixing is not None:
             check_mixing(self.mixing)
         check_numbers(self, "base_weight")
         check_counts(self, "n", "epochs")
         check_counts(self, "folds", least=2)
         check_flags(self, "average", "normalized")
-        check_randomness(self)
-        check_callback(self)
-        check_threads(self)
 
     def _fit(
         self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
