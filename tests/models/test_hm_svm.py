@@ -365,7 +365,7 @@ def test_bad_parameters(parameters, words):
 def test_bad_data():
     with pytest.raises(DataError, match="structure 1, node 1: its label is None, but an HMSVM"):
         small().fit([["a"], ["b", "c"]], [["A"], ["B", None]])
-    with pytest.raises(DataError, match="position_weight says what a wrong node counts where margins are"):
+    with pytest.raises(DataError, match="position_weight is the cost of a wrong node where margins are"):
         small().fit(X, Y, position_weight=[np.ones(len(y)) for y in Y])
     with pytest.raises(DataError, match="structure 0, node 0: its label is None"):
         small().fit(X, Y).objective([["a"]], [[None]])

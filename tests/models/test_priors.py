@@ -14,7 +14,8 @@ import oracles
 from fuda import CRF, HMM, Dag, DataError, Sequence, Tree
 from fuda.data.corpus import Corpus
 from fuda.models.base import number_labels
-from fuda.models.priors import FOLDS, SHARE, check_prior, for_training
+from fuda.models.folds import FOLDS
+from fuda.models.priors import SHARE, check_prior, for_training
 
 X = [list("abc"), list("bca"), list("cc"), list("abca"), list("b"), list("acb"), list("ca")]
 Y = [list("NVN"), list("VNN"), list("NN"), list("NVNN"), list("V"), list("NNV"), list("NN")]
