@@ -169,7 +169,7 @@ def test_labels_not_known_stay_so_for_the_labeler() -> None:
 
 def test_one_structure_leaves_nothing_to_train_on() -> None:
     corpus, labels, classes = encoded(X[:1], Y[:1])
-    with pytest.raises(DataError, match="there is one structure only; give it fitted"):
+    with pytest.raises(DataError, match="there is only one structure; give a fitted labeler"):
         for_training(HMM(), "marginals", corpus, labels, classes)
 
 
