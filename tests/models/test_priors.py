@@ -14,7 +14,8 @@ import oracles
 from fuda import CRF, HMM, Dag, DataError, Sequence, Tree
 from fuda.data.corpus import Corpus
 from fuda.models.base import number_labels
-from fuda.models.priors import FOLDS, SHARE, check_prior, for_training
+from fuda.models.folds import FOLDS
+from fuda.models.priors import SHARE, check_prior, for_training
 
 X = [list("abc"), list("bca"), list("cc"), list("abca"), list("b"), list("acb"), list("ca")]
 Y = [list("NVN"), list("VNN"), list("NN"), list("NVNN"), list("V"), list("NNV"), list("NN")]
@@ -168,7 +169,7 @@ def test_labels_not_known_stay_so_for_the_labeler() -> None:
 
 def test_one_structure_leaves_nothing_to_train_on() -> None:
     corpus, labels, classes = encoded(X[:1], Y[:1])
-    with pytest.raises(DataError, match="there is one structure only; give it fitted"):
+    with pytest.raises(DataError, match="there is only one structure; give a fitted labeler"):
         for_training(HMM(), "marginals", corpus, labels, classes)
 
 

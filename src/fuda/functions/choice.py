@@ -66,9 +66,15 @@ def scores_for(
     return PushedScores(encoded, kernel, label_count, n_jobs, cache_bytes)
 
 
-def function_for(kernel: Kernel, encoded: Encoded, beta: Array, n_jobs: int | None = None) -> LabelFunction:
+def function_for(
+    kernel: Kernel,
+    encoded: Encoded,
+    beta: Array,
+    n_jobs: int | None = None,
+    cache_bytes: int = CACHE_BYTES,
+) -> LabelFunction:
     """The function Σ_τ β(τ) k(x_τ, ·) over the nodes τ of a corpus, for coefficients β (N, L)."""
-    vectors = _explicit_vectors(kernel, encoded, CACHE_BYTES)
+    vectors = _explicit_vectors(kernel, encoded, cache_bytes)
     if vectors is not None and _weights(vectors, beta.shape[1]) <= max(8 * len(vectors), 2 * _FEW_WEIGHTS):
         held = ExplicitScores(vectors, beta.shape[1], n_jobs)
         held.add(0, len(beta), beta)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -11,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from fuda.interrupts import is_inner
-from fuda.progress import Iteration
+from fuda.progress import Iteration, warn
 
 # From a point to value and gradient there; the next call may overwrite the gradient.
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
@@ -68,7 +67,7 @@ class Result:
             raise KeyboardInterrupt  # there is no result yet that is worth keeping
         if not self.converged and self.reason != STOPPED:
             message = f"the {model} has not converged: {self.reason}; the weights are the best so far"
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warn(message, ConvergenceWarning)
         return self.x
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from fuda.errors import DataError, ModelFileError
+from fuda.progress import warn
 from fuda.storage import container
 
 SECONDS_BETWEEN = 5.0
@@ -104,8 +104,7 @@ class Checkpoint:
             return
         self._warned = True
         why = error if isinstance(error, DataError) else f"{self.path}: cannot be written: not enough memory"
-        message = f"checkpoint {why}; training continues, but cannot be resumed from here"
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        warn(f"checkpoint {why}; training continues, but cannot be resumed from here", RuntimeWarning)
 
 
 def remove_finished(path: str | Path) -> None:
