@@ -344,14 +344,7 @@ class _Sweeps:
         p = self.problem
         if self._held is not None:
             unbounded = sweep(
-                order,
-                self.structures,
-                p.problem,
-                self.packed,
-                self._wrong,
-                self._held,
-                moves,
-                self._record,
+                order, self.structures, p.problem, self.packed, self._wrong, self._held, moves, self._record
             )
             if unbounded >= 0:
                 raise inseparable(unbounded)
