@@ -37,7 +37,7 @@ class Expansion:
     def of(self, encoded: Encoded, n_jobs: int | None = None) -> Array:
         """(M, L) the scores of the nodes of a corpus."""
         targets = window_of(encoded, self.kernel, self.numbering)
-        scores = np.zeros((len(targets), self.beta.shape[1]))
+        scores = np.zeros((targets.size, self.beta.shape[1]))
         if len(self.beta):
             add_expansion(self.kernel, self.sources, self.beta, targets, scores, n_jobs)
         return scores
@@ -84,7 +84,7 @@ class PushedScores:
         self.kernel, self.label_count, self.n_jobs = kernel, label_count, n_jobs
         self.numbering = Numbering(encoded.corpus)
         self.window = window_of(encoded, kernel, self.numbering)
-        size = len(self.window)
+        size = self.window.size
         self.beta = np.zeros((size, label_count))
         self._by_label = np.zeros((label_count, size))  # so that a push goes along memory
         self._rows = np.empty((min(size, cache_bytes // (8 * size)), size))  # of kernel values
