@@ -1,5 +1,8 @@
-"""Functions from nodes to label scores in a kernel's space: pushed, or explicit by monomials, behind one
-protocol (`fuda.functions.base`)."""
+"""Functions from nodes to label scores in a kernel's space.
+
+Scores are computed by explicit weights of monomials or by pushing kernel values, behind one protocol
+(`fuda.functions.base`).
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Which representation a function in a kernel's space gets.
+"""The choice of a representation for a function in a kernel's space.
 
-An explicit score reads the weights of a node's monomials for all labels, and a change writes them; a push is
-a pass over all N nodes for two labels or so, along memory, and the score is there. So a push is cheaper where
-a node has more than 2 N weights and all kernel values fit into memory, as with cubes of pixels or with rich
-features of few sentences. The score of another node by expansion takes N kernel values in place of its
-weights, each of which costs as much as eight look-ups or so.
+An explicit score reads the weights of a node's monomials for all labels, and a change writes them; a
+push is a sequential pass over all N nodes for about two labels, after which the scores are known. So
+a push is cheaper where a node has more than 2 N weights and all kernel values fit into memory, as
+with cubes of pixels or rich features of few sentences. To score another node, an expansion needs N
+kernel values instead of the weights, each of which costs as much as about eight look-ups.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fuda.kernels import Kernel, Sees, check_kernel
 from fuda.kernels.points import Numbering, points
 
 Array = np.ndarray
-_FEW_WEIGHTS = 1 << 12  # of a node, that cost next to nothing
-_LARGEST = 1e100  # value of a kernel; squares and sums stay finite
+_FEW_WEIGHTS = 1 << 12  # per node; fewer cost next to nothing
+_LARGEST = 1e100  # kernel value; squares and sums stay finite
 
 
 def scores_for(
@@ -33,7 +33,7 @@ def scores_for(
     n_jobs: int | None = None,
     cache_bytes: int = CACHE_BYTES,
 ) -> TrainingScores:
-    """Scores to be learned on a training corpus, all 0 at first.
+    """Choose a representation for scores to be learned on a training corpus, all 0 at first.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ def scores_for(
     n_jobs : int, optional
         Threads; None means all cores.
     cache_bytes : int
-        How many bytes the monomials of the nodes, or cached kernel values, take at most.
+        The largest number of bytes for the monomials of the nodes, or for cached kernel values.
 
     Returns
     -------
     TrainingScores
-        By explicit features where the kernel has few enough of them, else by pushing.
+        Explicit weights where the kernel has few enough monomials, pushed scores otherwise.
 
     Raises
     ------
@@ -67,25 +67,39 @@ def scores_for(
 
 
 def function_for(
-    kernel: Kernel,
-    encoded: Encoded,
-    beta: Array,
-    n_jobs: int | None = None,
-    cache_bytes: int = CACHE_BYTES,
+    kernel: Kernel, encoded: Encoded, beta: Array, n_jobs: int | None = None, cache_bytes: int = CACHE_BYTES
 ) -> LabelFunction:
-    """The function Σ_τ β(τ) k(x_τ, ·) over the nodes τ of a corpus, for coefficients β (N, L)."""
+    """Choose a representation for the function Σ_τ β(τ) k(x_τ, ·).
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel between nodes.
+    encoded : Encoded
+        The corpus of the nodes τ.
+    beta : (N, L) array
+        Their coefficients β.
+    n_jobs : int, optional
+        Threads; None means all cores.
+    cache_bytes : int
+        The memory that explicit monomials may take.
+
+    Returns
+    -------
+    LabelFunction
+        Explicit weights, or an expansion over nodes.
+    """
     vectors = _explicit_vectors(kernel, encoded, cache_bytes)
     if vectors is not None and _weights(vectors, beta.shape[1]) <= max(8 * len(vectors), 2 * _FEW_WEIGHTS):
-        held = ExplicitScores(vectors, beta.shape[1], n_jobs)
-        held.add(0, len(beta), beta)
-        return held.function()
+        scores = ExplicitScores(vectors, beta.shape[1], n_jobs)
+        scores.add(0, len(beta), beta)
+        return scores.function()
     numbering = Numbering(encoded.corpus)
     return Expansion(kernel, numbering, window_of(encoded, kernel, numbering), beta)
 
 
 def _explicit_vectors(kernel: Kernel, encoded: Encoded, cache_bytes: int) -> Vectors | None:
-    """The feature vectors of the nodes, where the kernel is a polynomial whose monomials fit into memory; the
-    kernel is checked."""
+    """Check the kernel; the feature vectors, if it is a polynomial whose monomials fit into memory."""
     _check(kernel, encoded)
     if kernel.polynomial is None:
         return None
@@ -95,19 +109,19 @@ def _explicit_vectors(kernel: Kernel, encoded: Encoded, cache_bytes: int) -> Vec
 
 
 def _weights(vectors: Vectors, label_count: int) -> float:
-    """How many weights the score of a node reads on average, for all labels."""
+    """The mean number of weights, of all labels, that the score of a node reads."""
     return label_count * float(vectors.counts(vectors.binary).mean())
 
 
 def squared_norms(kernel: Kernel, encoded: Encoded) -> Array:
-    """(N,) k(x_t, x_t) of all nodes."""
+    """(N,) the kernel k(x_t, x_t) of each node with itself."""
     norms = window_of(encoded, kernel, Numbering(encoded.corpus)).norms
     with np.errstate(over="ignore", invalid="ignore"):
         return np.broadcast_to(kernel.evaluate(norms, norms, norms), (encoded.corpus.size,))
 
 
 def _check(kernel: Kernel, encoded: Encoded) -> None:
-    """Raise DataError where the kernel is not symmetric, or of a node with itself negative or too large."""
+    """Raise DataError where the kernel is not symmetric, or k(x_t, x_t) is negative or too large."""
     squares = squared_norms(kernel, encoded)
     if kernel.sees > Sees.FEATURES:
         types = points(encoded, Numbering(encoded.corpus))[: len(encoded.corpus.observations)]

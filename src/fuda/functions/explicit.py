@@ -5,10 +5,11 @@ The kernel (s ⟨a, b⟩ + o)^d is an inner product of monomials of the features
 less, so that its score is eleven look-ups in a table of weights, however large the training
 corpus is:
 
-    s_t(σ) = ν_t Σ_{f ∈ t} x_tf W(f, σ),      β(t, σ) += δ  means  W(f, σ) += c_f ν_t x_tf δ  for all f ∈ t,
+    s_t(σ) = ν_t Σ_{f ∈ t} x_tf W(f, σ),
+    β(t, σ) += δ  means  W(f, σ) += c_f ν_t x_tf δ  for all f ∈ t,
 
-where x_tf is the monomial's value at t and c_f its coefficient; ν_t is 1, or 1/√k(x_t, x_t) where the kernel
-is normalized. Monomials that no training node has weigh 0.
+where x_tf is the monomial's value at t and c_f its coefficient; ν_t is 1, or 1/√k(x_t, x_t) where
+the kernel is normalized. Monomials that no training node has get the weight 0.
 """
 
 from __future__ import annotations
@@ -22,24 +23,35 @@ from fuda.kernels import Kernel
 from fuda.parallel import blocks, run
 
 Array = np.ndarray
-_BLOCK_BYTES = 200_000_000  # for the monomials of other nodes, while these are scored
+_BLOCK_BYTES = 200_000_000  # for the monomials of the nodes that are scored at a time
 _BLOCK_NODES = 1024
 
 
 class MonomialWeights:
-    """A function from nodes to R^L by weights (F, L) of monomials, and a last row of zeros for unknown ones;
-    `sets` tells that monomials are named by their sets of features."""
+    """A function from nodes to R^L by weights of monomials: a `fuda.functions.base.LabelFunction`.
 
-    def __init__(self, kernel: Kernel, monomials: Monomials, sets: bool, weights: Array) -> None:
-        self.kernel, self.monomials, self.sets, self.weights = kernel, monomials, sets, weights
+    Parameters
+    ----------
+    kernel : Kernel
+        The polynomial kernel.
+    monomials : Monomials
+        The F monomials.
+    as_sets : bool
+        Whether monomials are identified by their sets of features.
+    weights : (F + 1, L) array
+        The weights of the monomials, and a row of zeros for unknown ones.
+    """
+
+    def __init__(self, kernel: Kernel, monomials: Monomials, as_sets: bool, weights: Array) -> None:
+        self.kernel, self.monomials, self.as_sets, self.weights = kernel, monomials, as_sets, weights
 
     def of(self, encoded: Encoded, n_jobs: int | None = None) -> Array:
         """(M, L) the scores of the nodes of a corpus."""
         whole = Vectors(self.kernel, encoded)
         parts = []
-        for first, last in blocks(np.append(0, np.cumsum(whole.sizes(self.sets))), _BLOCK_BYTES):
+        for first, last in blocks(np.append(0, np.cumsum(whole.sizes(self.as_sets))), _BLOCK_BYTES):
             vectors = whole.cut(first, last)
-            rows = self.monomials.expand(vectors, self.sets, learn=False)
+            rows = self.monomials.expand(vectors, self.as_sets, learn=False)
             monomials = NodeMonomials(*rows, vectors.factors, np.empty(0))
             parts.append(_score(_arrays(monomials, self.weights, self.weights), n_jobs))
         return np.concatenate(parts)
@@ -66,26 +78,26 @@ class ExplicitScores:
         factors = vectors.factors, coefficients(self._monomials.codes(), vectors)
         self.weights = np.zeros((self._monomials.count, label_count))
         self.beta = np.zeros((len(vectors), label_count))
-        self._held = _arrays(NodeMonomials(*rows, *factors), self.weights, self.beta)
+        self._score_arrays = _arrays(NodeMonomials(*rows, *factors), self.weights, self.beta)
 
     @property
     def scores(self) -> Array:
-        """(N, L) the scores of all nodes, computed now."""
-        return _score(self._held, self.n_jobs)
+        """(N, L) the scores of all nodes, computed on access."""
+        return _score(self._score_arrays, self.n_jobs)
 
     def local(self, begin: int, end: int) -> Array:
-        """(end − begin, L) the scores of some nodes."""
+        """(end − begin, L) the scores of the nodes begin … end − 1, in a new array."""
         scores = np.zeros((end - begin, self.label_count))
-        score_nodes(self._held, begin, scores)
+        score_nodes(self._score_arrays, begin, scores)
         return scores
 
     def add(self, begin: int, end: int, delta: Array) -> None:
-        """Add delta (end − begin, L) to β of the nodes begin..end; rows of 0 cost nothing."""
-        update_nodes(self._held, begin, np.ascontiguousarray(delta, dtype=np.float64))
+        """Add delta (end − begin, L) to β of the nodes begin … end − 1; rows of 0 cost nothing."""
+        update_nodes(self._score_arrays, begin, np.ascontiguousarray(delta, dtype=np.float64))
 
     def arrays(self, nodes: Array) -> ScoreArrays:
-        """What compiled loops need to change β of any nodes."""
-        return self._held
+        """The arrays by which compiled loops change β of any nodes."""
+        return self._score_arrays
 
     def scale(self, factor: float) -> None:
         """Multiply the function by a number."""
@@ -102,24 +114,25 @@ class ExplicitScores:
         return values**v.degree * v.factors[nodes, None] * v.factors[others]
 
     def function(self) -> MonomialWeights:
-        """What has been learned, without the training corpus and without weights of 0."""
+        """The function learned, without the training corpus and without weights of 0."""
         used = self.weights.any(axis=1)
         monomials = Monomials(self._monomials.codes()[used])
-        weights = np.pad(self.weights[used], ((0, 1), (0, 0)))  # the last for unknown monomials
+        weights = np.pad(self.weights[used], ((0, 1), (0, 0)))  # a last row for unknown monomials
         return MonomialWeights(self.vectors.kernel, monomials, self.vectors.binary, weights)
 
 
 def _arrays(monomials: NodeMonomials, weights: Array, beta: Array) -> ScoreArrays:
+    """Score arrays without rows of kernel values."""
     none = np.empty((0, 0))
     return ScoreArrays(monomials, weights, none, np.empty(0, dtype=np.int64), none, beta)
 
 
-def _score(held: ScoreArrays, n_jobs: int | None) -> Array:
+def _score(arrays: ScoreArrays, n_jobs: int | None) -> Array:
     """(N, L) the scores of all nodes, in threads."""
-    scores = np.zeros((len(held.monomials.indptr) - 1, held.weights.shape[1]))
+    scores = np.zeros((len(arrays.monomials.indptr) - 1, arrays.weights.shape[1]))
 
     def fill(begin: int) -> None:
-        score_nodes(held, begin, scores[begin : begin + _BLOCK_NODES])
+        score_nodes(arrays, begin, scores[begin : begin + _BLOCK_NODES])
 
     run(fill, range(0, len(scores), _BLOCK_NODES), n_jobs)
     return scores

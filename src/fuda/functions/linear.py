@@ -1,9 +1,9 @@
-"""Linear functions of features, with the scores of known observations kept.
+"""Linear functions of features, with a cache of the scores of observations.
 
     s_t(y) = Σ_c Σ_{r ∈ rows_c(t)} (X_c W_c)[r, y]
 
-A row of X_c W_c depends on an observation (or a joint text) and the weights alone, so it is computed
-when an observation is first seen and looked up from then on.
+A row of X_c W_c depends only on an observation (or a joint text) and the weights, so it is computed
+when an observation first occurs and looked up afterwards.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.tables import Row, TextTable
 from fuda.data.window_encoding import TypeTable
+from fuda.functions.windows import add_rows
 
 Array = np.ndarray
-KEPT_BYTES = 1 << 26  # for scores of observations that are kept
+KEPT_BYTES = 1 << 26  # for the cached scores of observations
 
 
 class LinearFunction:
-    """A function from nodes to R^L by weights of features.
+    """A function from nodes to R^L by weights of features: a `fuda.functions.base.LabelFunction`.
 
     Parameters
     ----------
     label_count : int
-        L.
+        L, the number of labels.
     weights : list of (features, L) arrays
         The weights of each channel.
     unknown : list of (L,) arrays, optional
-        What a feature that the vocabulary does not know adds, per channel. Default: nothing.
+        What a feature outside the vocabulary adds, per channel. Default: nothing.
     """
 
     def __init__(
@@ -50,7 +51,20 @@ class LinearFunction:
         return self.__dict__ | {"_texts": {}, "_types": {}, "_marks": None}
 
     def of(self, encoded: Encoded, n_jobs: int | None = None) -> Array:
-        """(N, L) the scores of the nodes of a corpus."""
+        """Score the nodes of a corpus.
+
+        Parameters
+        ----------
+        encoded : Encoded
+            The corpus.
+        n_jobs : int, optional
+            Not used.
+
+        Returns
+        -------
+        (N, L) array
+            The scores.
+        """
         scores = np.zeros((encoded.corpus.size, self._label_count))
         by_type = None
         for c, channel in enumerate(encoded.channels):
@@ -66,14 +80,11 @@ class LinearFunction:
             else:
                 values = np.asarray(table.matrix @ self._weights[c])
                 values += np.outer(table.unknown, self._unknown[c])
-            if channel.indptr is None:
-                _add_rows(values, channel.rows, scores)
-            else:
-                _add_several_rows(values, channel.rows, channel.indptr, scores)
+            add_rows(values, channel, scores)
         return scores
 
     def _of_types(self, table: TypeTable, count: int) -> Array:
-        """(channels, rows, L) the scores of all types and marks in the first channels, which show types."""
+        """(channels, rows, L) the scores of all types and marks in the first channels, those of types."""
         if self._marks is None:
             self._marks = self._products(table.encoder.mark_rows(), count)
         keys = list(table.corpus.keys())
@@ -104,31 +115,11 @@ class LinearFunction:
 
 
 @compiled
-def _add_rows(values: Array, rows: Array, scores: Array) -> None:
-    """scores(t) += values(row of t)."""
-    for t in range(len(rows)):
-        row = rows[t]
-        for y in range(scores.shape[1]):
-            scores[t, y] += values[row, y]
-
-
-@compiled
-def _add_several_rows(values: Array, rows: Array, indptr: Array, scores: Array) -> None:
-    """scores(t) += Σ over the rows of t of values."""
-    for t in range(len(scores)):
-        for y in range(scores.shape[1]):
-            total = 0.0
-            for e in range(indptr[t], indptr[t + 1]):
-                total += values[rows[e], y]
-            scores[t, y] += total
-
-
-@compiled
 def _multiply(indptr: Array, ids: Array, values: Array, weights: Array, scores: Array) -> None:
     """scores(r) += Σ_f x_rf weights(f)."""
     for r in range(len(indptr) - 1):
         for e in range(indptr[r], indptr[r + 1]):
             x = values[e]
-            own = weights[ids[e]]
+            feature_weights = weights[ids[e]]
             for y in range(scores.shape[1]):
-                scores[r, y] += x * own[y]
+                scores[r, y] += x * feature_weights[y]

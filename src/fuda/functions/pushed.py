@@ -1,12 +1,12 @@
-"""Scores of nodes under any kernel, kept up to date by pushing.
+"""Scores of nodes under any kernel, updated by pushing.
 
-A function from nodes to R^L is held as an expansion over the nodes τ of a training corpus,
+A function from nodes to R^L is an expansion over the nodes τ of a training corpus,
 
     s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t).
 
-When β changes at a few nodes, the change is *pushed* to the scores of all nodes: N kernel values per changed
-node, and nothing where nothing changes. Rows of kernel values are cached, within a budget of bytes; those of
-the nodes that changed first make way for others.
+When β changes at a few nodes, the change is *pushed* to the scores of all nodes: N kernel values per
+changed node, and nothing where nothing changes. Rows of kernel values are cached within a budget of
+bytes; the oldest rows are replaced first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,19 @@ _NO_MONOMIALS = NodeMonomials(
 
 
 class Expansion:
-    """A function from nodes to R^L by its expansion over some nodes."""
+    """A function from nodes to R^L by an expansion over nodes: a `fuda.functions.base.LabelFunction`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel between nodes.
+    numbering : Numbering
+        The numbers of observations.
+    sources : Window
+        The nodes τ.
+    beta : (N, L) array
+        Their coefficients β; nodes where these are 0 are dropped.
+    """
 
     def __init__(self, kernel: Kernel, numbering: Numbering, sources: Window, beta: Array) -> None:
         support = np.flatnonzero(beta.any(axis=1))
@@ -37,7 +49,7 @@ class Expansion:
     def of(self, encoded: Encoded, n_jobs: int | None = None) -> Array:
         """(M, L) the scores of the nodes of a corpus."""
         targets = window_of(encoded, self.kernel, self.numbering)
-        scores = np.zeros((len(targets), self.beta.shape[1]))
+        scores = np.zeros((targets.size, self.beta.shape[1]))
         if len(self.beta):
             add_expansion(self.kernel, self.sources, self.beta, targets, scores, n_jobs)
         return scores
@@ -57,7 +69,7 @@ class PushedScores:
     n_jobs : int, optional
         Threads; None means all cores.
     cache_bytes : int
-        How many bytes the cached rows of kernel values take at most; a row takes 8 N.
+        The largest number of bytes for cached rows of kernel values; a row takes 8 N.
 
     Examples
     --------
@@ -65,11 +77,11 @@ class PushedScores:
     >>> from fuda.data.window_encoding import WindowEncoder
     >>> from fuda.kernels import Linear
     >>> encoder = WindowEncoder("word", 0)
-    >>> held = PushedScores(encoder.fit([Sequence(["a", "b"]), Sequence(["b"])]), Linear(), 2)
-    >>> held.add(1, 2, np.array([[0.5, -0.5]]))
-    >>> held.scores.tolist()
+    >>> pushed = PushedScores(encoder.fit([Sequence(["a", "b"]), Sequence(["b"])]), Linear(), 2)
+    >>> pushed.add(1, 2, np.array([[0.5, -0.5]]))
+    >>> pushed.scores.tolist()
     [[0.0, 0.0], [0.5, -0.5], [0.5, -0.5]]
-    >>> held.function().of(encoder.encode([Sequence(["b", "c"])])).tolist()
+    >>> pushed.function().of(encoder.encode([Sequence(["b", "c"])])).tolist()
     [[0.5, -0.5], [0.0, 0.0]]
     """
 
@@ -84,10 +96,10 @@ class PushedScores:
         self.kernel, self.label_count, self.n_jobs = kernel, label_count, n_jobs
         self.numbering = Numbering(encoded.corpus)
         self.window = window_of(encoded, kernel, self.numbering)
-        size = len(self.window)
+        size = self.window.size
         self.beta = np.zeros((size, label_count))
-        self._by_label = np.zeros((label_count, size))  # so that a push goes along memory
-        self._rows = np.empty((min(size, cache_bytes // (8 * size)), size))  # of kernel values
+        self._by_label = np.zeros((label_count, size))  # so that a push is a sequential pass
+        self._rows = np.empty((min(size, cache_bytes // (8 * size)), size))  # cached kernel values
         self._row_of = np.full(size, -1)  # by node
         self._node_of = np.full(len(self._rows), -1)  # by row
         self._next = 0
@@ -98,22 +110,22 @@ class PushedScores:
         return self._by_label.T
 
     def local(self, begin: int, end: int) -> Array:
-        """(end − begin, L) the scores of some nodes."""
+        """(end − begin, L) the scores of the nodes begin … end − 1, in a new array."""
         return self._by_label[:, begin:end].T.copy()
 
     def add(self, begin: int, end: int, delta: Array) -> None:
-        """Add delta (end − begin, L) to β of the nodes begin..end; rows of 0 cost nothing."""
+        """Add delta (end − begin, L) to β of the nodes begin … end − 1; rows of 0 cost nothing."""
         changed = np.flatnonzero(delta.any(axis=1))
-        held = self.arrays(begin + changed)
-        if held is not None:
-            update_nodes(held, begin, np.ascontiguousarray(delta, dtype=np.float64))
+        arrays = self.arrays(begin + changed)
+        if arrays is not None:
+            update_nodes(arrays, begin, np.ascontiguousarray(delta, dtype=np.float64))
         else:
             nodes, rows = begin + changed, delta[changed].astype(np.float64)
             self.beta[nodes] += rows
             add_expansion(self.kernel, self.window.take(nodes), rows, self.window, self.scores, self.n_jobs)
 
     def arrays(self, nodes: Array) -> ScoreArrays | None:
-        """What compiled loops need to change β of some nodes; None where their rows do not fit the cache."""
+        """The arrays by which compiled loops change β of some nodes; None if the cache is too small."""
         if len(nodes) > len(self._rows) or not len(self._rows):
             return None
         self._cache(nodes)
@@ -121,7 +133,7 @@ class PushedScores:
         return ScoreArrays(_NO_MONOMIALS, no_weights, self._rows, self._row_of, self._by_label, self.beta)
 
     def _cache(self, nodes: Array) -> None:
-        """Compute the rows of those nodes that have none, in the place of others."""
+        """Compute the missing rows of some nodes, in place of the oldest rows of other nodes."""
         missing = nodes[self._row_of[nodes] < 0]
         if not len(missing):
             return
@@ -146,5 +158,5 @@ class PushedScores:
         return self._rows[self._row_of[others][:, None], nodes].T
 
     def function(self) -> Expansion:
-        """What has been learned, without the nodes where β is 0."""
+        """The function learned, without the nodes where β is 0."""
         return Expansion(self.kernel, self.numbering, self.window, self.beta)

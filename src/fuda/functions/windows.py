@@ -1,14 +1,15 @@
 """What a kernel sees of the nodes of a corpus, and kernel values between such windows.
 
-The point x_t of a node is what its channels show: their feature vectors one after another, so that inner
-products add over channels. A kernel is a function of inner products; these are computed between types
-(V ≪ N), gathered by the rows of each node, added, and only then is the kernel evaluated.
+The point x_t of a node is the concatenation of the feature vectors of its channels, so that inner
+products add over channels. A kernel is a function of inner products; these are computed between
+types (V ≪ N), gathered by the rows of each node, added, and only then is the kernel evaluated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,41 +21,42 @@ from fuda.kernels.points import Numbering, Points, points
 from fuda.parallel import run
 
 Array = np.ndarray
-_ENTRIES = 1 << 19  # kernel values that a thread holds at once
-_TABLE_ENTRIES = 1 << 22  # inner products between types that are held at once
+_ENTRIES = 1 << 19  # kernel values in memory per thread
+_TABLE_ENTRIES = 1 << 22  # inner products between types in memory at a time
 
 
-@dataclass(frozen=True)
-class ChannelView:
-    """What one channel shows of the nodes: point rows[t] of node t or, where there is an `indptr`, the points
-    rows[indptr[t]:indptr[t+1]], whose vectors add."""
+class ChannelView(NamedTuple):
+    """A channel and the points that its rows are numbers of; the vectors of several rows add."""
 
     points: Points
-    rows: Array
-    indptr: Array | None
+    channel: Channel
 
     def take(self, nodes: Array) -> ChannelView:
         """The view of some of the nodes, with their points only."""
-        if self.indptr is None:
-            rows, indptr = self.rows[nodes], None
-        else:
-            counts = np.diff(self.indptr)[nodes]
-            indptr = np.concatenate([[0], np.cumsum(counts)])
-            rows = self.rows[np.repeat(self.indptr[nodes] - indptr[:-1], counts) + np.arange(indptr[-1])]
-        distinct, rows = np.unique(rows, return_inverse=True)
-        return ChannelView(self.points[distinct], rows, indptr)
+        channel = self.channel.take(nodes)
+        distinct, rows = np.unique(channel.rows, return_inverse=True)
+        return ChannelView(self.points[distinct], replace(channel, rows=rows))
 
 
-class Window:
-    """What a kernel sees of some nodes: a view per channel, and the squared norms of the nodes, one (n,)
-    array per inner product that the kernel is a function of."""
+class Window(NamedTuple):
+    """What a kernel sees of some nodes.
 
-    def __init__(self, channels: list[ChannelView], norms: list[Array]) -> None:
-        self.channels, self.norms = channels, norms
+    Attributes
+    ----------
+    channels : list of ChannelView
+        A view per channel.
+    norms : list of (n,) arrays
+        The squared norms of the nodes, per inner product that the kernel is a function of.
+    """
 
-    def __len__(self) -> int:
-        view = self.channels[0]
-        return len(view.rows if view.indptr is None else view.indptr[1:])
+    channels: list[ChannelView]
+    norms: list[Array]
+
+    @property
+    def size(self) -> int:
+        """The number of nodes."""
+        channel = self.channels[0].channel
+        return len(channel.rows if channel.indptr is None else channel.indptr[1:])
 
     def take(self, nodes: Array) -> Window:
         """The window of some of the nodes."""
@@ -64,25 +66,44 @@ class Window:
 def window_of(encoded: Encoded, kernel: Kernel, numbering: Numbering) -> Window:
     """What a kernel sees of an encoded corpus.
 
-    A kernel of features sees all channels. One that compares observations sees those channels whose rows are
-    observations, and not those of joint texts.
+    A kernel of features sees all channels. One that compares observations sees only the channels
+    whose rows are observations, not those of joint texts.
+
+    Parameters
+    ----------
+    encoded : Encoded
+        The corpus.
+    kernel : Kernel
+        The kernel between its nodes.
+    numbering : Numbering
+        The numbers of observations.
+
+    Returns
+    -------
+    Window
+        All nodes of the corpus.
+
+    Raises
+    ------
+    DataError
+        Where the kernel compares observations, and no channel has any.
     """
     has_observations = any(channel.shows_types for channel in encoded.channels)
     if kernel.sees == Sees.FEATURES:
         channels = [_features(encoded, c, c.shows_types or not has_observations) for c in encoded.channels]
     elif has_observations:
-        own = points(encoded, numbering)
-        channels = [ChannelView(own, c.rows, c.indptr) for c in encoded.channels if c.shows_types]
+        types = points(encoded, numbering)
+        channels = [ChannelView(types, channel) for channel in encoded.channels if channel.shows_types]
     else:
         raise DataError(
-            f"the kernel {kernel} compares observations, and the lines of a template are none; take a kernel "
-            "of features (Linear, Polynomial, RBF), or a feature set in place of the template"
+            f"the kernel {kernel} compares observations, and the lines of a template are not observations; "
+            "choose a kernel of features (Linear, Polynomial, RBF), or a feature set in place of the template"
         )
     return Window(channels, _norms(channels, kernel))
 
 
 def _features(encoded: Encoded, channel: Channel, with_beyond: bool) -> ChannelView:
-    """What a channel shows of features; joint texts that the vocabulary leaves out count for nothing."""
+    """The features of a channel; joint texts that are not in the vocabulary have none."""
     table, rows = encoded.tables[channel.table], channel.rows
     matrix, beyond = table.matrix, table.beyond
     if matrix.shape[0] > 4 * len(rows):  # a part of a large corpus
@@ -91,18 +112,19 @@ def _features(encoded: Encoded, channel: Channel, with_beyond: bool) -> ChannelV
     count = matrix.shape[0]
     beyond = beyond if with_beyond else np.zeros(count)
     points = Points(matrix, np.zeros(count, dtype=np.int64), beyond, [None] * count)
-    return ChannelView(points, rows, channel.indptr)
+    return ChannelView(points, replace(channel, rows=rows))
 
 
 def _norms(channels: list[ChannelView], kernel: Kernel) -> list[Array]:
     """Inner products of each node with itself."""
     totals: list[Array] = []
     for view in channels:
-        norms = [norm[view.rows] for norm in kernel.norms(view.points)]
-        if view.indptr is not None:
-            norms = [np.add.reduceat(norm, view.indptr[:-1]) for norm in norms]
-            for node in np.flatnonzero(np.diff(view.indptr) > 1):  # the square of a sum of vectors
-                several = view.points[view.rows[view.indptr[node] : view.indptr[node + 1]]]
+        rows, indptr = view.channel.rows, view.channel.indptr
+        norms = [norm[rows] for norm in kernel.norms(view.points)]
+        if indptr is not None:
+            norms = [np.add.reduceat(norm, indptr[:-1]) for norm in norms]
+            for node in np.flatnonzero(np.diff(indptr) > 1):  # the square of a sum of vectors
+                several = view.points[rows[indptr[node] : indptr[node + 1]]]
                 for norm, inner in zip(norms, kernel.inners(several, several), strict=True):
                     norm[node] = inner.sum()
         totals = [a + b for a, b in zip(totals, norms, strict=True)] if totals else norms
@@ -110,14 +132,30 @@ def _norms(channels: list[ChannelView], kernel: Kernel) -> list[Array]:
 
 
 def kernel_values(kernel: Kernel, a: Window, b: Window) -> Array:
-    """(n, m) the kernel between the nodes of two windows, all at once."""
-    return _InnerProducts(kernel, a, b).values(slice(0, len(a)))
+    """(n, m) kernel values between the nodes of two windows, all at once."""
+    return _InnerProducts(kernel, a, b).values(slice(0, a.size))
 
 
 def add_expansion(
     kernel: Kernel, sources: Window, beta: Array, targets: Window, scores: Array, n_jobs: int | None = None
 ) -> None:
-    """scores (n, L) += Σ_τ β(τ) k(x_τ, x_t) for all targets t."""
+    """Add Σ_τ β(τ) k(x_τ, x_t) to the scores of all targets t.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel between nodes.
+    sources : Window
+        The m nodes τ.
+    beta : (m, L) array
+        Their coefficients β.
+    targets : Window
+        The n nodes t.
+    scores : (n, L) array
+        The scores, changed in place.
+    n_jobs : int, optional
+        Threads; None means all cores.
+    """
 
     def add(values: Array, part: slice, block: slice) -> None:
         rows, labels = np.nonzero(beta[part])
@@ -129,7 +167,21 @@ def add_expansion(
 def fill_rows(
     kernel: Kernel, sources: Window, targets: Window, rows: Array, places: Array, n_jobs: int | None = None
 ) -> None:
-    """rows(place of τ, t) = k(x_τ, x_t) for all sources τ and targets t."""
+    """Write k(x_τ, x_t) to rows[place of τ, t], for all sources τ and targets t.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel between nodes.
+    sources, targets : Window
+        The m nodes τ, and the n nodes t.
+    rows : (rows, n) array
+        Kernel values, changed in place.
+    places : (m,) array of int
+        The row of each source.
+    n_jobs : int, optional
+        Threads; None means all cores.
+    """
 
     def fill(values: Array, part: slice, block: slice) -> None:
         rows[places[part], block] = values.T
@@ -144,21 +196,25 @@ def _evaluate(
     use: Callable[[Array, slice, slice], None],
     n_jobs: int | None,
 ) -> None:
-    """Call `use` with the kernel values (m, n) between a block of targets and a part of the sources, and
-    with both slices, for all of them; memory is bounded, and blocks run in threads."""
+    """Compute kernel values between all targets and sources, in bounded memory and in threads.
+
+    `use` is called with values (m, n) between a block of targets and a part of the sources, and with
+    the slices of both.
+    """
     most = _TABLE_ENTRIES // max(len(view.points) for view in targets.channels)
-    for part in _slices(len(sources), most):
-        chosen = sources if part == slice(0, len(sources)) else sources.take(np.arange(len(sources))[part])
+    for part in _slices(sources.size, most):
+        whole = part == slice(0, sources.size)
+        chosen = sources if whole else sources.take(np.arange(part.start, part.stop))
         products = _InnerProducts(kernel, targets, chosen)
 
         def solve(block: slice, part: slice = part, products: _InnerProducts = products) -> None:
             use(products.values(block), part, block)
 
-        run(solve, _slices(len(targets), _ENTRIES // len(chosen)), n_jobs)
+        run(solve, _slices(targets.size, _ENTRIES // chosen.size), n_jobs)
 
 
 def _slices(size: int, most: int) -> list[slice]:
-    """Slices of at most `most` numbers, and of one at least, that cover 0 … size − 1."""
+    """Slices of at most max(1, `most`) numbers that cover 0 … size − 1."""
     most = max(1, most)
     return [slice(begin, min(begin + most, size)) for begin in range(0, size, most)]
 
@@ -170,43 +226,49 @@ class _InnerProducts:
         self.kernel, self.targets, self.sources = kernel, targets, sources
         self.tables = []  # by channel, then by inner product: (points of the targets, source nodes)
         for target, source in zip(targets.channels, sources.channels, strict=True):
-            tables = kernel.inners(target.points, source.points)
-            tables = [table[:, source.rows] for table in tables]
-            if source.indptr is not None:
-                tables = [np.add.reduceat(table, source.indptr[:-1], axis=1) for table in tables]
+            rows, indptr = source.channel.rows, source.channel.indptr
+            tables = [table[:, rows] for table in kernel.inners(target.points, source.points)]
+            if indptr is not None:
+                tables = [np.add.reduceat(table, indptr[:-1], axis=1) for table in tables]
             self.tables.append(tables)
 
     def values(self, block: slice) -> Array:
-        """(m, n) the kernel between a block of targets and all sources."""
-        size = (block.stop - block.start, len(self.sources))
+        """(m, n) kernel values between a block of targets and all sources."""
+        size = (block.stop - block.start, self.sources.size)
         totals = [np.zeros(size) for _ in self.targets.norms]
         for view, tables in zip(self.targets.channels, self.tables, strict=True):
             for total, table in zip(totals, tables, strict=True):
-                if view.indptr is None:
-                    _gather(table, view.rows, block.start, total)
-                else:
-                    _gather_several(table, view.rows, view.indptr, block.start, total)
+                add_rows(table, view.channel, total, block.start)
         norms = [norm[block, None] for norm in self.targets.norms]
         values = self.kernel.evaluate(totals, norms, self.sources.norms)
         return np.ascontiguousarray(np.broadcast_to(values, size), dtype=np.float64)
 
 
+def add_rows(table: Array, channel: Channel, totals: Array, begin: int = 0) -> None:
+    """Add to totals[n] the rows of the table that a channel gives node begin + n."""
+    if channel.indptr is None:
+        _add_row(table, channel.rows, begin, totals)
+    else:
+        _add_several_rows(table, channel.rows, channel.indptr, begin, totals)
+
+
 @compiled
-def _gather(table: Array, rows: Array, begin: int, total: Array) -> None:
-    """total(n) += table(row of node begin + n)."""
-    for n in range(total.shape[0]):
+def _add_row(table: Array, rows: Array, begin: int, totals: Array) -> None:
+    """totals(n) += table(row of node begin + n)."""
+    for n in range(totals.shape[0]):
         row = rows[begin + n]
-        for m in range(total.shape[1]):
-            total[n, m] += table[row, m]
+        for m in range(totals.shape[1]):
+            totals[n, m] += table[row, m]
 
 
 @compiled
-def _gather_several(table: Array, rows: Array, indptr: Array, begin: int, total: Array) -> None:
-    for n in range(total.shape[0]):
+def _add_several_rows(table: Array, rows: Array, indptr: Array, begin: int, totals: Array) -> None:
+    """totals(n) += Σ over the rows of node begin + n of table(row)."""
+    for n in range(totals.shape[0]):
         for j in range(indptr[begin + n], indptr[begin + n + 1]):
             row = rows[j]
-            for m in range(total.shape[1]):
-                total[n, m] += table[row, m]
+            for m in range(totals.shape[1]):
+                totals[n, m] += table[row, m]
 
 
 @compiled

@@ -43,7 +43,6 @@ from fuda.storage import structures as stored_structures
 from fuda.training.perceptron import Dual, Examples, Pass, Primal, State
 from fuda.training.voted_perceptron import (
     Correction,
-    EncodedGraph,
     pack_corrections,
     unpack_corrections,
     votes,
@@ -329,13 +328,14 @@ class HMPerceptron(MarkovLabeler):
 
     def _learn(self, encoded: Encoded, labels: Array, eta: Array, epochs: int) -> None:
         """Learn from the structures whose weight is not 0; those of the support come first."""
-        examples = Examples(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
+        examples = Examples.of(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
         learner: Primal | Dual
         if self.kernel_ is None:
             learner = Primal(encoded, examples, self._state)
         else:
-            held = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs, self.cache_bytes)
-            learner = Dual(held, examples, self._state)
+            scores = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs, self.cache_bytes)
+            learner = Dual(scores, examples, self._state)
+            self._state = learner.state
         self._run(learner, examples, epochs)
         self._keep_support(encoded)
 
@@ -369,7 +369,7 @@ class HMPerceptron(MarkovLabeler):
             return
         for step, i in enumerate(order.tolist(), start=steps + 1):
             if found.mistaken[i]:
-                nodes = examples.graph.nodes((i, i + 1))
+                nodes = slice(*examples.offsets[i : i + 2])
                 eta = float(examples.eta[i])
                 self._changes.append(Correction(i, step, eta, found.targets[nodes], found.predicted[nodes]))
 
@@ -381,7 +381,7 @@ class HMPerceptron(MarkovLabeler):
         if self.kernel_ is not None:
             nodes = self._state.nodes.any(axis=1) | self._state.late_nodes.any(axis=1)
             kept |= np.logical_or.reduceat(nodes, corpus.offsets[:-1])
-            self._state.take(np.repeat(kept, np.diff(corpus.offsets)))
+            self._state = self._state.take(np.repeat(kept, np.diff(corpus.offsets)))
         number = np.cumsum(kept) - 1
         self._changes = [change._replace(structure=int(number[change.structure])) for change in self._changes]
         self._support = encoded.take(np.flatnonzero(kept)) if kept.any() else None
@@ -417,8 +417,8 @@ class HMPerceptron(MarkovLabeler):
             return np.eye(L)[np.zeros(encoded.corpus.size, dtype=np.int64)]
         counted = votes(
             self.kernel_,
-            EncodedGraph(self._support, self._support.corpus.graph),
-            EncodedGraph(encoded, encoded.corpus.graph),
+            self._support,
+            encoded,
             self._changes,
             int(self._state.steps[0]),
             self.order_,

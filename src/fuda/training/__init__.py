@@ -1,1 +1,1 @@
-"""The papers' learning algorithms, one file each: losses, perceptrons, margins."""
+"""The learning algorithms of the papers, one per module: losses, perceptrons, margins."""

@@ -1,6 +1,7 @@
-"""Dual coordinate ascent for the multi-class machine over the positions of one structure.
+"""Dual coordinate ascent for the multi-class SVM over the positions of one structure.
 
-Every position t is an example of its label y_t. With the kernel K(τ,t,ρ,σ), Crammer and Singer's machine is
+Every position t is an example of its label y_t. With the kernel K(τ,t,ρ,σ), the SVM of Crammer and
+Singer (2001) is
 
     primal   min ½‖w‖² + Σ_t C_t ξ_t,    ξ_t = max_σ [σ ≠ y_t] + S(t,σ) − S(t,y_t)
     dual     max Σ_t α_t(y_t) − ½‖w‖²,   Σ_σ α_t(σ) = 0,   α_t(σ) ≤ C_t [σ = y_t],    ‖w‖² = Σ α_t(σ) S(t,σ).
@@ -13,10 +14,10 @@ With g_t(σ) = S(t,σ) − [σ = y_t], primal and dual differ by a sum over posi
 
     Σ_σ ½ h_σ (a_σ − α_σ)² + g_σ (a_σ − α_σ),     h_σ = Σ_ρ |K(t,t,σ,ρ)|,
 
-and equal to it when the label kernel is the identity, as h is then the diagonal of K(t,t,·,·) that is zero
-elsewhere. The best a has a_σ = min(C [σ = y], (λ − b_σ) / h_σ) with b = g − h α, where λ makes their sum 0.
-That sum grows with λ and is linear between the λ at which a coefficient meets its bound: these sorted, the
-piece in which it passes 0 gives λ exactly.
+with equality when the label kernel is the identity, as h is then the diagonal of K(t,t,·,·), which
+is zero elsewhere. The best a has a_σ = min(C [σ = y], (λ − b_σ) / h_σ) with b = g − h α, where λ
+makes their sum 0. That sum increases with λ and is linear between the λ at which a coefficient
+reaches its bound: with these sorted, the piece in which it crosses 0 gives λ exactly.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from fuda.compiled import compiled
 
 Array = np.ndarray
 
-_FLAT = 1e-9  # of the largest curvature: less counts as so much, which slows the ascent and never stops it
+_FLAT = 1e-9  # times the largest curvature: a lower bound, which slows the ascent but never stops it
 
 
 @compiled
 def duality_gaps(scores: Array, alpha: Array, labels: Array, bounds: Array) -> Array:
-    """gap_t, the part of each position in the duality gap; 0 where its label is −1."""
+    """(T,) the duality gap of each position, gap_t; 0 where its label is −1."""
     gaps = np.zeros(len(labels))
     for t in range(len(labels)):
         if labels[t] >= 0:
@@ -57,9 +58,26 @@ def ascend(
     scores: Array,
     alpha: Array,
 ) -> None:
-    """Improve each position in `order` whose gap is above `least`; `scores` follow `alpha` at once.
+    """Maximize over each position in `order` whose gap is above `least`.
 
-    `kappa` (T, T, L), or (T, T, 1) for all labels, is κ(τ,t,σ); `bounds` are C_t.
+    Parameters
+    ----------
+    kappa : (T, T, L) array, or (T, T, 1) for all labels
+        κ(τ,t,σ).
+    prior : (T, L) array
+        The priors of the labels.
+    label_gram : (L, L) array
+        The kernel between labels.
+    labels : (T,) array of int
+        The labels y_t, −1 where unknown.
+    bounds : (T,) array
+        C_t.
+    least : float
+        The largest gap of a position that is left as it is.
+    order : array of int
+        Positions.
+    scores, alpha : (T, L) arrays
+        S and α, both updated in place.
     """
     size, stride = len(label_gram), min(1, kappa.shape[2] - 1)
     curvature, new, gamma = np.empty(size), np.empty(size), np.empty(size)
@@ -87,16 +105,17 @@ def ascend(
 
 @compiled
 def _best(scores: Array, alpha: Array, curvature: Array, label: int, bound: float, new: Array) -> None:
-    """The best coefficients of one position, into `new`; `curvature` is h."""
+    """Compute the best coefficients of one position into `new`; `curvature` is h."""
     size = len(scores)
     flat = _FLAT * max(curvature.max(), 1.0 / bound)
-    start, meets = np.empty(size), np.empty(size)
+    start, breakpoints = np.empty(size), np.empty(size)
     for s in range(size):
         curvature[s] = max(curvature[s], flat)
         start[s] = scores[s] - (s == label) - curvature[s] * alpha[s]
-        meets[s] = start[s] + curvature[s] * bound * (s == label)
-    order = np.argsort(meets)
-    slope, level, full = 0.0, 0.0, bound  # λ slope − level, of those within bounds; what those at them add
+        breakpoints[s] = start[s] + curvature[s] * bound * (s == label)
+    order = np.argsort(breakpoints)
+    # λ slope − level is the sum of the coefficients within bounds, `full` that of those at bounds.
+    slope, level, full = 0.0, 0.0, bound
     multiplier = 0.0
     for k in range(size - 1, -1, -1):
         s = order[k]
@@ -105,7 +124,7 @@ def _best(scores: Array, alpha: Array, curvature: Array, label: int, bound: floa
         if s == label:
             full = 0.0
         multiplier = (level - full) / slope
-        if k == 0 or multiplier >= meets[order[k - 1]]:
+        if k == 0 or multiplier >= breakpoints[order[k - 1]]:
             break
     total = 0.0
     for s in range(size):

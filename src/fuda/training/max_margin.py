@@ -1,7 +1,8 @@
 """Maximum-margin training of a labeler: dual ascent over working sets, to a given gap.
 
-With w in the kernel's space, F(x, y) = ⟨w, Φ(x, y)⟩, y_i the right labeling of structure i, the differences
-d_i(y) = Φ(x_i, y_i) − Φ(x_i, y) and losses Δ_i(y), which are 1 or add up over wrong nodes,
+With w in the kernel's space, F(x, y) = ⟨w, Φ(x, y)⟩, y_i the correct labeling of structure i, the
+differences d_i(y) = Φ(x_i, y_i) − Φ(x_i, y) and losses Δ_i(y), which are 1 or a sum over incorrect
+nodes,
 
     primal   ½‖w‖² + Σ_i slack_i(ξ_i),    ξ_i = max(0, max_{y ≠ y_i} Δ_i(y) − ⟨w, d_i(y)⟩)
     dual     Σ_i Σ_y α_i(y) Δ_i(y) − ½‖w‖² − Σ_i cost_i(Σ_y α_i(y)),    w = Σ_i Σ_y α_i(y) d_i(y),    α ≥ 0
@@ -14,21 +15,22 @@ slack       slack_i(ξ)   cost_i(a)
 None        ξ = 0        0
 ==========  ===========  ===================
 
-A round measures: it finds by how much the margin of each structure is violated at most (two-best Viterbi),
-and from this primal, dual and gap, which is a sum over structures,
+A round first measures the largest violation of the margin of each structure (two-best Viterbi), and
+from these the primal, the dual and the gap, which is a sum over structures,
 
     gap_i = slack_i(ξ_i) + cost_i(a_i) − Σ_y α_i(y) (Δ_i(y) − ⟨w, d_i(y)⟩) ≥ 0.
 
-Those structures that have a share in the gap are then visited in random order: each takes the labeling that
-violates its margin most at that moment into its working set, and has its α_i maximized exactly, all others
-fixed. So the dual never falls. Sweeps without a search for labelings follow, while these promise to bring
-more a visit. A structure that gains little in them is visited more rarely; those whose α keep going one way
-are moved on together, as far as is best: structures that contradict each other have little to gain one by
-one, so where the gap hardly falls sweeps are thorough and go over all. Labelings whose α stays 0 are dropped.
+The structures that contribute to the gap are then visited in random order: each adds the labeling
+that violates its margin most at that moment to its working set, and its α_i is maximized exactly with
+all others fixed, so the dual never decreases. Sweeps without a search for labelings follow, as long
+as they promise a larger gain per visit. A structure that gains little in them is visited less often.
+Structures whose α keep moving in one direction are moved together, as far as is best: structures
+that contradict each other gain little one by one. Where the gap hardly decreases, sweeps are
+thorough and include all structures. Labelings whose α stays 0 are dropped.
 
-Without slack w need not satisfy any constraint before the end. If v < 1 is the largest violation, then
-w / (1 − v) satisfies them all, which gives the primal value. There is no w at all that does where the dual
-grows without end, along a ray of α with Σ α_i(y) d_i(y) = 0; each round ends in scaling α by the best factor,
+Without slack, w need not satisfy any constraint before the end. If v < 1 is the largest violation,
+w / (1 − v) satisfies all of them, which gives the primal value. No w does where the dual is
+unbounded, along a ray of α with Σ α_i(y) d_i(y) = 0; each round ends by scaling α by the best factor,
 so that a ray is followed at once.
 """
 
@@ -51,11 +53,11 @@ from fuda.training.working_sets import (
     Problem,
     Visits,
     WorkingSet,
-    own_margins,
     pack,
     products,
     sweep,
     visit,
+    weighted_margins,
     wrong_nodes,
     wrong_somewhere,
 )
@@ -79,7 +81,15 @@ _LEAST_MARGIN = 1e-7  # ‖Σ α d‖ / Σ α ‖d‖ below which data count as 
 
 
 class Measured(NamedTuple):
-    """The state before a round: objectives, their relative gap, and how many labelings have α > 0."""
+    """The state before a round.
+
+    Attributes
+    ----------
+    dual, primal : float
+        The objectives.
+    support : int
+        How many labelings have α > 0.
+    """
 
     dual: float
     primal: float
@@ -87,17 +97,40 @@ class Measured(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """(primal − dual) / primal."""
+        """The relative gap, (primal − dual) / primal."""
         if self.primal == math.inf:
             return math.inf
         return (self.primal - self.dual) / self.primal if self.primal > 0 else 0.0
 
 
 class MaxMargin:
-    """The problem of one training corpus.
+    """The maximum-margin problem of a training corpus.
 
-    `right` (N,) are the right labels; `weights` (n,) are C_i; `loss` (N,) is what a wrong node adds to Δ, and
-    empty where Δ = 1. `scores` and `transitions` are w; `sets` hold α.
+    Parameters
+    ----------
+    graph : Graph
+        The structures.
+    right : (N,) array of int
+        The correct labels.
+    scores : TrainingScores
+        The scores of the nodes, a part of w; all 0.
+    weights : (n,) array
+        C_i.
+    slack : {"l1", "l2", None}
+        Which slack.
+    loss : (N,) array
+        What an incorrect node adds to Δ; empty where Δ = 1.
+    seed : int, RandomState or None
+        For the order of visits.
+    n_jobs : int, optional
+        Threads; None means all cores.
+
+    Attributes
+    ----------
+    transitions : (L, L) array
+        The weights of label pairs, the other part of w.
+    sets : list of WorkingSet
+        The working sets, with α.
     """
 
     def __init__(
@@ -128,16 +161,16 @@ class MaxMargin:
         self._expected = math.inf  # gain of a visit when sweeps begin, from the last that there were
 
     def measure(self) -> Measured:
-        """Objectives at the present α."""
+        """Compute the objectives at the present α."""
         packed = pack(self.sets)
-        own = np.empty(len(self.graph))  # Σ_y α_i(y) ⟨w, d_i(y)⟩
+        weighted = np.empty(len(self.graph))  # Σ_y α_i(y) ⟨w, d_i(y)⟩
         excess = np.empty(len(self.graph))
 
         def fill(block: Block) -> None:
             nodes = self.graph.nodes(block)
             scores = self.scores.local(nodes.start, nodes.stop)
             forest, part = self.graph.forest(block), slice(*block)
-            own_margins(self.problem, block[0], scores, packed, own[part])
+            weighted_margins(self.problem, block[0], scores, packed, weighted[part])
             loss = self.loss[nodes] if len(self.loss) else self.loss
             found = np.empty_like(self.right[nodes])
             best_others(forest, self.transitions, scores, self.right[nodes], loss, found, excess[part])
@@ -147,13 +180,13 @@ class MaxMargin:
         sums = np.array([s.alpha.sum() for s in self.sets])
         rewards = np.array([s.alpha @ s.losses for s in self.sets])
         slacks = np.where(self.weights > 0, np.maximum(violations, 0.0), 0.0)
-        square = float(own.sum())
+        square = float(weighted.sum())
         dual, primal = float(rewards.sum()) - square / 2, square / 2
         if self.slack == "l1":
-            self._gaps = self.weights * slacks - rewards + own
+            self._gaps = self.weights * slacks - rewards + weighted
             primal += float(self.weights @ slacks)
         elif self.slack == "l2":
-            self._gaps = (self.weights * slacks**2 + self.penalties * sums**2) / 2 - rewards + own
+            self._gaps = (self.weights * slacks**2 + self.penalties * sums**2) / 2 - rewards + weighted
             primal += float(self.weights @ slacks**2) / 2
             dual -= float(self.penalties @ sums**2) / 2
         else:
@@ -166,33 +199,37 @@ class MaxMargin:
         return self._measured
 
     def multipliers(self) -> list[tuple[Array, Array]]:
-        """Of each structure the labelings that it holds, and their α."""
-        return [(own.labelings, own.alpha.copy()) for own in self.sets]
+        """The labelings in the working set of each structure, and their α."""
+        return [(s.labelings, s.alpha.copy()) for s in self.sets]
 
     @property
     def _is_slow(self) -> bool:
-        """Whether the gap has hardly fallen for as many rounds as one should wait."""
+        """Whether the gap has hardly decreased for `_patience` rounds."""
         wait = self._patience
         return len(self._past) > wait and not self._past[-1] < _PROGRESS * self._past[-1 - wait]
 
     def improve(self, tol: float) -> None:
-        """A round, after `measure`, over the structures that have a share in the gap beyond the relative gap
-        `tol`: more labelings, and sweeps while these bring more; where the gap hardly falls, thorough sweeps
-        over all structures."""
+        """Run a round, after `measure`.
+
+        Parameters
+        ----------
+        tol : float
+            The relative gap to reach; structures that contribute little beyond it are left alone.
+        """
         dual, primal, _ = self._measured
         allowed = _SHARE * tol * primal / len(self.graph) if math.isfinite(primal) else 0.0
-        wanted = np.flatnonzero(self._gaps > allowed)
-        renewed = sum(self._renew(i) for i in self.random.permutation(wanted).tolist())
+        active = np.flatnonzero(self._gaps > allowed)
+        renewed = sum(self._renew(i) for i in self.random.permutation(active).tolist())
         dual += renewed
         if self._is_slow:
-            wanted = np.arange(len(self.sets))
-        wanted = np.array([i for i in wanted if len(self.sets[i].alpha)], dtype=np.int64)
-        if not len(wanted):
+            active = np.arange(len(self.sets))
+        active = np.array([i for i in active if len(self.sets[i].alpha)], dtype=np.int64)
+        if not len(active):
             return
-        packed = pack([self.sets[i] for i in wanted])
+        packed = pack([self.sets[i] for i in active])
         least = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual)
-        enough = (least if self._is_slow else max(least, renewed)) / len(wanted)  # a visit
-        sweeps, thorough = _Sweeps(self, wanted, packed), self._is_slow
+        enough = (least if self._is_slow else max(least, renewed)) / len(active)  # a visit
+        sweeps, thorough = _Sweeps(self, active, packed), self._is_slow
         for k in range(_MOST_SWEEPS // _PERIOD if self._expected > enough or thorough else 0):
             before = packed.alpha.copy()
             gain, count = sweeps.several(_PERIOD)
@@ -204,14 +241,13 @@ class MaxMargin:
                     self._patience = _PATIENCE if gain > renewed else 2 * self._patience
             if gain / count <= enough:
                 break
-        for i in wanted:
+        for i in active:
             self.sets[i].drop_idle(_MOST_IDLE)
         if self.slack is None:
             self._scale(dual)
 
     def _renew(self, i: int) -> float:
-        """Take the labeling that violates a margin most into its working set, and maximize over its α: what
-        the dual gains."""
+        """Add the most violating labeling of a structure and maximize over its α: the gain of the dual."""
         nodes = self.graph.nodes((i, i + 1))
         right = self.right[nodes]
         local = self.scores.local(nodes.start, nodes.stop)
@@ -221,7 +257,7 @@ class MaxMargin:
             self.graph.forest((i, i + 1)), self.transitions, local.copy(), right, loss, labeling, excess
         )
         if excess[0] + (0.0 if len(loss) else 1.0) > 0:
-            self._take_in(i, labeling)
+            self._append(i, labeling)
         if not len(self.sets[i].alpha):
             return 0.0
         visits = Visits(*np.zeros((2, 1)))
@@ -231,8 +267,8 @@ class MaxMargin:
         self.scores.add(nodes.start, nodes.stop, local)
         return float(visits.gains[0])
 
-    def _take_in(self, i: int, labeling: Array) -> None:
-        """Add a labeling to a working set, unless it is there."""
+    def _append(self, i: int, labeling: Array) -> None:
+        """Add a labeling to a working set, unless it is there already."""
         nodes, chosen = self.graph.nodes((i, i + 1)), self.sets[i]
         right, parents = self.right[nodes], self.graph.heads[nodes]
         wrong = wrong_nodes(labeling, right, chosen.labelings)
@@ -244,7 +280,7 @@ class MaxMargin:
         chosen.append(labeling, loss, found)
 
     def _scale(self, dual: float) -> None:
-        """The best multiple of all α, where nothing bounds them."""
+        """Scale all α, which have no bounds, by the best factor."""
         rewards = sum(float(s.alpha @ s.losses) for s in self.sets)
         square = 2 * (rewards - dual)
         if square > 0:
@@ -255,6 +291,7 @@ class MaxMargin:
                 s.alpha = s.alpha * factor
 
     def _check_separable(self, square: float) -> None:
+        """Raise where w is almost 0 although α is not; `square` is ‖w‖²."""
         lengths = np.array([s.alpha @ np.sqrt(np.diag(s.gram)) for s in self.sets])
         if square < (_LEAST_MARGIN * lengths.sum()) ** 2:
             raise inseparable(int(lengths.argmax()))
@@ -268,6 +305,7 @@ def violations(graph: Graph, right: Array, scores: Array, transitions: Array, lo
 
 
 def inseparable(structure: int) -> DataError:
+    """The error for data without a separating w."""
     return DataError(
         f"{place(structure)}: without slack no weights satisfy its margin together with those of the other "
         "structures, as where equal observations are labelled in different ways; choose slack='l1' or 'l2', "
@@ -276,19 +314,19 @@ def inseparable(structure: int) -> DataError:
 
 
 class _Sweeps:
-    """Sweeps over some structures whose working sets are packed; structures count from 0 here."""
+    """Sweeps over the packed working sets of some structures, here numbered from 0."""
 
     def __init__(self, problem: MaxMargin, structures: Array, packed: PackedSets) -> None:
         self.problem, self.structures, self.packed = problem, structures, packed
         self.gains, self.travelled = visits = Visits(*np.zeros((2, len(structures))))
         self._record = visits
         self._wrong = wrong_somewhere(problem.problem, structures, packed)
-        self._held = problem.scores.arrays(np.flatnonzero(self._wrong))
+        self._arrays = problem.scores.arrays(np.flatnonzero(self._wrong))
         self.waits, self.pauses = np.zeros((2, len(structures)), dtype=np.int64)
         self.visits = np.zeros(len(structures), dtype=np.int64)
 
     def several(self, count: int) -> tuple[float, int]:
-        """So many sweeps: what the dual gains, and by how many visits."""
+        """Run `count` sweeps: the gain of the dual, and the number of visits."""
         self.visits[:], self.travelled[:] = 0, 0.0
         total = 0.0
         for _ in range(count):
@@ -303,31 +341,31 @@ class _Sweeps:
         return total, int(self.visits.sum())
 
     def stretch(self, before: Array) -> float:
-        """Where the α of structures have gone one way since `before`, go on that way: what the dual gains.
+        """Extrapolate α that have moved in one direction since `before`: the gain of the dual.
 
-        Structures that contradict each other raise their α in turn, by little at each visit; all at once they
-        can go as far as is best.
+        Structures that contradict each other increase their α in turn, by little per visit; together
+        they can move as far as is best.
         """
         starts, alpha = self.packed.first, self.packed.alpha
         direction = np.where(alpha > 0, alpha - before, 0.0)
         moved = np.add.reduceat(np.abs(direction), starts[:-1])
-        rooms = self._rooms(direction)
-        straight = (self.visits > 2) & (moved > _STRAIGHT * self.travelled) & (rooms > 1)
+        limits = self._limits(direction)
+        straight = (self.visits > 2) & (moved > _STRAIGHT * self.travelled) & (limits > 1)
         chosen = np.flatnonzero(straight)
         if not len(chosen):
             return 0.0
         direction[~np.repeat(straight, np.diff(starts))] = 0.0
-        room = float(rooms[chosen].min())
-        step = min(1.0, room / 2)
+        limit = float(limits[chosen].min())
+        step = min(1.0, limit / 2)
         first, second = (self._move(chosen, step * direction) for _ in range(2))
         bend = first - second  # gains fall by as much with each step
         best = (first + bend / 2) / bend if bend > 0 else _FARTHEST
-        best = min(max(best, 0.0), room / step, _FARTHEST)
+        best = min(max(best, 0.0), limit / step, _FARTHEST)
         total = first + second + self._move(chosen, (best - 2) * step * direction)
         return total if total >= 0 else total + self._move(chosen, -best * step * direction)
 
-    def _rooms(self, direction: Array) -> Array:
-        """How far the α of each structure can go along a direction."""
+    def _limits(self, direction: Array) -> Array:
+        """How far the α of each structure can move along a direction within their bounds."""
         starts, alpha = self.packed.first[:-1], self.packed.alpha
         falls = np.divide(alpha, -direction, out=np.full(len(alpha), np.inf), where=direction < 0)
         sums, growth = np.add.reduceat(alpha, starts), np.add.reduceat(direction, starts)
@@ -336,22 +374,16 @@ class _Sweeps:
         return np.minimum(np.minimum.reduceat(falls, starts), rises)
 
     def _move(self, chosen: Array, moves: Array) -> float:
+        """Change the α of the chosen structures: the gain of the dual."""
         self._visit(chosen, moves)
         return float(self.gains[chosen].sum())
 
     def _visit(self, order: Array, moves: Array) -> None:
-        """Visit structures in that order: maximize over their α, or (where given) move these."""
+        """Visit structures in order: maximize over their α, or apply `moves` where not empty."""
         p = self.problem
-        if self._held is not None:
+        if self._arrays is not None:
             unbounded = sweep(
-                order,
-                self.structures,
-                p.problem,
-                self.packed,
-                self._wrong,
-                self._held,
-                moves,
-                self._record,
+                order, self.structures, p.problem, self.packed, self._wrong, self._arrays, moves, self._record
             )
             if unbounded >= 0:
                 raise inseparable(unbounded)

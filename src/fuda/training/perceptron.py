@@ -1,24 +1,24 @@
 """The perceptron over packed structures, one pass after another.
 
-A labeling scores F(x, y) = Σ_t s_t(y_t) + G(c_t, y_t), G as in `fuda.inference.higher_order`. Where the best
-labeling ŷ is not the right one y, with η the weight of the structure,
+A labeling scores F(x, y) = Σ_t s_t(y_t) + G(c_t, y_t), with G as in `fuda.inference.higher_order`.
+Where the best labeling ŷ differs from the correct one y, with η the weight of the structure,
 
     primal:  s_t(σ) = Σ_f x_{tf} W(f, σ),        W(f, y_t) += η x_{tf},  W(f, ŷ_t) −= η x_{tf}
     dual:    s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t),   β(t, y_t) += η,         β(t, ŷ_t) −= η
 
-at nodes where y_t ≠ ŷ_t, and G(c_t, y_t) += η, G(ĉ_t, ŷ_t) −= η where these differ. In the dual the change is
-pushed to the scores of all nodes; a structure without a mistake costs no more than its Viterbi.
+at nodes where y_t ≠ ŷ_t, and G(c_t, y_t) += η, G(ĉ_t, ŷ_t) −= η where these differ. In the dual the
+change is pushed to the scores of all nodes; a structure without a mistake costs only its Viterbi.
 
-Both keep w (W or β, and G) and, for the average of w over all n steps so far, u = Σ_i i Δ_i, where Δ_i is the
-change made in step i: the sum of w over the steps is (n + 1) w − u, and u changes as seldom as w does.
+Both keep w (W or β, and G) and, for the average of w over all n steps so far, u = Σ_i i Δ_i, where
+Δ_i is the change made in step i: the sum of w over the steps is (n + 1) w − u, and u changes as
+seldom as w does.
 
-A structure in which some labels are not known is right where ŷ agrees with those that are; else y is the best
-of the labelings that agree with them.
+A structure in which some labels are unknown is correct where ŷ agrees with the known ones; otherwise
+y is the best of the labelings that agree with them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -32,128 +32,137 @@ from fuda.functions import TrainingScores
 from fuda.inference.higher_order import Grams, Shape, add_to_gram, decode, fill_contexts, no_grams, shape_of
 
 
-@dataclass
-class Examples:
-    """Structures to learn from: labels (N,), −1 where not known, and the weight η (n,) of each structure."""
+class Examples(NamedTuple):
+    """Structures to learn from.
 
-    graph: Graph
+    Attributes
+    ----------
+    offsets : (n + 1,) array of int
+        The bounds of the structures.
+    shape : Shape
+        The edges and contexts of the nodes.
+    labels : (N,) array of int32
+        The label of each node, −1 where unknown.
+    eta : (n,) array
+        The weight η of each structure.
+    order : int
+        How many labels before a label its score depends on.
+    label_count : int
+        L, the number of labels.
+    """
+
+    offsets: Array
+    shape: Shape
     labels: Array
     eta: Array
     order: int
     label_count: int
-    shape: Shape = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.labels = self.labels.astype(np.int32)
-        self.shape = shape_of(self.graph, self.order, self.label_count)
+    @classmethod
+    def of(cls, graph: Graph, labels: Array, eta: Array, order: int, label_count: int) -> Examples:
+        """Prepare the structures of a graph."""
+        shape = shape_of(graph, order, label_count)
+        return cls(graph.offsets, shape, labels.astype(np.int32), eta, order, label_count)
 
 
 class Pass(NamedTuple):
-    """What a pass over the data found: how many nodes of each structure were mistaken, the labels ŷ and the
-    labels y, where there were."""
+    """The outcome of a pass over the data.
+
+    Attributes
+    ----------
+    mistaken : (n,) array of int
+        How many nodes of each structure were labelled incorrectly.
+    predicted, targets : (N,) arrays of int32
+        The labels ŷ of all structures visited, and y of those with mistakes.
+    """
 
     mistaken: Array
     predicted: Array
     targets: Array
 
 
-@dataclass
-class State:
-    """w and u: of the nodes (W or β), and of label stretches; and the number of steps, (1,)."""
+class State(NamedTuple):
+    """w and u, in the notation of this module.
+
+    Attributes
+    ----------
+    nodes, late_nodes : (rows, L) arrays
+        W or β, and its part of u.
+    short, late_short, full, late_full : arrays
+        The two parts of G (see `fuda.inference.higher_order.Grams`), and their parts of u.
+    steps : (1,) array of int
+        n, the number of steps.
+    """
 
     nodes: Array
     late_nodes: Array
-    grams: Grams
-    late_grams: Grams
+    short: Array
+    late_short: Array
+    full: Array
+    late_full: Array
     steps: Array
 
     @classmethod
     def new(cls, rows: int, order: int, label_count: int) -> State:
-        nodes, late = np.zeros((2, rows, label_count))
-        grams, late_grams = no_grams(order, label_count), no_grams(order, label_count)
-        return cls(nodes, late, grams, late_grams, np.zeros(1, dtype=np.int64))
+        """All zeros, for W or β of so many rows."""
+        parts = np.zeros((rows, label_count)), *no_grams(order, label_count)
+        pairs = [array for part in parts for array in (part, part.copy())]
+        return cls._make([*pairs, np.zeros(1, dtype=np.int64)])
+
+    @property
+    def grams(self) -> Grams:
+        """G, sharing the arrays of the state."""
+        return Grams(self.short, self.full)
 
     def copy(self) -> State:
-        """Another state of the same numbers, which changes without this one."""
-        return self._with_nodes(self.nodes.copy(), self.late_nodes.copy())
-
-    def _with_nodes(self, nodes: Array, late_nodes: Array) -> State:
-        grams, late_grams = (Grams(*(part.copy() for part in own)) for own in (self.grams, self.late_grams))
-        return State(nodes, late_nodes, grams, late_grams, self.steps.copy())
+        """Copy all arrays."""
+        return State(*(array.copy() for array in self))
 
     def sums(self) -> tuple[Array, Grams]:
-        """w of the nodes and of label stretches, summed over all steps."""
+        """W or β, and G, summed over all steps."""
         n = float(self.steps[0])
-        pairs = [(self.nodes, self.late_nodes), *zip(self.grams, self.late_grams, strict=True)]
-        nodes, *grams = [(n + 1) * now - late for now, late in pairs]
+        nodes, *grams = [(n + 1) * self[k] - self[k + 1] for k in (0, 2, 4)]
         return nodes, Grams(*grams)
 
-    def take(self, rows: Array) -> None:
-        """Keep some rows of the nodes."""
-        self.nodes, self.late_nodes = self.nodes[rows], self.late_nodes[rows]
+    def take(self, rows: Array) -> State:
+        """Select rows of W or β."""
+        return self._replace(nodes=self.nodes[rows], late_nodes=self.late_nodes[rows])
 
     def insert(self, before: list[int], after: list[int]) -> State:
-        """A copy with new rows of 0 for each channel, whose numbers of features were `before` and are
-        `after`."""
-        added = np.subtract(after, before)
-        at = np.repeat(np.cumsum(before), added)
-        return self._with_nodes(*(np.insert(w, at, 0.0, axis=0) for w in (self.nodes, self.late_nodes)))
+        """Copy the state, with new zero rows of W for features that channels have gained.
+
+        Parameters
+        ----------
+        before, after : lists of int
+            The number of features of each channel, in this state and in the new one.
+
+        Returns
+        -------
+        State
+            The larger state.
+        """
+        at = np.repeat(np.cumsum(before), np.subtract(after, before))
+        nodes, late_nodes = (np.insert(w, at, 0.0, axis=0) for w in (self.nodes, self.late_nodes))
+        return self.copy()._replace(nodes=nodes, late_nodes=late_nodes)
 
     def arrays(self) -> dict[str, Array]:
-        """What `of` makes the state from again."""
-        return {
-            "nodes": self.nodes,
-            "late_nodes": self.late_nodes,
-            "short": self.grams.short,
-            "late_short": self.late_grams.short,
-            "full": self.grams.full,
-            "late_full": self.late_grams.full,
-            "steps": self.steps.astype(np.float64),
-        }
+        """The arrays of the state by name, for model files."""
+        return self._asdict() | {"steps": self.steps.astype(np.float64)}
 
     @classmethod
     def of(cls, arrays: dict[str, Array], rows: int, order: int, label_count: int) -> State:
-        """A state from its arrays, those of a model file."""
+        """Check the arrays of a model file, and make a state of them."""
         shapes = {name: array.shape for name, array in cls.new(0, order, label_count).arrays().items()}
         check_arrays(arrays, shapes | {"nodes": (rows, label_count), "late_nodes": (rows, label_count)})
-        return cls(
-            arrays["nodes"],
-            arrays["late_nodes"],
-            Grams(arrays["short"], arrays["full"]),
-            Grams(arrays["late_short"], arrays["late_full"]),
-            arrays["steps"].astype(np.int64),
-        )
-
-
-class _Data(NamedTuple):
-    """Examples as compiled loops use them."""
-
-    offsets: Array
-    shape: Shape
-    labels: Array
-    eta: Array
-
-
-class _StateArrays(NamedTuple):
-    """A state as compiled loops use it."""
-
-    nodes: Array
-    late_nodes: Array
-    grams: Grams
-    late_grams: Grams
-    steps: Array
-
-
-class _Work(NamedTuple):
-    """Memory for the decoding of a structure, as `decode` needs it."""
-
-    sums: Array
-    below: Array
+        return cls(**arrays | {"steps": arrays["steps"].astype(np.int64)})
 
 
 class PackedFeatures(NamedTuple):
-    """The features of all nodes of a corpus. Node t has the rows rows[bounds[t]:bounds[t+1]]; row r has the
-    features columns[row_bounds[r]:row_bounds[r+1]], counted from the first of its channel, `first`."""
+    """The features of all nodes of a corpus.
+
+    Node t has the rows rows[bounds[t]:bounds[t+1]]; row r has the features
+    columns[row_bounds[r]:row_bounds[r+1]], counted from the first feature of its channel, `first`.
+    """
 
     bounds: Array
     rows: Array
@@ -164,7 +173,7 @@ class PackedFeatures(NamedTuple):
 
 
 def pack_features(encoded: Encoded) -> PackedFeatures:
-    """The features of a corpus, those of the channels numbered one after another."""
+    """Pack the features of a corpus, numbered channel by channel."""
     tables = [sp.csr_matrix(table.matrix) for table in encoded.tables]
     table_starts = np.cumsum([0, *(table.shape[0] for table in tables)])
     lengths = np.concatenate([np.diff(table.indptr) for table in tables])
@@ -173,41 +182,36 @@ def pack_features(encoded: Encoded) -> PackedFeatures:
     bounds = np.sum(indptr, axis=0)
     rows, first = np.empty((2, bounds[-1]), dtype=np.int32)
     filled = bounds[:-1].copy()
-    for channel, own, start in zip(encoded.channels, indptr, feature_starts, strict=False):
-        counts = np.diff(own)
-        at = np.repeat(filled - own[:-1], counts) + np.arange(own[-1])
+    for channel, starts, start in zip(encoded.channels, indptr, feature_starts, strict=False):
+        counts = np.diff(starts)
+        at = np.repeat(filled - starts[:-1], counts) + np.arange(starts[-1])
         rows[at], first[at] = channel.rows + table_starts[channel.table], start
         filled += counts
-    return PackedFeatures(
-        bounds,
-        rows,
-        first,
-        np.concatenate([[0], np.cumsum(lengths)]),
-        np.concatenate([table.indices for table in tables]),
-        np.concatenate([table.data for table in tables]),
-    )
+    columns, values = (np.concatenate([getattr(table, of) for table in tables]) for of in ("indices", "data"))
+    return PackedFeatures(bounds, rows, first, np.append(0, np.cumsum(lengths)), columns, values)
 
 
 @compiled
 def fill_scores(begin: int, end: int, features: PackedFeatures, weights: Array, scores: Array) -> None:
-    """s of the nodes begin … end − 1; its rows count from begin."""
+    """Compute s_t of the nodes t = begin … end − 1 into the rows t − begin of `scores`."""
     size = weights.shape[1]
     for t in range(begin, end):
-        own = scores[t - begin]
-        own[:] = 0.0
+        node_scores = scores[t - begin]
+        node_scores[:] = 0.0
         for e in range(features.bounds[t], features.bounds[t + 1]):
             row = features.rows[e]
             for i in range(features.row_bounds[row], features.row_bounds[row + 1]):
                 part = weights[features.first[e] + features.columns[i]]
                 value = features.values[i]
                 for b in range(size):
-                    own[b] += value * part[b]
+                    node_scores[b] += value * part[b]
 
 
 @compiled
 def _change_node(
     t: int, features: PackedFeatures, weights: Array, plus: int, minus: int, amount: float
 ) -> None:
+    """W += amount · x_t for the label `plus`, −= for the label `minus`."""
     for e in range(features.bounds[t], features.bounds[t + 1]):
         row = features.rows[e]
         for i in range(features.row_bounds[row], features.row_bounds[row + 1]):
@@ -220,7 +224,7 @@ def _change_node(
 def change_features(
     begin: int, features: PackedFeatures, weights: Array, target: Array, predicted: Array, amount: float
 ) -> None:
-    """W += amount · (Φ(x, y) − Φ(x, ŷ)), of a structure whose first node is begin."""
+    """W += amount · (Φ(x, y) − Φ(x, ŷ)), for the structure whose first node is `begin`."""
     for j in range(len(target)):
         if target[j] != predicted[j]:
             _change_node(begin + j, features, weights, target[j], predicted[j], amount)
@@ -230,36 +234,35 @@ def change_features(
 def change_grams(
     begin: int, shape: Shape, grams: Grams, target: Array, predicted: Array, amount: float
 ) -> None:
-    """G += amount · (stretches of y − stretches of ŷ), of a structure whose first node is begin."""
+    """G += amount · (label counts of y − those of ŷ), for the structure whose first node is `begin`."""
     _, _, depths, bounds = shape
     if len(bounds) == 2:  # order 0: no label depends on another
         return
     size, end = grams.full.shape[1], begin + len(target)
-    right, wrong = np.empty((2, len(target)), dtype=np.int64)
-    fill_contexts(begin, end, shape, size, target, right)
-    fill_contexts(begin, end, shape, size, predicted, wrong)
+    contexts, predicted_contexts = np.empty((2, len(target)), dtype=np.int64)
+    fill_contexts(begin, end, shape, size, target, contexts)
+    fill_contexts(begin, end, shape, size, predicted, predicted_contexts)
     for j in range(len(target)):
-        if target[j] != predicted[j] or right[j] != wrong[j]:
-            add_to_gram(grams, bounds, depths[begin + j], right[j], target[j], amount)
-            add_to_gram(grams, bounds, depths[begin + j], wrong[j], predicted[j], -amount)
+        if target[j] != predicted[j] or contexts[j] != predicted_contexts[j]:
+            add_to_gram(grams, bounds, depths[begin + j], contexts[j], target[j], amount)
+            add_to_gram(grams, bounds, depths[begin + j], predicted_contexts[j], predicted[j], -amount)
 
 
 @compiled
 def _count_mistakes(labels: Array, predicted: Array) -> int:
-    """How many known labels are mistaken."""
+    """Count the known labels that were predicted incorrectly."""
     mistaken = 0
     for j in range(len(labels)):
-        if labels[j] >= 0 and labels[j] != predicted[j]:
-            mistaken += 1
+        mistaken += labels[j] >= 0 and labels[j] != predicted[j]
     return mistaken
 
 
-# Apart from the decoding of ŷ, which would be slower in one function with a second one.
+# Not part of the loop that decodes ŷ: two calls of `decode` in one function make it slower.
 @compiled
 def _fill_target(
-    begin: int, shape: Shape, grams: Grams, scores: Array, work: _Work, labels: Array, target: Array
+    begin: int, shape: Shape, grams: Grams, scores: Array, work: tuple, labels: Array, target: Array
 ) -> None:
-    """y: the labels, and where some are not known the best labeling that agrees with the others."""
+    """Compute y: the labels, and where some are unknown the best labeling that agrees with the others."""
     target[:] = labels
     if (labels >= 0).all():
         return
@@ -268,95 +271,121 @@ def _fill_target(
         if labels[j] >= 0:
             allowed[j] = -np.inf
             allowed[j, labels[j]] = scores[j, labels[j]]
-    decode(begin, begin + len(labels), shape, grams, allowed, work.sums, work.below, target)
+    decode(begin, begin + len(labels), shape, grams, allowed, work[0], work[1], target)
 
 
 @compiled
 def _primal_pass(
-    which: Array, data: _Data, features: PackedFeatures, state: _StateArrays, found: Pass, work: _Work
+    which: Array, examples: Examples, features: PackedFeatures, state: State, result: Pass, work: tuple
 ) -> None:
     """Learn from the structures `which`, in that order."""
-    weights, late_weights, grams, late_grams, steps = state
-    scores = np.empty((len(work.sums), weights.shape[1]))
+    weights, late_weights, shape, steps = state.nodes, state.late_nodes, examples.shape, state.steps
+    grams, late_grams = Grams(state.short, state.full), Grams(state.late_short, state.late_full)
+    scores = np.empty((len(work[0]), weights.shape[1]))
     for i in which:
-        begin, end = data.offsets[i], data.offsets[i + 1]
-        known = data.labels[begin:end]
-        right, wrong = found.targets[begin:end], found.predicted[begin:end]
+        begin, end = examples.offsets[i], examples.offsets[i + 1]
+        labels = examples.labels[begin:end]
+        target, predicted = result.targets[begin:end], result.predicted[begin:end]
         fill_scores(begin, end, features, weights, scores)
-        decode(begin, end, data.shape, grams, scores, work.sums, work.below, wrong)
-        found.mistaken[i] = _count_mistakes(known, wrong)
+        decode(begin, end, shape, grams, scores, work[0], work[1], predicted)
+        result.mistaken[i] = _count_mistakes(labels, predicted)
         steps[0] += 1
-        if found.mistaken[i]:
-            eta = data.eta[i]
+        if result.mistaken[i]:
+            eta = examples.eta[i]
             late = eta * steps[0]
-            _fill_target(begin, data.shape, grams, scores, work, known, right)
-            change_features(begin, features, weights, right, wrong, eta)
-            change_features(begin, features, late_weights, right, wrong, late)
-            change_grams(begin, data.shape, grams, right, wrong, eta)
-            change_grams(begin, data.shape, late_grams, right, wrong, late)
+            _fill_target(begin, shape, grams, scores, work, labels, target)
+            change_features(begin, features, weights, target, predicted, eta)
+            change_features(begin, features, late_weights, target, predicted, late)
+            change_grams(begin, shape, grams, target, predicted, eta)
+            change_grams(begin, shape, late_grams, target, predicted, late)
 
 
 class Primal:
-    """Weights of features."""
+    """The perceptron with weights W of features.
+
+    Parameters
+    ----------
+    encoded : Encoded
+        The training corpus.
+    examples : Examples
+        Its structures, labels and weights.
+    state : State
+        Where to start from; changed in place.
+    """
 
     def __init__(self, encoded: Encoded, examples: Examples, state: State) -> None:
         self.examples, self.state, self.features = examples, state, pack_features(encoded)
 
     def run(self, which: Array) -> Pass:
         """Learn from the structures `which`, in that order."""
-        given, state = self.examples, self.state
-        found = _nothing_found(given)
-        data = _Data(given.graph.offsets, given.shape, given.labels, given.eta)
-        arrays = _StateArrays(state.nodes, state.late_nodes, state.grams, state.late_grams, state.steps)
-        _primal_pass(which, data, self.features, arrays, found, _work(given))
-        return found
+        result, work = _new_pass(self.examples), _work(self.examples)
+        _primal_pass(which, self.examples, self.features, self.state, result, work)
+        return result
 
 
 class Dual:
-    """Expansion coefficients β of nodes under a kernel; the state has those of the first structures."""
+    """The perceptron with coefficients β of nodes under a kernel.
 
-    def __init__(self, held: TrainingScores, examples: Examples, state: State) -> None:
-        self.examples, self.state, self.held = examples, state, held
-        late = np.zeros_like(held.beta)
+    Parameters
+    ----------
+    scores : TrainingScores
+        The scores of the training nodes; β is 0.
+    examples : Examples
+        The structures, their labels and weights.
+    state : State
+        Where to start from; its rows are those of the first nodes.
+
+    Attributes
+    ----------
+    state : State
+        The present state, with a row per node.
+    """
+
+    def __init__(self, scores: TrainingScores, examples: Examples, state: State) -> None:
+        self.examples, self.scores = examples, scores
+        late = np.zeros_like(scores.beta)
         late[: len(state.nodes)] = state.late_nodes
-        held.add(0, len(state.nodes), state.nodes)
-        state.nodes, state.late_nodes = held.beta, late
+        scores.add(0, len(state.nodes), state.nodes)
+        self.state = state._replace(nodes=scores.beta, late_nodes=late)
 
     def run(self, which: Array) -> Pass:
         """Learn from the structures `which`, in that order."""
-        given, state = self.examples, self.state
-        found, work = _nothing_found(given), _work(given)
+        examples, state, shape = self.examples, self.state, self.examples.shape
+        grams, late_grams = state.grams, Grams(state.late_short, state.late_full)
+        result, work = _new_pass(examples), _work(examples)
         for i in which:
-            nodes = slice(*given.graph.offsets[i : i + 2].tolist())
-            known, right, wrong = given.labels[nodes], found.targets[nodes], found.predicted[nodes]
-            scores = self.held.local(nodes.start, nodes.stop)
-            decode(nodes.start, nodes.stop, given.shape, state.grams, scores, *work, wrong)
-            found.mistaken[i] = _count_mistakes(known, wrong)
-            state.steps += 1
-            if found.mistaken[i]:
-                eta = float(given.eta[i])
+            begin, end = examples.offsets[i : i + 2].tolist()
+            labels = examples.labels[begin:end]
+            target, predicted = result.targets[begin:end], result.predicted[begin:end]
+            scores = self.scores.local(begin, end)
+            decode(begin, end, shape, grams, scores, *work, predicted)
+            result.mistaken[i] = _count_mistakes(labels, predicted)
+            state.steps[0] += 1
+            if result.mistaken[i]:
+                eta = float(examples.eta[i])
                 late = eta * float(state.steps[0])
-                _fill_target(nodes.start, given.shape, state.grams, scores, work, known, right)
-                change = node_change(right, wrong, given.label_count)
-                state.late_nodes[nodes] += late * change
-                change_grams(nodes.start, given.shape, state.grams, right, wrong, eta)
-                change_grams(nodes.start, given.shape, state.late_grams, right, wrong, late)
-                self.held.add(nodes.start, nodes.stop, eta * change)
-        return found
+                _fill_target(begin, shape, grams, scores, work, labels, target)
+                change = node_change(target, predicted, examples.label_count)
+                state.late_nodes[begin:end] += late * change
+                change_grams(begin, shape, grams, target, predicted, eta)
+                change_grams(begin, shape, late_grams, target, predicted, late)
+                self.scores.add(begin, end, eta * change)
+        return result
 
 
 def node_change(target: Array, predicted: Array, label_count: int) -> Array:
-    """(T, L) what a mistake changes in β: 1 for the right label, −1 for the wrong one."""
+    """(T, L) the change of β at a mistake: 1 for the correct label, −1 for the predicted one."""
     one_hot = np.eye(label_count)
     return one_hot[target] - one_hot[predicted]
 
 
-def _nothing_found(given: Examples) -> Pass:
-    predicted, targets = np.full((2, given.graph.node_count), -1, dtype=np.int32)
-    return Pass(np.zeros(len(given.graph), dtype=np.int64), predicted, targets)
+def _new_pass(examples: Examples) -> Pass:
+    """Memory for the outcome of a pass."""
+    predicted, targets = np.full((2, len(examples.labels)), -1, dtype=np.int32)
+    return Pass(np.zeros(len(examples.eta), dtype=np.int64), predicted, targets)
 
 
-def _work(given: Examples) -> _Work:
-    """Memory for the decoding of the longest structure."""
-    longest = int(np.diff(given.graph.offsets).max())
-    return _Work(np.empty((longest, given.label_count**given.order)), np.empty(longest, dtype=np.int64))
+def _work(examples: Examples) -> tuple[Array, Array]:
+    """Memory to decode the longest structure: `sums` and `below` of `decode`."""
+    longest = int(np.diff(examples.offsets).max())
+    return np.empty((longest, examples.label_count**examples.order)), np.empty(longest, dtype=np.int64)

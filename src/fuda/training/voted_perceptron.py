@@ -1,34 +1,44 @@
-"""Votes of all the perceptrons that there were in a training.
+"""The voted perceptron: every perceptron that occurred during training votes on each label.
 
-The training is replayed from the changes that it made, each a structure with its right labels and those that
-were predicted. After each change the structures to be labelled are decoded, and every node counts the label
-that it gets, once for each step until the next change. That is one Viterbi for every mistake of the training.
+The training is replayed from its corrections, each a structure with its correct and its predicted
+labels. After each correction the structures to be labelled are decoded, and the label that a node
+gets receives one vote per step until the next correction: one Viterbi per mistake of the training.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
-from fuda.data.graph import Array, Graph
+from fuda.data.graph import Array
 from fuda.errors import DataError
 from fuda.functions.windows import add_expansion, window_of
-from fuda.inference.higher_order import Grams, Shape, decode, no_grams, shape_of
+from fuda.inference.higher_order import no_grams, shape_of, viterbi
 from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering
-from fuda.parallel import Block, blocks, run
+from fuda.parallel import Block, run
 from fuda.training.perceptron import change_features, change_grams, fill_scores, node_change, pack_features
 
 _BLOCK_NODES = 4096
 
 
 class Correction(NamedTuple):
-    """A mistake that was corrected: the number of the structure, the step, the weight η of the structure, the
-    right labels and those that were predicted."""
+    """A mistake that was corrected.
+
+    Attributes
+    ----------
+    structure : int
+        The number of the structure.
+    step : int
+        The step of the training, counted from 1.
+    eta : float
+        The weight η of the structure.
+    target, predicted : (T,) arrays of int32
+        The correct and the predicted labels.
+    """
 
     structure: int
     step: int
@@ -37,9 +47,9 @@ class Correction(NamedTuple):
     predicted: Array
 
 
-def pack_corrections(changes: Sequence[Correction]) -> dict[str, Array]:
-    """Changes as plain arrays."""
-    structures, steps, etas, targets, predicted = zip(*changes, strict=True) if changes else [()] * 5
+def pack_corrections(corrections: Sequence[Correction]) -> dict[str, Array]:
+    """Convert corrections to flat arrays, for model files."""
+    structures, steps, etas, targets, predicted = zip(*corrections, strict=True) if corrections else [()] * 5
     return {
         "structures": np.array(structures, dtype=np.int64),
         "steps": np.array(steps, dtype=np.int64),
@@ -50,7 +60,27 @@ def pack_corrections(changes: Sequence[Correction]) -> dict[str, Array]:
 
 
 def unpack_corrections(arrays: dict[str, Array], sizes: Sequence[int], label_count: int) -> list[Correction]:
-    """The changes that were packed, to structures of these sizes; DataError where arrays do not fit."""
+    """Convert flat arrays back to corrections.
+
+    Parameters
+    ----------
+    arrays : dict of str to array
+        The arrays of a model file, by their names in `pack_corrections`.
+    sizes : sequence of int
+        The number of nodes of each structure.
+    label_count : int
+        L, the number of labels.
+
+    Returns
+    -------
+    list of Correction
+        The corrections, by step.
+
+    Raises
+    ------
+    DataError
+        Where the arrays are not those of corrections to such structures.
+    """
     expected = {name: (array.dtype, 1) for name, array in pack_corrections([]).items()}
     if {name: (array.dtype, array.ndim) for name, array in arrays.items()} != expected:
         raise DataError("its changes are missing, or not of their kind")
@@ -63,110 +93,104 @@ def unpack_corrections(arrays: dict[str, Array], sizes: Sequence[int], label_cou
     labels = np.stack([targets, predicted])
     in_range = ((labels >= 0) & (labels < label_count)).all() and np.isfinite(etas).all()
     if not in_range or (np.diff(steps, prepend=0) <= 0).any():
-        raise DataError("its changes are no changes of labels, step after step")
+        raise DataError("its changes are not changes of labels in ascending steps")
     return [
         Correction(int(i), int(step), float(eta), *labels[:, a:b])
         for i, step, eta, a, b in zip(structures, steps, etas, bounds[:-1], bounds[1:], strict=True)
     ]
 
 
-class EncodedGraph(NamedTuple):
-    """A corpus, and its shape as graphs have it."""
-
-    encoded: Encoded
-    graph: Graph
+# Applies a correction to the structure that begins at a node of the support: the new scores (N, L).
+_Update = Callable[[int, Correction], Array]
 
 
-class _PrimalScores:
-    """The scores of nodes by weights of features."""
+def _primal_update(support: Encoded, encoded: Encoded, label_count: int, n_jobs: int | None) -> _Update:
+    """Keep weights of features, and score all nodes anew after each correction."""
+    sources, targets = pack_features(support), pack_features(encoded)
+    count = sum(encoded.tables[channel.table].n_features for channel in encoded.channels)
+    weights, scores = np.zeros((count, label_count)), np.empty((encoded.corpus.size, label_count))
+    blocks = [(a, min(a + _BLOCK_NODES, len(scores))) for a in range(0, len(scores), _BLOCK_NODES)]
 
-    def __init__(self, support: Encoded, given: Encoded, label_count: int) -> None:
-        self.support, self.given = pack_features(support), pack_features(given)
-        count = sum(given.tables[channel.table].n_features for channel in given.channels)
-        self.weights = np.zeros((count, label_count))
+    def fill(block: Block) -> None:
+        fill_scores(*block, targets, weights, scores[slice(*block)])
 
-    def change(self, begin: int, change: Correction) -> None:
-        change_features(begin, self.support, self.weights, change.target, change.predicted, change.eta)
-
-    def of(self, begin: int, end: int) -> Array:
-        scores = np.empty((end - begin, self.weights.shape[1]))
-        fill_scores(begin, end, self.given, self.weights, scores)
+    def update(begin: int, correction: Correction) -> Array:
+        change_features(begin, sources, weights, correction.target, correction.predicted, correction.eta)
+        run(fill, blocks, n_jobs)
         return scores
 
+    return update
 
-class _DualScores:
-    """The scores of nodes by expansion over those of the support."""
 
-    def __init__(
-        self, kernel: Kernel, support: Encoded, given: Encoded, size: int, n_jobs: int | None
-    ) -> None:
-        numbering = Numbering(support.corpus)
-        self.kernel, self.n_jobs = kernel, n_jobs
-        self.support = window_of(support, kernel, numbering)
-        self.given = window_of(given, kernel, numbering)
-        self.scores = np.zeros((given.corpus.size, size))
+def _dual_update(
+    kernel: Kernel, support: Encoded, encoded: Encoded, label_count: int, n_jobs: int | None
+) -> _Update:
+    """Push each correction to the scores of all nodes by kernel values."""
+    numbering = Numbering(support.corpus)
+    sources, targets = (window_of(corpus, kernel, numbering) for corpus in (support, encoded))
+    scores = np.zeros((encoded.corpus.size, label_count))
 
-    def change(self, begin: int, change: Correction) -> None:
-        beta = change.eta * node_change(change.target, change.predicted, self.scores.shape[1])
+    def update(begin: int, correction: Correction) -> Array:
+        beta = correction.eta * node_change(correction.target, correction.predicted, label_count)
         changed = np.flatnonzero(beta.any(axis=1))
-        sources = self.support.take(begin + changed)
-        add_expansion(self.kernel, sources, beta[changed], self.given, self.scores, self.n_jobs)
+        add_expansion(kernel, sources.take(begin + changed), beta[changed], targets, scores, n_jobs)
+        return scores
 
-    def of(self, begin: int, end: int) -> Array:
-        return self.scores[begin:end]
-
-
-@compiled
-def _vote(
-    first: int, last: int, offsets: Array, shape: Shape, grams: Grams, scores: Array, sums: Array, count: int,
-    votes: Array,
-) -> None:  # fmt: skip
-    """`scores` are those of the nodes of structures first … last − 1."""
-    below, labels = np.empty(len(sums), dtype=np.int64), np.empty(len(sums), dtype=np.int32)
-    base = offsets[first]
-    for i in range(first, last):
-        begin, end = offsets[i], offsets[i + 1]
-        decode(begin, end, shape, grams, scores[begin - base : end - base], sums, below, labels)
-        for t in range(begin, end):
-            votes[t, labels[t - begin]] += count
+    return update
 
 
 def votes(
     kernel: Kernel | None,
-    support: EncodedGraph,
-    given: EncodedGraph,
-    changes: Sequence[Correction],
+    support: Encoded,
+    encoded: Encoded,
+    corrections: Sequence[Correction],
     steps: int,
     order: int,
     label_count: int,
     n_jobs: int | None = None,
 ) -> Array:
-    """(N, L) after how many of the steps each node of `given` would have got each label.
+    """Count the votes of all perceptrons that occurred during training.
 
-    The structures of the changes, of which there is one at least, are those of `support`. Steps before the
-    first change do not count.
+    Parameters
+    ----------
+    kernel : Kernel or None
+        The kernel between nodes; None for weights of features.
+    support : Encoded
+        The structures that the corrections refer to.
+    encoded : Encoded
+        The structures to label.
+    corrections : sequence of Correction
+        The corrections of the training, at least one. Steps before the first do not count.
+    steps : int
+        How many steps the training had.
+    order : int
+        How many labels before a label its score depends on.
+    label_count : int
+        L, the number of labels.
+    n_jobs : int, optional
+        Threads; None means all cores.
+
+    Returns
+    -------
+    (N, L) array
+        After how many steps each node of `encoded` would have got each label.
+
+    References
+    ----------
+    Y. Freund and R. E. Schapire, Large margin classification using the perceptron algorithm,
+    Machine Learning 37 (1999).
     """
-    graph, size = given.graph, label_count
-    found = np.zeros((graph.node_count, size))
-    grams, shape = no_grams(order, size), shape_of(graph, order, size)
-    support_shape = shape_of(support.graph, order, size)
-    scores: _PrimalScores | _DualScores
+    graph, sources = encoded.corpus.graph, support.corpus.graph
+    counts, nodes = np.zeros((graph.node_count, label_count)), np.arange(graph.node_count)
+    grams, shape = no_grams(order, label_count), shape_of(sources, order, label_count)
     if kernel is None:
-        scores = _PrimalScores(support.encoded, given.encoded, size)
+        update = _primal_update(support, encoded, label_count, n_jobs)
     else:
-        scores = _DualScores(kernel, support.encoded, given.encoded, size, n_jobs)
-    ends = [*(change.step for change in changes[1:]), steps + 1]
-    for change, end in zip(changes, ends, strict=True):
-        begin = int(support.graph.offsets[change.structure])
-        change_grams(begin, support_shape, grams, change.target, change.predicted, change.eta)
-        scores.change(begin, change)
-
-        def vote(block: Block, count: int = end - change.step) -> None:
-            nodes = graph.nodes(block)
-            longest = np.diff(graph.offsets[block[0] : block[1] + 1]).max()
-            sums = np.empty((longest, size**order))
-            own = scores.of(nodes.start, nodes.stop)
-            _vote(*block, graph.offsets, shape, grams, own, sums, count, found)
-
-        run(vote, blocks(graph.offsets, _BLOCK_NODES), n_jobs)
-    return found
+        update = _dual_update(kernel, support, encoded, label_count, n_jobs)
+    ends = [*(correction.step for correction in corrections[1:]), steps + 1]
+    for correction, end in zip(corrections, ends, strict=True):
+        begin = int(sources.offsets[correction.structure])
+        change_grams(begin, shape, grams, correction.target, correction.predicted, correction.eta)
+        labels, _ = viterbi(graph, update(begin, correction), grams, order, n_jobs)
+        counts[nodes, labels] += end - correction.step
+    return counts

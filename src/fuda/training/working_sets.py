@@ -1,13 +1,13 @@
-"""Working sets: the labelings of each structure that a maximum-margin labeler holds multipliers for.
+"""Working sets: the labelings of each structure that have multipliers in maximum-margin training.
 
-Let y_i be the right labeling of structure i, y another, d_i(y) = Φ(x_i, y_i) − Φ(x_i, y), and Δ_i(y) the loss
-by which F(y_i) should exceed F(y) = ⟨w, Φ(x_i, y)⟩. With multipliers α_i(y) ≥ 0 and w = Σ α_i(y) d_i(y), the
-dual objective is, as a function of the multipliers of one structure alone,
+Let y_i be the correct labeling of structure i, y another, d_i(y) = Φ(x_i, y_i) − Φ(x_i, y), and
+Δ_i(y) the loss by which F(y_i) should exceed F(y) = ⟨w, Φ(x_i, y)⟩. With multipliers α_i(y) ≥ 0 and
+w = Σ α_i(y) d_i(y), the dual objective as a function of the multipliers of one structure is
 
     bᵀα − ½ αᵀ(Q + p)α + const,   Q(y, y') = ⟨d(y), d(y')⟩,   b(y) = Δ(y) − ⟨w, d(y)⟩ + (Qα₀)(y),
 
-α₀ being their present values, p a penalty on (Σα)², and Σα ≤ C where there is a bound. This is maximized
-exactly (`ascend`).
+where α₀ are their present values, p is a penalty on (Σα)², and Σα ≤ C where there is a bound. This is
+maximized exactly (`ascend`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,19 @@ Array = np.ndarray
 
 @dataclass
 class WorkingSet:
-    """Labelings (m, T) of a structure, none of them right; their α, losses Δ, matrix Q, and for how many
-    rounds α has been 0."""
+    """Incorrect labelings of a structure, with their multipliers.
+
+    Attributes
+    ----------
+    labelings : (m, T) array of int
+        The labelings.
+    alpha, losses : (m,) arrays
+        Their multipliers α and losses Δ.
+    gram : (m, m) array
+        Q.
+    idle : (m,) array of int
+        For how many rounds each α has been 0.
+    """
 
     labelings: Array
     alpha: Array = field(default_factory=lambda: np.zeros(0))
@@ -36,7 +47,7 @@ class WorkingSet:
     idle: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def append(self, labeling: Array, loss: float, products: Array) -> None:
-        """Add a labeling, its α 0; `products` are those with the others and, last, with itself."""
+        """Add a labeling with α = 0; `products` is its row of Q, the labeling itself last."""
         size = len(self.alpha)
         gram = np.empty((size + 1, size + 1))
         gram[:size, :size] = self.gram
@@ -48,7 +59,7 @@ class WorkingSet:
         self.idle = np.concatenate((self.idle, (0,)))
 
     def drop_idle(self, most: int) -> None:
-        """Leave out labelings whose α has been 0 for more than `most` rounds."""
+        """Drop labelings whose α has been 0 for more than `most` rounds."""
         if _count_idle(self.alpha, self.idle, most):
             kept = self.idle <= most
             self.labelings, self.alpha, self.losses, self.idle = (
@@ -57,7 +68,7 @@ class WorkingSet:
             self.gram = self.gram[np.ix_(kept, kept)]
 
     def packed(self) -> PackedSets:
-        """This set alone, its arrays shared."""
+        """Pack this set alone, sharing its arrays."""
         first, labels_at, gram_at = np.zeros((3, 2), dtype=np.int64)
         first[1], labels_at[1], gram_at[1] = len(self.alpha), self.labelings.size, self.gram.size
         labelings, gram = self.labelings.reshape(-1), self.gram.reshape(-1)
@@ -66,7 +77,7 @@ class WorkingSet:
 
 @compiled
 def _count_idle(alpha: Array, idle: Array, most: int) -> int:
-    """Count one round more for each labeling whose α is 0: how many have been idle for more than `most`."""
+    """Update the idle rounds of each labeling: how many have been idle for more than `most`."""
     count = 0
     for j in range(len(alpha)):
         idle[j] = 0 if alpha[j] > 0.0 else idle[j] + 1
@@ -77,8 +88,9 @@ def _count_idle(alpha: Array, idle: Array, most: int) -> int:
 class PackedSets(NamedTuple):
     """Working sets of several structures in flat arrays.
 
-    The labelings of set k are numbers first[k]..first[k+1], which `losses` and `alpha` are indexed by; their
-    labels lie from labels_at[k] on, T per labeling, and Q from gram_at[k] on.
+    The labelings of set k have the numbers first[k] … first[k+1] − 1, which index `losses` and
+    `alpha`; their labels begin at labels_at[k] in `labelings`, T per labeling, and Q at gram_at[k] in
+    `gram`.
     """
 
     first: Array
@@ -91,26 +103,35 @@ class PackedSets(NamedTuple):
 
 
 def pack(sets: list[WorkingSet]) -> PackedSets:
-    """Several working sets; their α become views of one array."""
+    """Pack several working sets; their α become views of one array."""
     counts = np.array([len(s.alpha) for s in sets], dtype=np.int64)
     first = np.concatenate([[0], np.cumsum(counts)])
     alpha = np.concatenate([s.alpha for s in sets])
     for s, begin, end in zip(sets, first, first[1:], strict=False):
         s.alpha = alpha[begin:end]
-    return PackedSets(
-        first,
-        np.concatenate([[0], np.cumsum([s.labelings.size for s in sets])]),
-        np.concatenate([[0], np.cumsum(counts**2)]),
-        np.concatenate([s.labelings.ravel() for s in sets]),
-        np.concatenate([s.losses for s in sets]),
-        np.concatenate([s.gram.ravel() for s in sets]),
-        alpha,
+    labels_at, gram_at = (
+        np.append(0, np.cumsum(sizes)) for sizes in ([s.labelings.size for s in sets], counts**2)
     )
+    labelings, losses, gram = (
+        np.concatenate([getattr(s, name).ravel() for s in sets]) for name in ("labelings", "losses", "gram")
+    )
+    return PackedSets(first, labels_at, gram_at, labelings, losses, gram, alpha)
 
 
 class Problem(NamedTuple):
-    """What compiled loops need of a maximum-margin problem: bounds of the structures, parents and right
-    labels of the nodes; the bound C and the penalty p of each structure; and the transitions (L, L) of w."""
+    """A maximum-margin problem in the form that compiled loops use.
+
+    Attributes
+    ----------
+    offsets : (n + 1,) array of int
+        The bounds of the structures.
+    parents, right : (N,) arrays of int
+        The parent, −1 at roots, and the correct label of each node.
+    bounds, penalties : (n,) arrays
+        C and p of each structure.
+    transitions : (L, L) array
+        The weights of label pairs, part of w.
+    """
 
     offsets: Array
     parents: Array
@@ -121,7 +142,7 @@ class Problem(NamedTuple):
 
 
 class Visits(NamedTuple):
-    """By working set, what the last visit gained, and how far its α have travelled."""
+    """Per working set the gain of the last visit, and the total change Σ|δα| of its α."""
 
     gains: Array
     travelled: Array
@@ -131,7 +152,7 @@ class Visits(NamedTuple):
 def margins(
     labelings: Array, right: Array, parents: Array, base: int, scores: Array, transitions: Array
 ) -> Array:
-    """(m,) F(right) − F(y) of each labeling y of one structure, whose first node is `base`."""
+    """(m,) F(y_i) − F(y) of each labeling y of the structure whose first node is `base`."""
     found = np.zeros(len(labelings))
     for k in range(len(labelings)):
         y = labelings[k]
@@ -148,7 +169,7 @@ def margins(
 def combine(
     labelings: Array, right: Array, parents: Array, base: int, weights: Array, beta: Array, transitions: Array
 ) -> None:
-    """Σ_k weight_k d(y_k), added to β (T, L) and to the transitions (L, L)."""
+    """Add Σ_k weight_k d(y_k) to β (T, L) and to the transitions (L, L)."""
     for k in range(len(labelings)):
         y = labelings[k]
         for t in range(len(right)):
@@ -163,7 +184,7 @@ def combine(
 
 @compiled
 def wrong_nodes(labeling: Array, right: Array, labelings: Array) -> Array:
-    """Where a labeling is wrong; nowhere, if it is one of the `labelings` (m, T) already."""
+    """The nodes where a labeling is incorrect; none if it is one of the `labelings` (m, T)."""
     for k in range(len(labelings)):
         if (labelings[k] == labeling).all():
             return np.empty(0, dtype=np.int64)
@@ -176,14 +197,14 @@ def products(
 ) -> Array:
     """(m + 1,) ⟨d(y), d(labeling)⟩ for each y of the `labelings` (m, T) and, last, the labeling itself.
 
-    `kernel` (T, w) holds kernel values between all nodes of the structure and the wrong ones.
+    `kernel` (T, w) has the kernel values between all nodes of the structure and the `wrong` ones.
     """
     size = max(labeling.max(), right.max(), labelings.max() if len(labelings) else 0) + 1
     scores, pairs = np.zeros((len(right), size)), np.zeros((size, size))
     beta = np.zeros_like(scores)
     every = np.concatenate((labelings, labeling.reshape((1, -1))))
     combine(every[-1:], right, parents, base, np.ones(1), beta, pairs)
-    for t in range(len(right)):  # the scores that d(labeling) itself gives
+    for t in range(len(right)):  # the scores under w = d(labeling)
         for j in range(len(wrong)):
             for b in (right[wrong[j]], labeling[wrong[j]]):
                 scores[t, b] += kernel[t, j] * beta[wrong[j], b]
@@ -194,8 +215,7 @@ def products(
 def ascend(
     alpha: Array, losses: Array, gram: Array, found: Array, bound: float, penalty: float
 ) -> tuple[Array, int]:
-    """How the α of one structure change to the best, given its margins, and the outcome of the quadratic
-    program."""
+    """The change of α of one structure to the maximum, and the outcome of the quadratic program."""
     size = len(alpha)
     matrix, linear = np.empty((size, size)), np.empty(size)
     for j in range(size):
@@ -213,7 +233,7 @@ def ascend(
 
 @compiled
 def gain_of(change: Array, alpha: Array, losses: Array, gram: Array, found: Array, penalty: float) -> float:
-    """What the dual gains when the α of one structure change."""
+    """The increase of the dual objective when the α of one structure change."""
     gain = 0.0
     for j in range(len(change)):
         gain += change[j] * (losses[j] - found[j])
@@ -223,8 +243,10 @@ def gain_of(change: Array, alpha: Array, losses: Array, gram: Array, found: Arra
 
 
 @compiled
-def own_margins(problem: Problem, first: int, scores: Array, packed: PackedSets, weighted: Array) -> None:
-    """Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures from `first` on; `scores` are those of their nodes."""
+def weighted_margins(
+    problem: Problem, first: int, scores: Array, packed: PackedSets, weighted: Array
+) -> None:
+    """Compute Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures from `first` on, whose nodes have `scores`."""
     base = problem.offsets[first]
     for n in range(len(weighted)):
         i = first + n
@@ -243,10 +265,10 @@ def own_margins(problem: Problem, first: int, scores: Array, packed: PackedSets,
 def visit(
     k: int, i: int, problem: Problem, packed: PackedSets, local: Array, moves: Array, visits: Visits
 ) -> int:
-    """Maximize over the α of working set k, of structure i, or move it: the outcome of the quadratic program.
+    """Maximize over the α of working set k, of structure i: the outcome of the quadratic program.
 
-    `local` holds the scores of the structure's nodes before, and the change of β after; the transitions are
-    brought up to date. `moves` are changes of α, empty where these are to be found.
+    `local` contains the scores of the structure's nodes on entry, and the change of β on return; the
+    transitions are updated. `moves` are changes of α to apply instead, empty to maximize.
     """
     begin, end = problem.offsets[i], problem.offsets[i + 1]
     right, parents = problem.right[begin:end], problem.parents[begin:end]
@@ -272,7 +294,7 @@ def visit(
 
 @compiled
 def wrong_somewhere(problem: Problem, structures: Array, packed: PackedSets) -> Array:
-    """(N,) whether a node has a wrong label in some labeling of the working sets of these structures."""
+    """(N,) whether a labeling in the working sets of these structures is incorrect at the node."""
     wrong = np.zeros(len(problem.right), dtype=np.bool_)
     for k in range(len(structures)):
         begin, end = problem.offsets[structures[k]], problem.offsets[structures[k] + 1]
@@ -289,22 +311,22 @@ def sweep(
     problem: Problem,
     packed: PackedSets,
     wrong: Array,
-    held: ScoreArrays,
+    arrays: ScoreArrays,
     moves: Array,
     visits: Visits,
 ) -> int:
-    """Visit working sets in order: the structure whose dual is unbounded, or −1."""
+    """Visit working sets in order; returns a structure whose dual is unbounded, or −1."""
     for k in order:
         i = structures[k]
         begin, end = problem.offsets[i], problem.offsets[i + 1]
         local = np.zeros((end - begin, len(problem.transitions)))
         for t in range(begin, end):
             if wrong[t]:  # the scores of other nodes cancel from all margins
-                score_node(held, t, local[t - begin])
+                score_node(arrays, t, local[t - begin])
         outcome = visit(k, i, problem, packed, local, moves, visits)
         if outcome == qp.UNBOUNDED:
             return int(i)
         for t in range(begin, end):
             if local[t - begin].any():
-                update_node(held, t, local[t - begin])
+                update_node(arrays, t, local[t - begin])
     return -1
