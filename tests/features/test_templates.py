@@ -338,7 +338,7 @@ def test_templates_are_values():
 @pytest.mark.parametrize(
     ("structure", "words"),
     [
-        (Tree(["a"], [-1]), "structure 0 is a tree, but a template reads along a sequence"),
+        (Tree(["a"], [-1]), "structure 0 is a tree, but a template needs a sequence"),
         (Dag(["a"], []), "structure 0 is a dag"),
         (
             Sequence([{"f": 1.0}]),
@@ -346,7 +346,7 @@ def test_templates_are_values():
         ),
         (Sequence([[1.0]]), "is a vector of 1 numbers"),
         (Sequence([7]), "is an integer id"),
-        (Sequence(["a"]), "template:2: asks for column 1 (from 0), but observations have 1"),
+        (Sequence(["a"]), "template:2: uses column 1 (from 0), but observations have 1"),
     ],
 )
 def test_structures_that_a_template_does_not_read(structure, words):

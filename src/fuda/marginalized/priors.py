@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fuda.data.corpus import Corpus
-from fuda.data.labels import one_each
+from fuda.data.labels import per_structure
 from fuda.errors import DataError, described, place
 
 _TOLERANCE = 1e-6  # of a sum of probabilities
@@ -54,7 +54,7 @@ def uniform_prior(corpus: Corpus, label_count: int) -> Prior:
 
 def given_prior(given: Any, corpus: Corpus, label_count: int) -> Prior:
     """Arrays of the user's, checked and packed."""
-    arrays = one_each(given, "prior", corpus)
+    arrays = per_structure(given, "prior", corpus)
     packed = np.empty((corpus.size, label_count))
     for i, (rows, size) in enumerate(zip(corpus.split(packed), np.diff(corpus.offsets), strict=True)):
         try:

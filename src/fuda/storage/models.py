@@ -136,7 +136,7 @@ def _put_together(
     if model.shape_ not in model._shapes:
         raise DataError(f"{type(model).__name__} does not label {model.shape_}s")
     observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
-    if not observations.possible:
+    if not observations.is_valid:
         raise DataError(f"its observations are of no known kind, {short(tuple(observations))}")
     parts, held = {}, meta.get("parts", {})
     if not isinstance(held, dict):
