@@ -172,11 +172,11 @@ def test_bad_options_and_values(run, tmp_path, places, line, words):
 
 
 TEMPLATES = [
-    ("U00:%x[0]\nB\n", 1, "cannot be expressed"),
+    ("U00:%x[0]\nB\n", 1, "is not supported"),
     ("U00:%x[0,0]\nX01:%x[0,0]\nB\n", 2, "a line begins with U"),
-    ("U00:%x[0,a]\nB\n", 1, "cannot be expressed"),
-    ("U00:%x[500,0]\nB\n", 1, "rows go from"),
-    ("U00:%y[0,0]\nB\n", 1, "cannot be expressed"),
+    ("U00:%x[0,a]\nB\n", 1, "is not supported"),
+    ("U00:%x[500,0]\nB\n", 1, "rows are from"),
+    ("U00:%y[0,0]\nB\n", 1, "is not supported"),
     ("U00:%t[0,0]\nB\n", 1, "needs an expression"),
     ('U00:%x[0,0,"a"]\nB\n', 1, "no expression"),
     ('U00:%t[0,0,"*"]\nB\n', 1, "repeats nothing"),
