@@ -40,9 +40,10 @@ _Lists = list[list[Label]]
 class Score:
     """Precision, recall and F1 of a class or of an average over classes.
 
-    Attributes
+    Parameters
     ----------
     precision, recall, f1 : float
+        The quotients.
     support, predicted, correct : int
         The numbers of true items, of predicted items, and of items that are both.
     """
@@ -59,9 +60,10 @@ class Score:
 class Scores:
     """The scores of each class and their averages.
 
-    Attributes
+    Parameters
     ----------
     micro, macro, weighted : Score
+        The averages.
     each : dict of label or type to Score
         Sorted by key.
     """
@@ -76,7 +78,7 @@ class Scores:
 class Report:
     """The result of `evaluate`. Its text has the layout of the CoNLL evaluation script.
 
-    Attributes
+    Parameters
     ----------
     structures : int
         The number of structures.
@@ -85,6 +87,7 @@ class Report:
     accuracy : float
         The quotient of both.
     label_scores : Scores
+        By label.
     entity_scores : Scores or None
         None if labels encode no segments.
     entity_structures : int
@@ -92,6 +95,7 @@ class Report:
     scheme : str or None
         The scheme of the entities, None for the lenient interpretation.
     outside : label
+        The label that is not a class.
     labels : list
         All labels, sorted.
     counts : (L, L) array of int

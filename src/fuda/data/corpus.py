@@ -89,7 +89,7 @@ class Corpus:
         return part
 
     def followed_by(self, other: Corpus) -> Corpus:
-        """Return the structures of this corpus, followed by those of another of its shape and kind.
+        """Return this corpus followed by another one of the same shape and kind.
 
         An observation that is in both has two types.
         """
@@ -132,7 +132,7 @@ class Corpus:
         return self.graph.place(node)
 
     def place_of_type(self, type_id: int) -> str:
-        """Return the name of a type in messages: its first node, or the observation if it has none."""
+        """Return the name of a type in messages: its first node, or else the observation."""
         nodes = np.flatnonzero(self.types == type_id)
         return self.place(int(nodes[0])) if len(nodes) else f"observation {short(self.observations[type_id])}"
 

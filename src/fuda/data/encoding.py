@@ -110,12 +110,12 @@ class Encoded:
         return self._with(self.corpus.take(structures), self.tables, lambda channel: channel.take(nodes))
 
     def keep(self, columns: list[np.ndarray | None]) -> Encoded:
-        """Return the encoding for vocabularies of some features: columns per table, None for all."""
+        """Return the encoding for smaller vocabularies: columns per table, None for all."""
         tables = zip(self.tables, columns, strict=True)
         return self._recoded([(table, None) if kept is None else table.keep(kept) for table, kept in tables])
 
     def widen(self, counts: list[int]) -> Encoded:
-        """Return the encoding for vocabularies that have grown: the number of features per table."""
+        """Return the encoding for larger vocabularies: the number of features per table."""
         return self._recoded([table.widen(count) for table, count in zip(self.tables, counts, strict=True)])
 
     def followed_by(self, other: Encoded) -> Encoded:
@@ -162,7 +162,7 @@ class Encoded:
 
 
 class Encoder:
-    """Base class of encoders, which learn a vocabulary from structures and use it to encode others.
+    """Base class of encoders, which learn a vocabulary from structures and encode others.
 
     A subclass defines `_encode`; `channel_names`, `feature_names`, `feature_count`,
     `edge_channel_names` and `edge_feature_names`; `settings`, the parameters of the constructor; and
@@ -200,7 +200,7 @@ class Encoder:
         return self._encode(corpus, learn=False)
 
     def grown(self, corpus: Corpus) -> tuple[Self, Encoded]:
-        """Return an encoder with the features of one more corpus, and that corpus encoded by it."""
+        """Return an encoder extended by the features of a corpus, and that corpus encoded."""
         other = self._with(self.vocabularies())
         return other, other._encode(corpus, learn=True)
 

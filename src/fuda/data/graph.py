@@ -79,7 +79,7 @@ class Graph:
 
     @classmethod
     def of_edges(cls, offsets: Array, edges: Array, order: Array) -> Self:
-        """Return any acyclic graph, from edges (sorted by child) and an order that have been checked."""
+        """Return any acyclic graph, from checked edges (sorted by child) and a checked order."""
         graph = cls.__new__(cls)
         graph.offsets, graph.edges, graph.order = offsets, edges, order
         return graph

@@ -32,7 +32,7 @@ def plain_label(label: Any) -> Label:
 
 
 def number_labels(y: Any, corpus: Corpus) -> tuple[list[Any], np.ndarray]:
-    """Return the distinct labels, sorted, and the label numbers of all nodes, −1 for unknown labels."""
+    """Return the distinct labels, sorted, and the label numbers of all nodes, −1 if unknown."""
     labels = flat_labels(y, corpus)
     classes = sorted(set(labels) - {None})
     if not classes:

@@ -87,7 +87,7 @@ class Table:
         return Table.of(matrix[:, columns], unknown, beyond), None
 
     def widen(self, n_features: int) -> Recoded:
-        """Return the table for a vocabulary with features added that no row has; not for vectors."""
+        """Return the table for a larger vocabulary; vectors do not change."""
         matrix: Any = self.matrix.copy()
         if isinstance(matrix, np.ndarray):
             return self, None
@@ -103,7 +103,7 @@ class Table:
 
 
 class TextTable(Table):
-    """A row per text of a vocabulary, which is its only feature, and a last row for all other texts.
+    """A row per text of a vocabulary, its only feature, and a last row for all other texts.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def joined_rows(rows: list[Row], n_features: int) -> Parts:
 
 
 def number_texts(texts: list[str], vocabulary: dict[str, int], learn: bool) -> Array:
-    """Return the rows of texts in the `TextTable` of a vocabulary, after adding them if `learn`."""
+    """Return the rows of texts in a `TextTable`, after adding them to its vocabulary if `learn`."""
     if learn:
         for text in texts:
             vocabulary.setdefault(text, len(vocabulary))

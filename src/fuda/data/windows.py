@@ -1,4 +1,4 @@
-"""The table rows at an offset from each node of a corpus: types, or boundary marks after the types."""
+"""The table rows at an offset from each node of a corpus: types or boundary marks."""
 
 from __future__ import annotations
 
