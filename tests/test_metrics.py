@@ -260,11 +260,11 @@ def test_a_scheme_asked_for_always_gives_entities():
         ([["O", "O"]], [["O", ["O"]]], r"structure 0, node 1 of y_pred: its label is \['O'\] \(list\)"),
         ([["O", ""]], [["O", "O"]], "structure 0, node 1 of y_true: its label is ''"),
         ([["O", True]], [["O", "O"]], r"of y_true: its label is True \(bool\)"),
-        ([["1"]], [[1]], "all of one kind"),
-        (["O"], [["O"]], "structure 0: its labels in y_true are 'O'; give a list"),
-        ([["O"]], [3], "structure 0: its labels in y_pred are 3; give a list"),
-        ("O", [["O"]], "y_true is one list of labels a structure, but 'O'"),
-        ([["O"]], None, "y_pred is one list of labels a structure, but None"),
+        ([["1"]], [[1]], "give labels of one type"),
+        (["O"], [["O"]], "structure 0: its labels in y_true are 'O' .*give a list"),
+        ([["O"]], [3], "structure 0: its labels in y_pred are 3 .*give a list"),
+        ("O", [["O"]], "y_true is 'O' .*give one list"),
+        ([["O"]], None, "y_pred is None .*give one list"),
     ],
 )
 def test_mistakes_are_named(y_true, y_pred, message):
@@ -274,7 +274,7 @@ def test_mistakes_are_named(y_true, y_pred, message):
 
 
 def test_labels_that_entities_cannot_be_read_from_are_named():
-    with pytest.raises(DataError, match=r"structure 1, node 0: the label 1 \(int\) says no segment"):
+    with pytest.raises(DataError, match=r"structure 1, node 0: the label 1 \(int\) encodes no segment"):
         entity_scores([[], [1]], [[], [1]])
     with pytest.raises(DataError, match="structure 1, node 1: the label 'E-X' is not of the scheme IOB2"):
         evaluate([["O"], ["O", "O"]], [["O"], ["O", "E-X"]], scheme="IOB2")
@@ -316,7 +316,7 @@ def test_entity_scorer_reads_as_evaluate_and_refuses_other_labels():
     assert entity_f1_scorer(Copycat("U-X"), y, y) == evaluate(y, [["U-X"] * 3]).entity_scores.micro.f1 == 0.8
     assert entity_f1_scorer(Copycat(), [["O"]], [["O"]]) == 0.0
     for labels in ([["O", "NOUN"]], [[1, 2]]):
-        with pytest.raises(DataError, match=r"say no segments such as 'B-PER'.*label_f1_scorer"):
+        with pytest.raises(DataError, match=r"encode no segments.*label_f1_scorer"):
             entity_f1_scorer(Copycat(), labels, labels)
 
 

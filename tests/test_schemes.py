@@ -311,17 +311,15 @@ def test_split_label(label, parts):
 
 @pytest.mark.parametrize("label", [3, None, "", ["B-X"]])
 def test_a_label_that_says_no_segment_is_named(label):
-    with pytest.raises(
-        DataError, match=r"node 1: the label .* says no segment; segments are read from labels such"
-    ):
+    with pytest.raises(DataError, match=r"node 1: the label .* encodes no segment; give labels such"):
         entities(["O", label])
-    with pytest.raises(DataError, match=r"node 1: the label .* says no segment"):
+    with pytest.raises(DataError, match=r"node 1: the label .* encodes no segment"):
         convert(["O", label], "IOB1", "IOB2")
     with pytest.raises(DataError, match="structure 7, node 0: the label"):
         check_labels([label], structure=7)
     with pytest.raises(DataError, match="label 0 of the label set: the label"):
         legal([label], "IOB2")
-    with pytest.raises(DataError, match="says no segment"):
+    with pytest.raises(DataError, match="encodes no segment"):
         split_label(label)
 
 
@@ -346,8 +344,8 @@ def test_a_label_of_another_scheme_is_named():
         ([("X", 0, 0)], "0 ≤ start < end ≤ 3"),
         ([("X", -1, 1)], "0 ≤ start < end ≤ 3"),
         ([("X", 2, 4)], "0 ≤ start < end ≤ 3"),
-        ([("", 0, 1)], "a type is a string"),
-        ([(1, 0, 1)], "a type is a string"),
+        ([("", 0, 1)], "its type must be"),
+        ([(1, 0, 1)], "its type must be"),
         ([("X", 1, 3), ("Y", 0, 2)], r"\('Y', 0, 2\) and \('X', 1, 3\) overlap at node 1"),
     ],
 )

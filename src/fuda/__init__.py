@@ -1,6 +1,7 @@
 """Fuda (札, a tag): learn to label the nodes of sequences, trees and graphs.
 
-Names load on first use, so that ``import fuda`` stays quick and pulls in neither numba nor scikit-learn.
+Names are imported on first use, so that ``import fuda`` is fast and imports neither numba nor
+scikit-learn.
 """
 
 from __future__ import annotations
@@ -33,21 +34,14 @@ if TYPE_CHECKING:
     from fuda.models.reranker import Reranker as Reranker
     from fuda.storage.models import load as load
 
-# Where each public name is defined.
-_HOME = {name: model.module for name, model in MODELS.items()} | {
-    "Dag": "fuda.data.structures",
-    "DataError": "fuda.errors",
-    "ModelFileError": "fuda.errors",
-    "Sequence": "fuda.data.structures",
-    "Structure": "fuda.data.structures",
-    "Template": "fuda.features.templates",
-    "Tree": "fuda.data.structures",
-    "load": "fuda.storage.models",
-    "marginalized_kernel": "fuda.marginalized.kernel",
-    "read": "fuda.formats",
-    "write": "fuda.formats",
-}
-# Modules that may be reached as attributes: fuda.datasets.load_product_usage()
+# The module that defines each public name.
+_HOME = {name: model.module for name, model in MODELS.items()}
+_HOME |= dict.fromkeys(["Dag", "Sequence", "Structure", "Tree"], "fuda.data.structures")
+_HOME |= dict.fromkeys(["DataError", "ModelFileError"], "fuda.errors")
+_HOME |= dict.fromkeys(["read", "write"], "fuda.formats")
+_HOME |= {"Template": "fuda.features.templates", "load": "fuda.storage.models"}
+_HOME |= {"marginalized_kernel": "fuda.marginalized.kernel"}
+# Modules that are attributes of the package: fuda.datasets.load_product_usage()
 _MODULES = ("datasets", "features", "formats", "inference", "kernels", "metrics", "schemes")
 
 __all__ = [*sorted(_HOME), "__version__"]

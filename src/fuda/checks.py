@@ -1,7 +1,7 @@
 """Checks of parameters and data that models, kernels and formats share.
 
-`is_…` functions answer a question about one value; `check_…` functions raise DataError with the
-name of the parameter, what was found and what to give instead.
+`is_…` functions return whether a value has a property; `check_…` functions raise DataError with the
+name of the parameter, its value and what to give instead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from fuda.errors import DataError, short
 from fuda.parallel import thread_count
 
-LARGEST = 1e12  # of a parameter or a feature value; squares and sums of larger ones would leave no digits
+LARGEST = 1e12  # of a parameter or a feature value; squares and sums of larger ones lose all digits
 SMALLEST = 1e-100  # of a parameter that must be above 0; reciprocals and squares stay within doubles
 
 
@@ -50,36 +50,36 @@ def is_flag(value: Any) -> bool:
 
 
 def check_numbers(model: Any, *names: str, positive: bool = False) -> None:
-    """Parameters that are numbers from 0 to LARGEST; from SMALLEST where they must be above 0."""
-    wanted = f"above 0, from {SMALLEST:g} to {LARGEST:g}" if positive else f"from 0 to {LARGEST:g}"
+    """Check parameters that are numbers from 0 to LARGEST, or from SMALLEST if `positive`."""
+    allowed = f"above 0, from {SMALLEST:g} to {LARGEST:g}" if positive else f"from 0 to {LARGEST:g}"
     for name in names:
         if not is_number(getattr(model, name), SMALLEST if positive else 0, LARGEST):
-            raise DataError(f"{name}={short(getattr(model, name))}: give a number {wanted}")
+            raise DataError(f"{name}={short(getattr(model, name))}: give a number {allowed}")
 
 
 def check_counts(model: Any, *names: str, least: int = 1) -> None:
-    """Parameters that are whole numbers of at least `least`."""
+    """Check parameters that are whole numbers of at least `least`."""
     for name in names:
         if not is_whole(getattr(model, name), least):
             raise DataError(f"{name}={short(getattr(model, name))}: give a whole number of at least {least}")
 
 
 def check_flags(model: Any, *names: str) -> None:
-    """Parameters that are True or False."""
+    """Check parameters that are True or False."""
     for name in names:
         if not is_flag(getattr(model, name)):
             raise DataError(f"{name}={short(getattr(model, name))}: give True or False")
 
 
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
-    """A parameter or option that is one of a few values."""
+    """Check a parameter or option that is one of a few values."""
     known = list(choices)
     if value not in known:
         raise DataError(f"{name}={short(value)}: choose one of {', '.join(map(str, known))}")
 
 
 def check_threads(model: Any) -> None:
-    """The parameter `n_jobs`, the number of threads."""
+    """Check the parameter `n_jobs`, the number of threads."""
     n_jobs = model.n_jobs
     if n_jobs is not None and not is_whole(n_jobs):
         raise DataError(f"n_jobs={short(n_jobs)}: give the number of threads, or None for all cores")
@@ -87,7 +87,7 @@ def check_threads(model: Any) -> None:
 
 
 def check_randomness(model: Any) -> None:
-    """The parameter `random_state`, as scikit-learn takes it."""
+    """Check the parameter `random_state`, as scikit-learn defines it."""
     from sklearn.utils import check_random_state  # slow to import, and readers of files check options too
 
     try:
@@ -99,17 +99,24 @@ def check_randomness(model: Any) -> None:
 
 
 def check_callback(model: Any) -> None:
-    """`callback`, which is called after every iteration."""
+    """Check the parameter `callback`, which is called after every iteration."""
     if model.callback is not None and not callable(model.callback):
         raise DataError(
-            f"callback={short(model.callback)}: give a function of one argument, which gets a "
+            f"callback={short(model.callback)}: give a function of one argument, a "
             "fuda.progress.Iteration, or None"
         )
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value out of JSON is a whole number from 0 to what sizes can be."""
+    """Whether a value from JSON is a whole number that can be a size."""
     return type(value) is int and 0 <= value < 1 << 48
+
+
+def listed(values: Any) -> list[Any] | None:
+    """Return values as a list; None if they are not a collection or have no order."""
+    if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
+        return None
+    return None if isinstance(values, np.ndarray) and values.ndim == 0 else list(values)
 
 
 def check_arrays(
@@ -117,8 +124,16 @@ def check_arrays(
     shapes: Mapping[str, tuple[int | None, ...]],
     dtypes: dict[str, Any] | None = None,
 ) -> None:
-    """The arrays of a file are those that are needed: finite, of these shapes (None is any length),
-    and float64 or what `dtypes` says."""
+    """Check that the arrays of a file are those that are needed, and finite.
+
+    Parameters
+    ----------
+    arrays : dict of str to array
+    shapes : mapping of str to tuple
+        The shape of each array; None for any length.
+    dtypes : dict, optional
+        The dtypes of arrays that are not float64.
+    """
     for name in sorted(arrays.keys() | shapes.keys()):
         if name not in arrays:
             raise DataError(f"its array {name!r} is missing")
@@ -136,4 +151,5 @@ def check_arrays(
 
 
 def _shape_text(shape: tuple[int | None, ...]) -> str:
+    """A shape for messages."""
     return f"({', '.join('any' if n is None else str(n) for n in shape)}{',' * (len(shape) == 1)})"

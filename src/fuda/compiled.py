@@ -51,7 +51,7 @@ def compiled(function: F) -> Dispatcher[F]: ...
 @overload
 def compiled(**options: Any) -> Callable[[F], Dispatcher[F]]: ...
 def compiled(function: F | None = None, **options: Any) -> Any:
-    """`njit` without the interpreter lock, compiled on the first call or read from the disk.
+    """Apply `njit` without the interpreter lock; compiled on the first call or read from disk.
 
     Use it bare, or with further options of `njit`, on functions of a module, not on closures: the
     values that they close over are not part of the stamp.
@@ -59,14 +59,14 @@ def compiled(function: F | None = None, **options: Any) -> Any:
     if function is None:
         return partial(compiled, **options)
     dispatcher: Any = numba.njit(nogil=True, **options)(function)
-    if not vars(numba.config)["DISABLE_JIT"]:  # where that is set, it is the plain function
-        with suppress(OSError):  # without sources nothing says whether cached code is up to date
+    if not vars(numba.config)["DISABLE_JIT"]:  # if set, this is the plain function
+        with suppress(OSError):  # without sources, cached code cannot be checked to be current
             dispatcher._cache = _Cache(function)
     return dispatcher
 
 
 class _Cache(NullCache):
-    """What a dispatcher asks for code before it compiles, and hands its code to afterwards."""
+    """The cache that a dispatcher reads before it compiles and writes afterwards."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._name = f"{function.__module__}.{function.__qualname__}"
@@ -75,10 +75,11 @@ class _Cache(NullCache):
 
     @property
     def cache_path(self) -> str:
+        """The first folder."""
         return str(self._folders()[0])
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """The code for a signature, or None if it is not on the disk, whole and up to date."""
+        """Return the code for a signature, or None if there is no intact and current file."""
         target.refresh()
         for path in self._paths(signature, target):
             payload = self._read(path)
@@ -89,7 +90,7 @@ class _Cache(NullCache):
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Write code to the first folder that takes it, if any does."""
+        """Write code to the first folder that is writable, if any."""
         if result.library.has_dynamic_globals:  # addresses of this process
             return
         payload = dumps((signature, result._reduce()))
@@ -102,11 +103,13 @@ class _Cache(NullCache):
             return
 
     def _folders(self) -> list[Path]:
-        given = vars(numba.config)["CACHE_DIR"]  # NUMBA_CACHE_DIR
-        users = AppDirs(appname="fuda", appauthor=False).user_cache_dir
-        return [*([Path(given)] if given else []), self._file.parent / "__pycache__", Path(users)]
+        """The folders to try, in order."""
+        configured = vars(numba.config)["CACHE_DIR"]  # NUMBA_CACHE_DIR
+        user = AppDirs(appname="fuda", appauthor=False).user_cache_dir
+        return [*map(Path, [configured] if configured else []), self._file.parent / "__pycache__", Path(user)]
 
     def _paths(self, signature: Any, target: Any) -> Iterator[Path]:
+        """The files to try for a signature."""
         flags = [vars(numba.config)[flag] for flag in _FLAGS]
         machine = target.codegen().magic_tuple()
         key = repr((str(self._file), sys.implementation.cache_tag, machine, flags, signature))
@@ -114,9 +117,11 @@ class _Cache(NullCache):
         return (folder / name for folder in self._folders())
 
     def _seal(self, payload: bytes) -> bytes:
+        """The hash that precedes a payload."""
         return sha256(self._stamp + payload).digest()
 
     def _read(self, path: Path) -> bytes | None:
+        """The payload of a file, or None if there is no intact and current one."""
         try:
             data = path.read_bytes()
         except OSError:  # usually not there yet
@@ -126,7 +131,7 @@ class _Cache(NullCache):
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file under a name of its own first, so that processes do not meet in it."""
+    """Write a file under a unique name first, so that processes do not write the same file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
     try:

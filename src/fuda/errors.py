@@ -1,28 +1,28 @@
-"""The errors a user can cause. Each message names the place, what was found and what to do."""
+"""Errors caused by input. Each message names the place, what was found and what to do."""
 
 from __future__ import annotations
 
 
 class DataError(ValueError):
-    """Data that cannot be used as given: the message says where, what was found and the remedy."""
+    """Invalid data: the message contains the place, what was found and the remedy."""
 
 
 class ModelFileError(DataError):
-    """A model file that cannot be read: damaged, foreign, made by a newer version, or unsafe."""
+    """Invalid model file: damaged, of another format, of a newer version, or unsafe."""
 
 
 def place(structure: int | None = None, node: int | None = None) -> str:
-    """The words by which every message names a place: ``structure 3, node 5`` (both count from 0)."""
-    words = []
-    if structure is not None:
-        words.append(f"structure {structure}")
-    if node is not None:
-        words.append(f"node {node}")
-    return ", ".join(words)
+    """Return the name of a place in messages, with indices from 0.
+
+    >>> place(3, 5)
+    'structure 3, node 5'
+    """
+    indices = {"structure": structure, "node": node}
+    return ", ".join(f"{name} {index}" for name, index in indices.items() if index is not None)
 
 
 def short(value: object) -> str:
-    """A value as messages show it: its repr on one line, cut where it is long."""
+    """Return a value for messages: its repr on one line, truncated to 40 characters."""
     try:
         text = " ".join(repr(value).split())
     except RecursionError:
@@ -31,7 +31,7 @@ def short(value: object) -> str:
 
 
 def described(value: object) -> str:
-    """A value and its kind, as messages show them.
+    """Return a value and its type for messages.
 
     >>> described(1.5)
     '1.5 (float)'

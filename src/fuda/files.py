@@ -1,7 +1,7 @@
-"""Opening files: gzip by its magic bytes, ``-`` for standard streams, UTF-8 checked, output all or nothing.
+"""Files: gzip by magic bytes, ``-`` for standard streams, UTF-8 checked, output all or nothing.
 
-A line ends at a line feed and nowhere else, and one carriage return before it is dropped. So U+0085, U+2028,
-a vertical tab or a form feed inside a token never splits it.
+A line ends at a line feed only, and one carriage return before it is dropped. So U+0085, U+2028, a
+vertical tab or a form feed inside a token never splits it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file or of standard input (``-``), gzip undone, byte order mark dropped."""
+    """Return the text of a file or of standard input (``-``), unzipped, without byte order mark."""
     name = display_name(path)
     try:
         data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
@@ -33,9 +33,7 @@ def read_text(path: str | Path) -> str:
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
-            raise DataError(
-                f"{name}: damaged gzip data ({error}); fetch or compress the file again"
-            ) from None
+            raise DataError(f"{name}: damaged gzip data ({error}); fetch or compress it again") from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -47,7 +45,7 @@ def read_text(path: str | Path) -> str:
 
 
 def split_lines(text: str, name: str) -> list[str]:
-    """The lines of a text, without their ends; a last line need not end.
+    """Return the lines of a text without their ends; the last line need not have one.
 
     >>> split_lines("one\\r\\ntwo\\u2028three", "x.txt")
     ['one', 'two\\u2028three']
@@ -63,22 +61,22 @@ def split_lines(text: str, name: str) -> list[str]:
 
 
 def fault(name: str, line: int, message: str) -> DataError:
-    """An error at a line of a file, counted from 1."""
+    """Return an error at a line of a file, counted from 1."""
     return DataError(f"{name}:{line}: {message}")
 
 
 def display_name(path: str | Path) -> str:
-    """How messages name a file."""
+    """Return the name of a file in messages."""
     return "<stdin>" if str(path) == "-" else str(path)
 
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """A binary stream whose content appears at `path` when the block ends well, and not at all otherwise.
+    """Open a binary stream whose content replaces a file only if the block ends without an error.
 
-    It writes to a temporary file in the same folder and renames it, so that a reader never sees half
-    a file and a failure leaves what was there before; file and folder are synced, so that this also
-    holds after a power failure. Permissions follow the file replaced, or the process's umask.
+    The stream writes to a temporary file in the same folder, which is then renamed, so that readers
+    never see part of a file and a failure leaves the old file; file and folder are synced, so that
+    this also holds after a power failure. Permissions are those of the old file, or by the umask.
     """
     target = Path(path)
     if target.is_symlink():
@@ -105,14 +103,14 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text as UTF-8 to a file (gzipped where its name ends in .gz) or to standard output (``-``)."""
-    try:  # a text that starts with U+FEFF gets a byte order mark before it, or readers would take it for one
+    """Write text as UTF-8 to a file (gzipped if its name ends in .gz) or to standard output (``-``)."""
+    try:  # before a text that starts with U+FEFF, add a byte order mark for readers to drop
         data = text.encode("utf-8-sig" if text.startswith("\ufeff") else "utf-8")
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
         raise DataError(
-            f"{path}: cannot be written: line {line} would hold the lone surrogate "
-            f"U+{ord(text[error.start]):04X}, which is no character; replace it"
+            f"{path}: cannot be written: line {line} contains the lone surrogate "
+            f"U+{ord(text[error.start]):04X}, which is not a character; replace it"
         ) from None
     if str(path) == "-":
         _write_all(sys.stdout.buffer, data)
@@ -131,34 +129,35 @@ def write_text(path: str | Path, text: str) -> None:
 def _write_all(stream: BinaryIO, data: bytes) -> None:
     """Write and flush all of the data, or raise an OSError.
 
-    Under PYTHONUNBUFFERED standard output is a raw stream, whose `write` may write less than it is
-    given (on a full disk, or past 2 GiB) and says so only by what it returns.
+    Under PYTHONUNBUFFERED standard output is a raw stream, whose `write` may write only a part of the
+    data (on a full disk, or past 2 GiB) and returns the number of bytes without an error.
     """
     left = memoryview(data)
     while left:
         written = stream.write(left)
-        if written is None:  # a raw stream that does not block, and is not ready
+        if written is None:  # a raw non-blocking stream that is not ready
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         left = left[written:]
     stream.flush()
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename in the folder outlast a power failure, where the system can sync folders."""
+    """Make a rename in the folder durable, if the system can sync folders."""
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # Windows, or a folder that may be written to but not be read
+    except PermissionError:  # Windows, or a folder that is not readable
         return
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that sync no folders
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that do not sync folders
             raise
     finally:
         os.close(handle)
 
 
 def _umask() -> int:
+    """The umask of the process."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -1,8 +1,9 @@
-"""What Ctrl-C does to a training.
+"""The effect of Ctrl-C on training.
 
-A training that stands alone keeps what it has learned so far, warns, and yields a fitted model. A training
-that is part of larger work (a fold of a cross-validation, the prior of another model, a `partial_fit`) must
-not do so: the larger work would go on with a model that was cut short. It ends at once, by the exception.
+Training that the user started directly keeps what it has learned so far, warns, and returns a fitted
+model. Training that is part of larger work (a fold of a cross-validation, the prior of another model,
+a `partial_fit`) must not: the larger work would continue with an incomplete model. It ends at once,
+with the exception.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _inner: ContextVar[bool] = ContextVar("inner", default=False)
 
 @contextmanager
 def inner_training() -> Iterator[None]:
-    """Within the block, trainings are part of larger work, and an interrupt leaves the block."""
+    """Within the block, training is part of larger work, and an interrupt leaves the block."""
     before = _inner.set(True)
     try:
         yield
@@ -25,5 +26,5 @@ def inner_training() -> Iterator[None]:
 
 
 def is_inner() -> bool:
-    """Whether the training that runs is part of larger work."""
+    """Whether the current training is part of larger work."""
     return _inner.get()

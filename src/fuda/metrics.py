@@ -1,34 +1,36 @@
-"""How good predicted labels are: by node, by label and by entity.
+"""Evaluation of predicted labels: by node, by label and by entity.
 
-Of a class (a label, or an entity type) let s be the number of true items (its support), p that of predicted
-items and k that of items both true and predicted (correct). Then
+For a class (a label or an entity type) let s be the number of true items (its support), p that of
+predicted items and k that of items both true and predicted (correct). Then
 
     precision = k / p,    recall = k / s,    F1 = 2 · precision · recall / (precision + recall),
 
-where a quotient by zero is 0. Over classes, *micro* takes the quotients of the sums of k, p and s, *macro*
-the mean of the classes' figures, *weighted* their mean with the supports as weights.
+where a quotient by zero is 0. Over classes, *micro* is the quotients of the sums of k, p and s, *macro*
+the mean over classes, *weighted* the mean with the supports as weights.
 
-- Label figures: an item is a node with its label. The outside label, O, is no class: neither a true O nor a
-  predicted one is an item. So the papers on hidden Markov SVMs and marginalized kernels measure.
-- Entity figures: an item is a segment with its type, as `fuda.schemes.entities` reads it from the labels.
-  They equal seqeval's, in its default mode without a scheme and in its strict mode with one.
+- Label scores: an item is a node with its label. The outside label, O, is not a class: neither a
+  true O nor a predicted one is an item, as in the papers on hidden Markov SVMs and marginalized
+  kernels.
+- Entity scores: an item is a segment with its type, see `fuda.schemes.entities`. They equal
+  seqeval's, in its default mode without a scheme and in its strict mode with one.
 
-``y_true`` and ``y_pred`` hold one list of labels a structure. A true label None is not known. Its node is
-left out of the token and label figures. Beside such a node one cannot tell where segments begin and end, so
-entity figures are those of the structures whose labels are all known.
+``y_true`` and ``y_pred`` are lists of labels per structure. A true label None is unknown. Its node is
+left out of the token and label scores. Next to such a node segments have no known bounds, so entity
+scores are those of the structures whose labels are all known.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
+from fuda.checks import listed
 from fuda.data.labels import Label, plain_label
-from fuda.errors import DataError, place
+from fuda.errors import DataError, described, place
 from fuda.schemes import OUTSIDE, Segment, check_labels, entities, scheme_name
 
 _Lists = list[list[Label]]
@@ -36,7 +38,15 @@ _Lists = list[list[Label]]
 
 @dataclass(frozen=True)
 class Score:
-    """Precision, recall and F1 of a class or of an average over classes, and the counts behind them."""
+    """Precision, recall and F1 of a class or of an average over classes.
+
+    Parameters
+    ----------
+    precision, recall, f1 : float
+        The quotients.
+    support, predicted, correct : int
+        The numbers of true items, of predicted items, and of items that are both.
+    """
 
     precision: float
     recall: float
@@ -48,7 +58,15 @@ class Score:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of each class, in order of its name, and their averages."""
+    """The scores of each class and their averages.
+
+    Parameters
+    ----------
+    micro, macro, weighted : Score
+        The averages.
+    each : dict of label or type to Score
+        Sorted by key.
+    """
 
     micro: Score
     macro: Score
@@ -58,12 +76,30 @@ class Scores:
 
 @dataclass(frozen=True)
 class Report:
-    """All figures of `evaluate`. Its text is laid out as that of the CoNLL evaluation script.
+    """The result of `evaluate`. Its text has the layout of the CoNLL evaluation script.
 
-    `tokens` counts the nodes whose label is known, `correct` those of them labelled rightly. `entity_scores`
-    is None where labels say no segments; else it is over `entity_structures` of all `structures`. `scheme` is
-    the one by which entities were read, None for the lenient reading. `counts` is the confusion matrix over
-    `labels`, rows true, columns predicted.
+    Parameters
+    ----------
+    structures : int
+        The number of structures.
+    tokens, correct : int
+        The numbers of nodes with known labels, and of those with the correct label.
+    accuracy : float
+        The quotient of both.
+    label_scores : Scores
+        By label.
+    entity_scores : Scores or None
+        None if labels encode no segments.
+    entity_structures : int
+        The number of structures that entity scores are computed from.
+    scheme : str or None
+        The scheme of the entities, None for the lenient interpretation.
+    outside : label
+        The label that is not a class.
+    labels : list
+        All labels, sorted.
+    counts : (L, L) array of int
+        The confusion matrix, rows true, columns predicted.
     """
 
     structures: int
@@ -79,22 +115,27 @@ class Report:
     counts: np.ndarray
 
     def to_dict(self) -> dict[str, Any]:
-        """The report in plain JSON types; labels become strings where they are keys."""
-        return {
-            "structures": self.structures,
-            "tokens": self.tokens,
-            "correct": self.correct,
-            "accuracy": self.accuracy,
-            "outside": self.outside,
-            "label_scores": _plain(self.label_scores),
-            "entity_scores": None if self.entity_scores is None else _plain(self.entity_scores),
-            "entity_structures": self.entity_structures,
-            "scheme": self.scheme,
-            "confusion": {"labels": self.labels, "counts": self.counts.tolist()},
-        }
+        """Return the report as a dict of JSON types.
+
+        Returns
+        -------
+        dict
+            Labels are strings where they are keys.
+        """
+        report: dict[str, Any] = asdict(self)
+        for scores in (report["label_scores"], report["entity_scores"] or {"each": {}}):
+            scores["each"] = {str(name): score for name, score in scores["each"].items()}
+        report["confusion"] = {"labels": report.pop("labels"), "counts": report.pop("counts").tolist()}
+        return report
 
     def text(self) -> str:
-        """Counts and percentages of all entity types, or of all labels where they say no segments."""
+        """Return counts and percentages of entity types, or of labels if they encode no segments.
+
+        Returns
+        -------
+        str
+            Several lines.
+        """
         scores = self.label_scores if self.entity_scores is None else self.entity_scores
         items = "labels" if self.entity_scores is None else "phrases"
         total = scores.micro
@@ -103,11 +144,9 @@ class Report:
             f"processed {self.tokens} tokens with {total.support} {items}; "
             f"found: {total.predicted} {items}; correct: {total.correct}.",
             f"accuracy: {100 * self.accuracy:6.2f}%; {_percentages(total)}",
-            *(
-                f"{name!s:>{width}}: {_percentages(score)}  {score.predicted}"
-                for name, score in scores.each.items()
-            ),
         ]
+        for name, score in scores.each.items():
+            lines.append(f"{name!s:>{width}}: {_percentages(score)}  {score.predicted}")
         if self.entity_scores is not None and self.entity_structures < self.structures:
             lines.append(
                 f"phrases are those of {self.entity_structures} of {self.structures} structures; "
@@ -119,8 +158,20 @@ class Report:
 
 
 def token_accuracy(y_true: Any, y_pred: Any) -> float:
-    """The share of nodes that are labelled rightly.
+    """Return the fraction of nodes with the correct label.
 
+    Parameters
+    ----------
+    y_true, y_pred : iterable of iterables
+        The true and predicted labels of each structure; true labels may be None.
+
+    Returns
+    -------
+    float
+        Over the nodes whose true label is known.
+
+    Examples
+    --------
     >>> token_accuracy([["O", "B-PER"], ["O", None]], [["O", "O"], ["O", "O"]])
     0.6666666666666666
     """
@@ -129,8 +180,22 @@ def token_accuracy(y_true: Any, y_pred: Any) -> float:
 
 
 def confusion(y_true: Any, y_pred: Any) -> tuple[list[Label], np.ndarray]:
-    """The labels in order, and how many nodes have each true label (row) and predicted label (column).
+    """Return the confusion matrix over nodes.
 
+    Parameters
+    ----------
+    y_true, y_pred : iterable of iterables
+        The true and predicted labels of each structure; true labels may be None.
+
+    Returns
+    -------
+    labels : list
+        All labels, sorted.
+    counts : (L, L) array of int
+        The number of nodes with each true label (row) and predicted label (column).
+
+    Examples
+    --------
     >>> labels, counts = confusion([["N", "V", "N"]], [["N", "N", "N"]])
     >>> labels, counts.tolist()
     (['N', 'V'], [[2, 0], [1, 0]])
@@ -139,8 +204,22 @@ def confusion(y_true: Any, y_pred: Any) -> tuple[list[Label], np.ndarray]:
 
 
 def label_scores(y_true: Any, y_pred: Any, outside: Label = OUTSIDE) -> Scores:
-    """Precision, recall and F1 over nodes and the labels other than `outside`.
+    """Return precision, recall and F1 over nodes and the labels other than `outside`.
 
+    Parameters
+    ----------
+    y_true, y_pred : iterable of iterables
+        The true and predicted labels of each structure; true labels may be None.
+    outside : label, optional
+        The label that is not a class.
+
+    Returns
+    -------
+    Scores
+        By label.
+
+    Examples
+    --------
     >>> scores = label_scores([["O", "B-PER", "I-PER"]], [["B-PER", "B-PER", "O"]])
     >>> scores.micro.precision, scores.micro.recall
     (0.5, 0.5)
@@ -149,8 +228,22 @@ def label_scores(y_true: Any, y_pred: Any, outside: Label = OUTSIDE) -> Scores:
 
 
 def entity_scores(y_true: Any, y_pred: Any, scheme: str | None = None) -> Scores:
-    """Precision, recall and F1 over entities, equal to seqeval's: its default mode, or strict with a scheme.
+    """Return precision, recall and F1 over entities, equal to seqeval's.
 
+    Parameters
+    ----------
+    y_true, y_pred : iterable of iterables
+        The true and predicted labels of each structure; true labels may be None.
+    scheme : str, optional
+        Default: seqeval's default mode; with a scheme, its strict mode.
+
+    Returns
+    -------
+    Scores
+        By entity type.
+
+    Examples
+    --------
     >>> scores = entity_scores([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "O", "O", "B-LOC"]])
     >>> scores.micro.f1, scores.each["LOC"].f1
     (0.5, 1.0)
@@ -159,12 +252,28 @@ def entity_scores(y_true: Any, y_pred: Any, scheme: str | None = None) -> Scores
 
 
 def evaluate(y_true: Any, y_pred: Any, scheme: str | None = None, outside: Label = OUTSIDE) -> Report:
-    """All figures in one `Report`.
+    """Return all scores in one `Report`.
 
-    Entities are measured where some label looks like one of a segment, such as ``B-PER``, and always with a
-    `scheme`. Without one the reading is lenient, except for BILOU labels: the lenient reading does not know L
-    and U, so they are read by their scheme.
+    Entity scores are computed if some label looks like that of a segment, such as ``B-PER``, and
+    always with a `scheme`. Without one the interpretation is lenient, except for BILOU labels: the
+    lenient interpretation does not know L and U, so they are interpreted by their scheme.
 
+    Parameters
+    ----------
+    y_true, y_pred : iterable of iterables
+        The true and predicted labels of each structure; true labels may be None.
+    scheme : str, optional
+        The scheme of the labels, for the strict interpretation.
+    outside : label, optional
+        The label that is not a class.
+
+    Returns
+    -------
+    Report
+        Its `str` is a table.
+
+    Examples
+    --------
     >>> print(evaluate([["B-PER", "I-PER", "O", "B-LOC"]], [["B-PER", "I-PER", "O", "O"]]))
     processed 4 tokens with 2 phrases; found: 1 phrases; correct: 1.
     accuracy:  75.00%; precision: 100.00%; recall:  50.00%; FB1:  66.67
@@ -194,24 +303,63 @@ def evaluate(y_true: Any, y_pred: Any, scheme: str | None = None, outside: Label
 
 
 def token_accuracy_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """Token accuracy of the estimator's predictions."""
+    """Return the token accuracy of the predictions of an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted model.
+    X, y : list
+        Structures and their true labels.
+
+    Returns
+    -------
+    float
+        The score.
+    """
     return token_accuracy(y, estimator.predict(X))
 
 
 def label_f1_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """Micro F1 over the labels other than O of the estimator's predictions."""
+    """Return the micro F1 over labels other than O of the predictions of an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted model.
+    X, y : list
+        Structures and their true labels.
+
+    Returns
+    -------
+    float
+        The score.
+    """
     return label_scores(y, estimator.predict(X)).micro.f1
 
 
 def entity_f1_scorer(estimator: Any, X: Any, y: Any) -> float:
-    """Micro F1 over entities of the estimator's predictions, read as `evaluate` reads them."""
+    """Return the micro F1 over entities, as in `evaluate`, of the predictions of an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A fitted model.
+    X, y : list
+        Structures and their true labels.
+
+    Returns
+    -------
+    float
+        The score.
+    """
     report = evaluate(y, estimator.predict(X))
     if report.entity_scores is not None:
         return report.entity_scores.micro.f1
     for label in report.labels:
         if label != OUTSIDE:
             raise DataError(
-                f"the labels, {label!r} for one, say no segments such as 'B-PER', so there are no entities; "
+                f"the labels, such as {label!r}, encode no segments, so there are no entities; "
                 "score with label_f1_scorer or token_accuracy_scorer"
             )
     return 0.0
@@ -228,28 +376,27 @@ def _aligned(y_true: Any, y_pred: Any) -> tuple[_Lists, _Lists]:
     for i, (a, b) in enumerate(zip(truth, guess, strict=True)):
         if len(a) != len(b):
             raise DataError(
-                f"{place(i)} has {len(a)} labels in y_true but {len(b)} in y_pred; give one a node in both"
+                f"{place(i)} has {len(a)} labels in y_true but {len(b)} in y_pred; give one per node in both"
             )
         if None in b:
-            raise DataError(
-                f"{place(i, b.index(None))}: its label in y_pred is None; a prediction is a label"
-            )
+            raise DataError(f"{place(i, b.index(None))}: its label in y_pred is None; give a label")
     kinds = {type(label).__name__ for labels in truth + guess for label in labels if label is not None}
     if len(kinds) > 1:
-        raise DataError(
-            "labels are strings or integers, all of one kind, but the true and predicted ones hold both"
-        )
+        raise DataError("the true and predicted labels are strings and integers; give labels of one type")
     return truth, guess
 
 
 def _label_lists(y: Any, name: str) -> _Lists:
-    if isinstance(y, str | bytes | dict) or not isinstance(y, Iterable):
-        raise DataError(f"{name} is one list of labels a structure, but {y!r} ({type(y).__name__}) was given")
+    """Labels as lists of plain labels, checked."""
+    structures = listed(y)
+    if structures is None:
+        raise DataError(f"{name} is {described(y)}; give one list of labels per structure")
     lists: _Lists = []
-    for i, labels in enumerate(y):
-        if isinstance(labels, str | bytes | dict) or not isinstance(labels, Iterable):
+    for i, given in enumerate(structures):
+        labels = listed(given)
+        if labels is None:
             raise DataError(
-                f"{place(i)}: its labels in {name} are {labels!r}; give a list of labels, one a node"
+                f"{place(i)}: its labels in {name} are {described(given)}; give a list, one per node"
             )
         lists.append([])
         for node, label in enumerate(labels):
@@ -261,12 +408,9 @@ def _label_lists(y: Any, name: str) -> _Lists:
 
 
 def _confusion(truth: _Lists, guess: _Lists) -> tuple[list[Label], np.ndarray]:
-    pairs = Counter(
-        pair
-        for a, b in zip(truth, guess, strict=True)
-        for pair in zip(a, b, strict=True)
-        if pair[0] is not None
-    )
+    """The labels and the confusion matrix."""
+    flat = zip(chain.from_iterable(truth), chain.from_iterable(guess), strict=True)
+    pairs = Counter(pair for pair in flat if pair[0] is not None)
     labels = sorted({label for pair in pairs for label in pair})
     number = {label: i for i, label in enumerate(labels)}
     counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
@@ -276,30 +420,26 @@ def _confusion(truth: _Lists, guess: _Lists) -> tuple[list[Label], np.ndarray]:
 
 
 def _label_scores(labels: list[Label], counts: np.ndarray, outside: Label) -> Scores:
-    diagonal, rows, columns = (
-        part.tolist() for part in (np.diag(counts), counts.sum(axis=1), counts.sum(axis=0))
-    )
-    by_label = zip(labels, diagonal, columns, rows, strict=True)
-    return _scores({label: _score(*figures) for label, *figures in by_label if label != outside})
+    """The scores of the labels from a confusion matrix."""
+    figures = np.column_stack([np.diag(counts), counts.sum(axis=0), counts.sum(axis=1)]).tolist()
+    by_label = zip(labels, figures, strict=True)
+    return _scores({label: _score(*row) for label, row in by_label if label != outside})
 
 
 def _all_known(truth: _Lists) -> list[bool]:
+    """Whether all labels of each structure are known."""
     return [None not in labels for labels in truth]
 
 
 def _entity_scores(truth: _Lists, guess: _Lists, scheme: str | None) -> Scores:
-    known = _all_known(truth)
-    true, found = _all_entities(truth, known, scheme), _all_entities(guess, known, scheme)
-    support, predicted, correct = (
-        Counter(kind for kind, _, _ in items) for items in (true, found, true & found)
-    )
-    return _scores(
-        {kind: _score(correct[kind], predicted[kind], support[kind]) for kind in support | predicted}
-    )
+    """The scores of the entity types."""
+    true, found = (_all_entities(lists, _all_known(truth), scheme) for lists in (truth, guess))
+    counts = [Counter(kind for kind, _, _ in items) for items in (true & found, found, true)]
+    return _scores({kind: _score(*(count[kind] for count in counts)) for kind in counts[1] | counts[2]})
 
 
 def _all_entities(lists: _Lists, known: list[bool], scheme: str | None) -> set[Segment]:
-    """The entities of the structures that are all known, joined with an O after each, as seqeval does."""
+    """The entities of all known structures, joined with an O after each structure, as in seqeval."""
     joined: list[str] = []
     for i, labels in enumerate(lists):
         if known[i]:
@@ -309,54 +449,47 @@ def _all_entities(lists: _Lists, known: list[bool], scheme: str | None) -> set[S
 
 
 def _looks_like_segment(label: Label) -> bool:
+    """Whether a label looks like ``B-PER``."""
     return isinstance(label, str) and len(label) > 2 and label[0] in "BIESLU" and label[1] == "-"
 
 
 def _fitting_scheme(labels: list[Label]) -> str | None:
-    """BILOU where all labels are its own: the one scheme that the lenient reading does not know."""
+    """BILOU if all labels are of that scheme, the only one that the lenient interpretation lacks."""
     inner = [label for label in labels if label != OUTSIDE]
     prefixes = {label[0] for label in inner} if all(map(_looks_like_segment, inner)) else set()
     return "BILOU" if prefixes <= set("BILU") and prefixes & set("LU") else None
 
 
 def _ratio(part: float, whole: float) -> float:
+    """A quotient; 0 by zero."""
     return float(part / whole) if whole else 0.0
 
 
 def _score(correct: int, predicted: int, support: int) -> Score:
+    """The score from counts."""
     precision, recall = _ratio(correct, predicted), _ratio(correct, support)
-    return Score(
-        precision, recall, _ratio(2 * precision * recall, precision + recall), support, predicted, correct
-    )
+    f1 = _ratio(2 * precision * recall, precision + recall)
+    return Score(precision, recall, f1, support, predicted, correct)
 
 
 def _scores(each: dict[Label, Score]) -> Scores:
+    """The scores of classes, sorted, and their averages."""
     each = dict(sorted(each.items()))
     classes = each.values()
     micro = _score(
-        sum(score.correct for score in classes),
-        sum(score.predicted for score in classes),
-        sum(score.support for score in classes),
+        *(sum(getattr(score, n) for score in classes) for n in ("correct", "predicted", "support"))
     )
 
     def average(weights: list[int]) -> Score:
-        """The mean of each figure, 0 without any weight, and the counts of micro."""
-        precision, recall, f1 = (
-            float(np.average([getattr(score, figure) for score in classes], weights=weights))
-            if any(weights)
-            else 0.0
-            for figure in ("precision", "recall", "f1")
-        )
-        return replace(micro, precision=precision, recall=recall, f1=f1)
+        """The mean of each figure, 0 if all weights are 0, and the counts of micro."""
+        figures = ([getattr(score, name) for score in classes] for name in ("precision", "recall", "f1"))
+        means = [float(np.average(values, weights=weights)) if any(weights) else 0.0 for values in figures]
+        return Score(means[0], means[1], means[2], micro.support, micro.predicted, micro.correct)
 
     return Scores(micro, average([1] * len(each)), average([score.support for score in classes]), each)
 
 
-def _plain(scores: Scores) -> dict[str, Any]:
-    averages = {name: asdict(getattr(scores, name)) for name in ("micro", "macro", "weighted")}
-    return {**averages, "each": {str(name): asdict(score) for name, score in scores.each.items()}}
-
-
 def _percentages(score: Score) -> str:
-    precision, recall, f1 = (100 * figure for figure in (score.precision, score.recall, score.f1))
+    """Precision, recall and F1 for the report."""
+    precision, recall, f1 = 100 * score.precision, 100 * score.recall, 100 * score.f1
     return f"precision: {precision:6.2f}%; recall: {recall:6.2f}%; FB1: {f1:6.2f}"

@@ -1,8 +1,9 @@
 """Threads over blocks of structures.
 
-Work on a corpus is cut into contiguous blocks of whole structures. The cut depends on the corpus alone,
-never on the number of threads, and results come back in the order of the blocks: so no result depends
-on ``n_jobs``. Threads help because the compiled kernels and numpy release the interpreter lock.
+A corpus is divided into contiguous blocks of whole structures. The division depends on the corpus
+only, never on the number of threads, and results are returned in the order of the blocks: so no
+result depends on ``n_jobs``. Threads help because compiled functions and numpy release the
+interpreter lock.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ _lock = threading.Lock()
 
 
 def usable_cores() -> int:
-    """The number of cores this process may run on."""
+    """Return the number of cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """The number of threads that ``n_jobs`` asks for: None and −1 are all usable cores, −2 all but one.
+    """Return the number of threads for ``n_jobs``: None and −1 are all cores, −2 all but one.
 
     >>> thread_count(3)
     3
@@ -50,29 +51,26 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def blocks(offsets: np.ndarray, size: int) -> list[Block]:
-    """The corpus in ranges ``(first, last)`` of structures, each of at most `size` nodes or one structure.
+    """Return ranges ``(first, last)`` of structures of at most `size` nodes, or of one structure.
 
     >>> blocks(np.array([0, 4, 5, 6, 14, 16]), size=6)
     [(0, 3), (3, 4), (4, 5)]
     """
-    count = len(offsets) - 1
-    found = []
-    first = 0
-    while first < count:
+    ranges, first = [], 0
+    while first < len(offsets) - 1:
         last = int(np.searchsorted(offsets, offsets[first] + size, side="right")) - 1
-        last = min(max(last, first + 1), count)
-        found.append((first, last))
-        first = last
-    return found
+        ranges.append((first, max(last, first + 1)))
+        first = ranges[-1][1]
+    return ranges
 
 
 def run(
     function: Callable[[Item], Result], blocks: Sequence[Item], n_jobs: int | None = None
 ) -> list[Result]:
-    """``[function(block) for block in blocks]``, by several threads; the first block to fail raises.
+    """Return ``[function(block) for block in blocks]``, computed by several threads.
 
-    The calling thread works too and never waits for a helper that has not started, so calls may nest, and
-    several threads may call at once.
+    The error of the first block that failed is raised. The calling thread works too and never waits
+    for a helper that has not started, so calls may nest, and several threads may call at once.
 
     >>> run(sum, [(0, 3), (3, 4)])
     [3, 7]
@@ -103,6 +101,7 @@ def run(
 
 
 def _shared_executor() -> ThreadPoolExecutor:
+    """The executor of this process."""
     global _executor
     with _lock:
         if _executor is None:
@@ -111,7 +110,7 @@ def _shared_executor() -> ThreadPoolExecutor:
 
 
 def _forget_executor() -> None:
-    """A forked child has none of its parent's threads, and may have copied the lock while it was held."""
+    """Reset after a fork: the child has no threads, and its copy of the lock may be locked."""
     global _executor, _lock
     _executor = None
     _lock = threading.Lock()

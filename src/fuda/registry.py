@@ -1,6 +1,6 @@
-"""The models there are: one row each, which the package, the command and model files go by.
+"""The models: a row per model, which the package, the command and model files use.
 
-To add a model, add a row here; nothing else lists them.
+To add a model, add a row here; there is no other list of models.
 """
 
 from __future__ import annotations
@@ -10,8 +10,17 @@ from typing import Any, NamedTuple
 
 
 class Model(NamedTuple):
-    """Where the class of a model is defined, what the command calls it, and the newest version of
-    its state that model files may have."""
+    """A row of the registry.
+
+    Attributes
+    ----------
+    module : str
+        The module that defines the class.
+    command : str
+        The name of the model in the command.
+    version : int
+        The newest version of the model's state in model files.
+    """
 
     module: str
     command: str
@@ -31,7 +40,7 @@ MODELS = {
 
 
 def model_class(name: str) -> Any:
-    """The class of a registered model, by the name of the class.
+    """Return the class of a registered model by its name.
 
     >>> model_class("CRF").__name__
     'CRF'

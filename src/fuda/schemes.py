@@ -1,8 +1,8 @@
-"""Tagging schemes: segments of a sequence written as one label a node.
+"""Tagging schemes: segments of a sequence, encoded as one label per node.
 
-A segment is ``(type, start, end)``: the nodes start..end−1, as Python slices count. Segments do not overlap.
-A label is ``O`` outside of every segment, and otherwise a prefix and the type, ``B-PER``. The prefix says
-where in its segment the node stands:
+A segment is ``(type, start, end)``: the nodes start..end−1, as in Python slices. Segments do not
+overlap. A label is ``O`` outside of all segments, and otherwise a prefix and the type, ``B-PER``. The
+prefix is the position of the node in its segment:
 
 ======  ======  =====  ======  ====  ==================================================================
 scheme  single  first  inside  last  and
@@ -15,14 +15,15 @@ IOBES   S       B      I       E
 BILOU   U       B      I       L     also named BILUO
 ======  ======  =====  ======  ====  ==================================================================
 
-*Twins* are two segments of one type that touch. A label sequence is *well-formed* if it encodes some set of
-segments. Its neighbouring pairs decide that, with an O added before and after: `legal` gives the pairs, for
-decoders. In a pair a → b of one type, b *continues* the segment of a if a is B or I and b is I, E or L. In
-any other pair, a must be able to end a segment (or be O) and b to begin one (or be O).
+*Twins* are two adjacent segments of one type. A label sequence is *well-formed* if it encodes some
+set of segments. That depends only on its neighbouring pairs, with an O added before and after:
+`legal` returns the allowed pairs, for decoders. In a pair a → b of one type, b *continues* the
+segment of a if a is B or I and b is I, E or L. In any other pair, a must be able to end a segment
+(or be O) and b to begin one (or be O).
 
-Labels that are not well-formed have no right reading, only agreed ones. `entities` reads them as seqeval
-does: leniently without a scheme, like the CoNLL evaluation script, and strictly with one. A label without a
-type, as in ``B I O``, has the type ``_``.
+Labels that are not well-formed have no correct interpretation, only conventional ones. `entities`
+uses those of seqeval: lenient without a scheme, like the CoNLL evaluation script, and strict with
+one. A label without a type, as in ``B I O``, has the type ``_``.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ UNTYPED = "_"
 
 @dataclass(frozen=True)
 class _Rules:
-    """The prefixes of single, first, inside and last nodes, and those that may begin and end a segment."""
+    """The prefixes of single, first, inside and last nodes, and those that begin and end segments."""
 
     letters: str
     begin: str
@@ -56,12 +57,15 @@ class _Rules:
 
     @property
     def prefixes(self) -> str:
+        """All prefixes but O."""
         return "".join(sorted({*self.letters, *self.begin_after_twin, *self.end_before_twin}))
 
     def may_begin(self, before: _Parts, here: _Parts) -> bool:
+        """Whether a label may begin a segment."""
         return here[0] in self.begin or (here[0] in self.begin_after_twin and _same_type(before, here))
 
     def may_end(self, here: _Parts, after: _Parts) -> bool:
+        """Whether a label may end a segment."""
         return here[0] in self.end or (here[0] in self.end_before_twin and _same_type(here, after))
 
     def allows(self, a: _Parts, b: _Parts) -> bool:
@@ -80,15 +84,27 @@ _RULES = {
     "BILOU": _Rules("UBIL", begin="BU", end="LU"),
 }
 
-# seqeval lets an E begin an IOE1 segment only after a twin, and so misses some well-formed segments.
+# In seqeval an E begins an IOE1 segment only after a twin, so it misses some well-formed segments.
 _SEQEVAL_RULES = {**_RULES, "IOE1": replace(_RULES["IOE1"], begin="I", begin_after_twin="E")}
 
 SCHEMES = tuple(_RULES)
 
 
 def scheme_name(name: str) -> str:
-    """The scheme's name as this module writes it, in capitals and BILOU for BILUO.
+    """Return the name of a scheme as this module writes it.
 
+    Parameters
+    ----------
+    name : str
+        In upper or lower case; BILUO is BILOU.
+
+    Returns
+    -------
+    str
+        One of `SCHEMES`.
+
+    Examples
+    --------
     >>> scheme_name("biluo")
     'BILOU'
     """
@@ -99,19 +115,47 @@ def scheme_name(name: str) -> str:
 
 
 def split_label(label: str) -> tuple[str, str]:
-    """The prefix and the type of a label, as seqeval's default reading splits it: first character and rest.
+    """Split a label into prefix and type, as seqeval does by default.
 
+    Parameters
+    ----------
+    label : str
+        A label such as ``B-PER``.
+
+    Returns
+    -------
+    prefix : str
+        The first character.
+    type : str
+        The rest, ``_`` if there is none.
+
+    Examples
+    --------
     >>> split_label("B-PER"), split_label("I"), split_label("O")
     (('B', 'PER'), ('I', '_'), ('O', '_'))
     """
     if not isinstance(label, str) or not label:
-        raise DataError(_no_segment_label(label))
+        raise _label_error(label)
     return label[0], label[1:].split("-", maxsplit=1)[-1] or UNTYPED
 
 
 def entities(labels: Iterable[str], scheme: str | None = None) -> list[Segment]:
-    """The segments that seqeval reads from the labels, in order: by default, or in strict mode with a scheme.
+    """Return the segments that seqeval finds in labels.
 
+    Parameters
+    ----------
+    labels : iterable of str
+        The labels of the nodes.
+    scheme : str, optional
+        Default: the lenient interpretation; with a scheme, the strict one.
+
+    Returns
+    -------
+    list of (type, start, end)
+        The segments, in order.
+
+    Examples
+    --------
     >>> entities(["B-PER", "I-PER", "O", "I-LOC"])
     [('PER', 0, 2), ('LOC', 3, 4)]
     >>> entities(["B-PER", "I-PER", "O", "I-LOC"], scheme="IOB2")
@@ -123,41 +167,79 @@ def entities(labels: Iterable[str], scheme: str | None = None) -> list[Segment]:
 
 
 def check_labels(labels: Iterable[Any], scheme: str | None = None, structure: int | None = None) -> None:
-    """Raise a DataError at the first label that `entities` cannot read, naming the structure and the node."""
-    prefixes = None if scheme is None else _RULES[scheme_name(scheme)].prefixes + OUTSIDE
+    """Raise DataError at the first label that `entities` cannot read.
+
+    Parameters
+    ----------
+    labels : iterable
+        The labels of the nodes.
+    scheme : str, optional
+        The scheme whose prefixes are allowed. Default: all prefixes.
+    structure : int, optional
+        The index of the structure, for the message.
+    """
+    name = "" if scheme is None else scheme_name(scheme)
+    prefixes = _RULES[name].prefixes + OUTSIDE if name else ""
     for node, label in enumerate(labels):
-        if not isinstance(label, str) or not label:
-            raise DataError(f"{place(structure, node)}: {_no_segment_label(label)}")
-        if prefixes is not None and label[0] not in prefixes:
-            raise DataError(f"{place(structure, node)}: {_foreign_label(label, scheme)}")
+        if not isinstance(label, str) or not label or (name and label[0] not in prefixes):
+            raise _label_error(label, f"{place(structure, node)}: ", name)
 
 
 def encode(segments: Iterable[Segment], length: int, scheme: str) -> list[str]:
-    """The labels of `length` nodes that say these segments. The type ``_`` is written as a bare prefix.
+    """Return the labels that encode segments.
 
+    Parameters
+    ----------
+    segments : iterable of (type, start, end)
+        Segments that do not overlap. The type ``_`` is written as a bare prefix.
+    length : int
+        The number of nodes.
+    scheme : str
+        The scheme to use.
+
+    Returns
+    -------
+    list of str
+        A label per node.
+
+    Examples
+    --------
     >>> encode([("PER", 0, 2), ("LOC", 3, 4)], 5, "IOBES")
     ['B-PER', 'E-PER', 'O', 'S-LOC', 'O']
     """
     rules = _RULES[scheme_name(scheme)]
     ordered = _checked_segments(segments, length)
     labels = [OUTSIDE] * length
-    nothing: Segment = (OUTSIDE, -1, -1)
-    for before, (kind, start, end), after in zip(
-        [nothing, *ordered], ordered, [*ordered[1:], nothing], strict=False
-    ):
-        single, first, inside, last = tuple(rules.letters)
+    single, first, inside, last = tuple(rules.letters)
+    starts = {(kind, start) for kind, start, _ in ordered}
+    ends = {(kind, end) for kind, _, end in ordered}
+    for kind, start, end in ordered:
         prefixes = [single] if end - start == 1 else [first, *[inside] * (end - start - 2), last]
-        if rules.begin_after_twin and before[0] == kind and before[2] == start:
+        if rules.begin_after_twin and (kind, start) in ends:
             prefixes[0] = rules.begin_after_twin
-        if rules.end_before_twin and after[0] == kind and after[1] == end:
+        if rules.end_before_twin and (kind, end) in starts:
             prefixes[-1] = rules.end_before_twin
         labels[start:end] = prefixes if kind == UNTYPED else [f"{prefix}-{kind}" for prefix in prefixes]
     return labels
 
 
 def convert(labels: Iterable[str], from_scheme: str, to_scheme: str) -> list[str]:
-    """Labels of one scheme written in another. They must be well-formed, so that nothing is lost.
+    """Convert labels from one scheme to another.
 
+    Parameters
+    ----------
+    labels : iterable of str
+        The labels of the nodes; they must be well-formed, so that nothing is lost.
+    from_scheme, to_scheme : str
+        The scheme of the labels, and that of the result.
+
+    Returns
+    -------
+    list of str
+        A label per node.
+
+    Examples
+    --------
     >>> convert(["I-PER", "I-PER", "B-PER", "O"], "IOB1", "BILOU")
     ['B-PER', 'L-PER', 'U-PER', 'O']
     """
@@ -172,20 +254,36 @@ def convert(labels: Iterable[str], from_scheme: str, to_scheme: str) -> list[str
             here = repr(labels[node]) if node < len(labels) else "the end"
             raise DataError(
                 f"{place(node=min(node, len(labels) - 1))}: {here} cannot follow {before} in {name}; "
-                "correct the labels or name another scheme, or repair them by the lenient reading: "
+                "correct the labels, name another scheme, or repair them by the lenient interpretation: "
                 "encode(entities(labels), len(labels), scheme)"
             )
-    # The lenient reading is right for well-formed labels of any scheme, but knows L and U only as E and S.
+    # The lenient interpretation is correct for well-formed labels, but has E and S for L and U.
     known = {"L": "E", "U": "S"}
     segments = _lenient_entities([f"{known.get(prefix, prefix)}-{kind}" for prefix, kind in parts])
     return encode(segments, len(labels), to_scheme)
 
 
 def legal(labels: Iterable[str], scheme: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Boolean masks (start, transition, end) that accept exactly the well-formed sequences over these labels.
+    """Return boolean masks that accept exactly the well-formed sequences over some labels.
 
-    start (L,): may begin a sequence; transition (L, L): the column may follow the row; end (L,): may end one.
+    Parameters
+    ----------
+    labels : iterable of str
+        The L labels.
+    scheme : str
+        The scheme of the labels.
 
+    Returns
+    -------
+    start : (L,) array of bool
+        Whether the label may begin a sequence.
+    transition : (L, L) array of bool
+        Whether the column may follow the row.
+    end : (L,) array of bool
+        Whether the label may end a sequence.
+
+    Examples
+    --------
     >>> start, transition, end = legal(["O", "B-PER", "I-PER"], "IOB2")
     >>> start.tolist(), end.tolist()
     ([True, True, False], [True, True, True])
@@ -210,24 +308,25 @@ def forbid(
     first: np.ndarray,
     last: np.ndarray,
 ) -> np.ndarray:
-    """Make −∞ what a scheme does not allow, so that decoders find well-formed sequences only.
+    """Set to −∞ what a scheme does not allow, so that decoders return well-formed sequences only.
 
     Parameters
     ----------
     scores : array of shape (N, L)
-        Of the labels of nodes; changed in place.
+        The scores of the labels of nodes; changed in place.
     transitions : array of shape (…, L, L)
-        Of pairs of neighbouring labels.
+        The scores of pairs of neighbouring labels.
     classes : iterable of str
         The L labels.
     scheme : str
+        The scheme of the labels.
     first, last : array of int
         The nodes that begin and end a sequence.
 
     Returns
     -------
     array
-        The transitions, as a copy.
+        The changed transitions, as a copy.
     """
     start, pairs, end = _penalties(tuple(classes), scheme)
     scores[first] += start
@@ -237,15 +336,25 @@ def forbid(
 
 @lru_cache(64)
 def _penalties(classes: tuple[str, ...], scheme: str) -> tuple[np.ndarray, ...]:
-    """What `legal` allows as scores: 0, or −∞ where something is not allowed."""
+    """The masks of `legal` as scores: 0 if allowed, else −∞."""
     return tuple(np.where(allowed, 0.0, -np.inf) for allowed in legal(classes, scheme))
 
 
 def guess_scheme(label_lists: Iterable[Iterable[Any]]) -> str | None:
-    """The one scheme in which all label lists are well-formed; None if there is none, or more than one.
+    """Return the one scheme in which all label lists are well-formed.
 
-    Labels not known (None) are no evidence. Labels without any segment fit every scheme, so they give None.
+    Parameters
+    ----------
+    label_lists : iterable of iterables
+        The labels of each structure; None for unknown labels, which are ignored.
 
+    Returns
+    -------
+    str or None
+        None if no scheme fits or more than one does, as for labels without any segment.
+
+    Examples
+    --------
     >>> guess_scheme([["B-PER", "I-PER", "O"], ["O", "B-LOC"]])
     'IOB2'
     >>> guess_scheme([["I-PER", "I-PER", "O"]]) is None  # IOB1 or IOE1
@@ -257,17 +366,17 @@ def guess_scheme(label_lists: Iterable[Iterable[Any]]) -> str | None:
         return None
     alphabet = set(known)
     pairs = {pair for labels in lists for pair in pairwise([OUTSIDE, *labels, OUTSIDE]) if None not in pair}
-    fitting = [
-        name
-        for name, rules in _RULES.items()
-        if all(_is_written_in(label, rules) for label in alphabet)
-        and all(rules.allows(split_label(a), split_label(b)) for a, b in pairs)
-    ]
+
+    def fits(rules: _Rules) -> bool:
+        written = all(_is_written_in(label, rules) for label in alphabet)
+        return written and all(rules.allows(split_label(a), split_label(b)) for a, b in pairs)
+
+    fitting = [name for name, rules in _RULES.items() if fits(rules)]
     return fitting[0] if len(fitting) == 1 else None
 
 
 def _lenient_entities(labels: list[str]) -> list[Segment]:
-    """seqeval's default reading. Prefixes other than B I E S O and the dot cut only where types change."""
+    """seqeval's default. Prefixes other than B I E S O and the dot separate only different types."""
     parts_of = {label: split_label(label) for label in {*labels, OUTSIDE}}
     found = []
     first = 0
@@ -284,7 +393,7 @@ def _lenient_entities(labels: list[str]) -> list[Segment]:
 
 
 def _strict_entities(labels: list[str], name: str) -> list[Segment]:
-    """seqeval's strict reading: a run of labels that continue each other counts if both ends are right."""
+    """seqeval's strict mode: a run of labels that continue each other counts if both ends are valid."""
     rules = _SEQEVAL_RULES[name]
     parts_of = {label: (label[0], label[1:].strip("-") or UNTYPED) for label in {*labels, OUTSIDE}}
     found = []
@@ -293,7 +402,7 @@ def _strict_entities(labels: list[str], name: str) -> list[Segment]:
     for node, label in enumerate([*labels, OUTSIDE]):
         here = parts_of[label]
         if first is not None and not _continues(before, here):
-            # seqeval also drops an IOB1 segment that ends in B just before the (malformed) B of another type.
+            # seqeval also drops an IOB1 segment that ends in B before the (malformed) B of another type.
             stray = name == "IOB1" and before[0] == here[0] == "B" and before[1] != here[1]
             if rules.may_end(before, here) and not stray:
                 found.append((before[1], first, node))
@@ -305,11 +414,12 @@ def _strict_entities(labels: list[str], name: str) -> list[Segment]:
 
 
 def _continues(a: _Parts, b: _Parts) -> bool:
-    """Whether b stands in the same segment as a, the label before it."""
+    """Whether b is in the same segment as a, the label before it."""
     return a[0] in "BI" and b[0] in "IEL" and a[1] == b[1]
 
 
 def _same_type(a: _Parts, b: _Parts) -> bool:
+    """Whether two labels are of segments of the same type."""
     return a[1] == b[1] and OUTSIDE not in (a[0], b[0])
 
 
@@ -320,44 +430,36 @@ def _is_written_in(label: str, rules: _Rules) -> bool:
 
 
 def _parts(label: Any, name: str, where: str) -> _Parts:
-    if not isinstance(label, str) or not label:
-        raise DataError(f"{where}: {_no_segment_label(label)}")
-    if not _is_written_in(label, _RULES[name]):
-        raise DataError(f"{where}: {_foreign_label(label, name)}")
+    """The prefix and type of a label of a scheme, checked."""
+    if not isinstance(label, str) or not label or not _is_written_in(label, _RULES[name]):
+        raise _label_error(label, f"{where}: ", name)
     return split_label(label)
 
 
-def _no_segment_label(label: object) -> str:
-    return (
-        f"the label {label!r} ({type(label).__name__}) says no segment; "
-        "segments are read from labels such as 'B-PER', 'I-PER' and 'O'"
-    )
-
-
-def _foreign_label(label: str, scheme: str | None) -> str:
-    name = scheme_name(str(scheme))
-    shown = ", ".join(f"{prefix}-" for prefix in _RULES[name].prefixes)
-    return (
-        f"the label {label!r} is not of the scheme {name}, whose labels are O or begin with {shown}; "
-        "correct the label or name another scheme"
-    )
+def _label_error(label: Any, where: str = "", name: str = "") -> DataError:
+    """The error for a label that is not a non-empty string, or else not of a scheme."""
+    if not isinstance(label, str) or not label:
+        problem = f"({type(label).__name__}) encodes no segment; give labels such as 'B-PER', 'I-PER' and 'O'"
+    else:
+        prefixes = ", ".join(f"{prefix}-" for prefix in _RULES[name].prefixes)
+        problem = (
+            f"is not of the scheme {name}, whose labels are O or begin with {prefixes}; correct the label or "
+            "name another scheme"
+        )
+    return DataError(f"{where}the label {label!r} {problem}")
 
 
 def _checked_segments(segments: Iterable[Segment], length: int) -> list[Segment]:
-    """The segments in order, or an error that names the first that is bad."""
-    given = list(segments)
-    for kind, start, end in given:
+    """The segments in order, or an error that names the first that is invalid."""
+    ordered = sorted(segments, key=lambda segment: segment[1])
+    for kind, start, end in ordered:
         if not isinstance(kind, str) or not kind:
-            raise DataError(f"segment {(kind, start, end)}: a type is a string that is not empty")
+            raise DataError(f"segment {(kind, start, end)}: its type must be a non-empty string")
         if not 0 <= start < end <= length:
             raise DataError(
-                f"segment {(kind, start, end)}: it goes from start to end − 1 and has at least one node, "
-                f"so 0 ≤ start < end ≤ {length} for {length} nodes"
+                f"segment {(kind, start, end)}: give 0 ≤ start < end ≤ {length}, the number of nodes"
             )
-    ordered = sorted(given, key=lambda segment: segment[1])
     for a, b in pairwise(ordered):
         if b[1] < a[2]:
-            raise DataError(
-                f"segments {tuple(a)} and {tuple(b)} overlap at node {b[1]}; a node is in one segment at most"
-            )
+            raise DataError(f"segments {tuple(a)} and {tuple(b)} overlap at node {b[1]}; give disjoint ones")
     return ordered

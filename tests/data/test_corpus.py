@@ -78,7 +78,7 @@ def test_kinds_and_plain_forms():
 
 @pytest.mark.parametrize("bad", [None, 1.5, True, b"a", object(), range(3), np.float64(1.0), np.True_])
 def test_what_is_no_observation(bad):
-    with pytest.raises(DataError, match=r"structure 1, node 2: .* is no observation; give a string, a tuple"):
+    with pytest.raises(DataError, match=r"structure 1, node 2: .* is not an observation; give a string,"):
         Corpus([Sequence(["a"]), Sequence(["a", "b", bad])])
 
 
@@ -90,25 +90,25 @@ def test_what_is_no_observation(bad):
         (("a", True), "columns of text"),
         (("a", None), "columns of text"),
         (("a", ["b"]), "columns of text"),
-        ({"f": np.nan}, "feature 'f' has the value nan (float); values are finite numbers"),
+        ({"f": np.nan}, "feature 'f' has the value nan (float); give a finite number"),
         ({"f": np.inf}, "feature 'f' has the value inf"),
         ({"f": 10**400}, "feature 'f' has the value 1000"),
         ({"f": None}, "feature 'f' has the value None (NoneType)"),
-        ({"f": [1]}, "1 (int) is no feature name"),
+        ({"f": [1]}, "1 (int) is not a feature name"),
         ({"f": 1j}, "feature 'f' has the value 1j"),
         ({"f": np.complex128(1j)}, "feature 'f' has the value"),
-        ({1: 1.0}, "1 (int) is no feature name; feature names are strings"),
-        (["f", 1], "1 (int) is no feature name"),
-        ({"f", None}, "None (NoneType) is no feature name"),
-        ([1, "f"], "is no numeric vector; vectors are 1-D arrays"),
-        ([None], "is no numeric vector"),
-        ([[1.0], [2.0]], "an array of shape (2, 1); an observation is a 1-D numeric vector"),
-        ([[1.0], [2.0, 3.0]], "is no numeric vector"),
+        ({1: 1.0}, "1 (int) is not a feature name; feature names are strings"),
+        (["f", 1], "1 (int) is not a feature name"),
+        ({"f", None}, "None (NoneType) is not a feature name"),
+        ([1, "f"], "is not a numeric vector; give a 1-D array"),
+        ([None], "is not a numeric vector"),
+        ([[1.0], [2.0]], "an array of shape (2, 1); give a 1-D numeric vector"),
+        ([[1.0], [2.0, 3.0]], "is not a numeric vector"),
         (np.zeros((2, 2)), "an array of shape (2, 2)"),
         (np.zeros(0), "an array of shape (0,)"),
         (np.array(1.0), "an array of shape ()"),
-        (np.array(["a"]), "is no numeric vector"),
-        (np.array([1j]), "is no numeric vector"),
+        (np.array(["a"]), "is not a numeric vector"),
+        (np.array([1j]), "is not a numeric vector"),
         (np.array([1.0, np.nan]), "entry 1 of its vector is nan; entries are finite numbers"),
         ([1.0, -np.inf], "entry 1 of its vector is -inf"),
     ],

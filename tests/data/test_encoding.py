@@ -174,18 +174,18 @@ def test_what_features_may_be(found, expected):
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        ("word", "'word' (str) says no features"),
-        (None, "None (NoneType) says no features"),
-        (5, "5 (int) says no features"),
-        (np.zeros(2), "(ndarray) says no features"),
-        (iter(["f"]), "says no features; they are a list of names (strings) or a dict"),
-        ([1], "1 (int) is no feature name"),
-        (["f", None], "None (NoneType) is no feature name"),
-        ({1: 1.0}, "1 (int) is no feature name"),
+        ("word", "'word' (str) is not a collection of features"),
+        (None, "None (NoneType) is not a collection of features"),
+        (5, "5 (int) is not a collection of features"),
+        (np.zeros(2), "(ndarray) is not a collection of features"),
+        (iter(["f"]), "is not a collection of features; give a list of names (strings) or a dict"),
+        ([1], "1 (int) is not a feature name"),
+        (["f", None], "None (NoneType) is not a feature name"),
+        ({1: 1.0}, "1 (int) is not a feature name"),
         ({"f": None}, "feature 'f' has the value None"),
         ({"f": np.nan}, "feature 'f' has the value nan"),
         ({"f": -np.inf}, "feature 'f' has the value -inf"),
-        ({"f": [1.0]}, "1.0 (float) is no feature name"),
+        ({"f": [1.0]}, "1.0 (float) is not a feature name"),
         ({"f": 10**400}, "feature 'f' has the value 1000"),
         ({"f": np.complex64(1j)}, "feature 'f' has the value"),
     ],
@@ -329,7 +329,9 @@ def test_no_features_at_all():
 def test_numpy_text_and_matrices():
     X = as_structures(np.array([["a", "b"], ["b", "c"]]))
     assert WindowEncoder("word", 0).fit(X).corpus.types.tolist() == [0, 1, 1, 2]
-    assert WindowEncoder("word", 0).fit(as_structures(np.eye(6).reshape(2, 3, 6))).corpus.has_vectors
+    assert (
+        WindowEncoder("word", 0).fit(as_structures(np.eye(6).reshape(2, 3, 6))).corpus.kind.name == "vector"
+    )
 
 
 def test_spanish_news(corpora):

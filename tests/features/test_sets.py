@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuda import DataError, Template
-from fuda.data.observations import extract
-from fuda.features import FEATURE_SETS, PAPER_SETS, dna, protein, spelling, text, word
+from fuda.features import FEATURE_SETS, PAPER_SETS, dna, extract, protein, spelling, text, word
 from fuda.features.sets import resolve
 
 
@@ -112,7 +111,7 @@ def test_resolve_takes_names_and_functions():
 
 @pytest.mark.parametrize("window", [-1, 101, 1.5, True, "1", None, np.float64(1.0), [1], 10**30])
 def test_bad_windows(window):
-    with pytest.raises(DataError, match=r"window=.*how many neighbours to each side count, from 0 to 100"):
+    with pytest.raises(DataError, match=r"window=.*give the number of neighbours on each side, from 0 to"):
         resolve("word", window)
 
 

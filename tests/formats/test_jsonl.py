@@ -95,10 +95,10 @@ def test_rows_of_other_formats_are_passed_over():
 @pytest.mark.parametrize(
     ("observation", "words"),
     [
-        (1.5, "no JSON form"),
-        (None, "no JSON form"),
-        (True, "no JSON form"),
-        (b"a", "no JSON form"),
+        (1.5, "is not an observation"),
+        (None, "is not an observation"),
+        (True, "is not an observation"),
+        (b"a", "is not an observation"),
         ([1, 2], "string is expected"),
         (("a", 1), "string is expected"),
         ({1: 2.0}, "string is expected"),

@@ -215,7 +215,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path):
     path.write_text("a O\n")
     bad = {
         "structure 1, node 0": Dataset([Record(Sequence(["x"])), Record(Sequence([""]))]),
-        r"line 2 would hold the lone surrogate U\+D800": Dataset([Record(Sequence(["x", "\ud800"]))]),
+        r"line 2 contains the lone surrogate U\+D800": Dataset([Record(Sequence(["x", "\ud800"]))]),
         "no structures to write": Dataset([]),
     }
     for words, dataset in bad.items():

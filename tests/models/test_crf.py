@@ -375,7 +375,7 @@ def test_template_with_pair_lines(tmp_path):
     words, previous = {x for s in X for x in s}, {x for s in X for x in s[:-1]}
     expected = 5 * len(words) + 5 * (len(previous) + 1) + 25 + 25 * len(words)
     assert model.weights_.shape == (expected,)
-    with pytest.raises(DataError, match="pair_features with a template: say by lines B"):
+    with pytest.raises(DataError, match="pair_features with a template: define features"):
         small(features=TEMPLATE, pair_features=True).fit(X, Y)
     model.save(tmp_path / "m.fuda")
     assert fuda.load(tmp_path / "m.fuda").predict(NEW).tolist() == model.predict(NEW).tolist()

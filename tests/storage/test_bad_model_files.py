@@ -212,7 +212,7 @@ LIES = {
     "features a numbered template": (parameter(features={"template": 5}), "features=function"),
     "features another template": (
         parameter(features={"template": "U:%x[0,0]\nU1:%x[0,0]\nB", "name": "t"}),
-        "one vocabulary a line",
+        "one vocabulary per line",
     ),
     "no observations": (without("observations"), "'observations'"),
     "observations text": (set_to("observations", value="text"), "'observations'"),

@@ -1,1 +1,1 @@
-"""Structures and what models compute with: labels, observations, packed corpora and their encodings."""
+"""Structures, labels, observations, packed corpora and their encodings."""

@@ -1,9 +1,10 @@
-"""A corpus: many structures packed into flat arrays, equal observations kept once.
+"""A corpus: structures packed into flat arrays, with equal observations stored once.
 
-Nodes of all structures are numbered through, structure i holding nodes offsets[i] … offsets[i+1]−1. Equal
-observations are one *type*: ``types[t]`` is the type of node t and ``observations[types[t]]`` what was
-observed there, so that whatever is computed from an observation is computed once per type (264,715 tokens of
-Spanish news are 26,099 types). All observations of a corpus are of one kind of `fuda.data.observations`.
+The nodes of all structures are numbered consecutively: structure i has the nodes offsets[i] …
+offsets[i+1]−1. Equal observations are one *type*: ``types[t]`` is the type of node t and
+``observations[types[t]]`` its observation, so that functions of an observation are computed once
+per type (264,715 tokens of Spanish news are 26,099 types). All observations of a corpus are of the
+same kind, see `fuda.data.observations`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,29 @@ from fuda.errors import DataError, short
 class Corpus:
     """Structures of one shape, packed.
 
+    Parameters
+    ----------
+    structures : list of Structure
+        At least one.
+
+    Attributes
+    ----------
+    shape : str
+        The shape of all structures.
+    kind : Kind
+        The kind of all observations.
+    structures : list of Structure
+    offsets : (n + 1,) array of int
+        The bounds of the structures.
+    types : (N,) array of int
+        The type of each node.
+    observations : list
+        The observation of each type, in plain form.
+    feature_tables : dict
+        The features of the types by sets and functions, shared by encoders of the same set.
+
+    Examples
+    --------
     >>> from fuda import Sequence
     >>> corpus = Corpus([Sequence(["a", "b", "a"]), Sequence(["b"])])
     >>> corpus.types.tolist(), corpus.offsets.tolist(), corpus.observations
@@ -41,14 +65,13 @@ class Corpus:
         self.structures = structures
         self.types, self.observations = _deduplicate(structures, self.place)
         self.kind = self._one_kind()
-        # What feature sets and functions make of its types; encoders by one set share it.
         self.feature_tables: dict[str | int, FeatureTable] = {}
 
     def take(self, structures: np.ndarray) -> Corpus:
-        """Some of the structures, by their numbers, in that order.
+        """Return some of the structures, by index, in that order.
 
-        The part shares the types of the whole: `observations` is the same list, and the type ids of
-        nodes stay what they were, so that whatever was computed per type serves the part too.
+        The part shares the types of the whole: `observations` is the same list and type ids do not
+        change, so that everything computed per type is valid for the part too.
 
         >>> from fuda import Sequence
         >>> part = Corpus([Sequence(["a", "b"]), Sequence(["c"]), Sequence(["b"])]).take(np.array([2, 1]))
@@ -66,9 +89,9 @@ class Corpus:
         return part
 
     def followed_by(self, other: Corpus) -> Corpus:
-        """The structures of this corpus and then those of another one of the same shape and kind.
+        """Return this corpus followed by another one of the same shape and kind.
 
-        Types of both are numbered through: an observation in both has two types.
+        An observation that is in both has two types.
         """
         both = Corpus.__new__(Corpus)
         both.shape, both.kind, both.feature_tables = self.shape, self.kind, {}
@@ -79,7 +102,7 @@ class Corpus:
         return both
 
     def nodes_of(self, structures: np.ndarray) -> np.ndarray:
-        """The nodes of some structures, one structure after another."""
+        """Return the nodes of some structures, one structure after another."""
         return self.graph.nodes_of(structures)
 
     def __len__(self) -> int:
@@ -92,46 +115,41 @@ class Corpus:
 
     @property
     def is_chain(self) -> bool:
+        """Whether the structures are sequences."""
         return self.shape == "sequence"
-
-    @property
-    def has_vectors(self) -> bool:
-        """Whether observations are dense numeric vectors (all of one length)."""
-        return self.kind.name == "vector"
 
     @cached_property
     def graph(self) -> Graph:
-        """The nodes and edges of all structures, which were checked when these were made."""
+        """The nodes and edges of all structures."""
         if self.is_chain:
             return Graph.of_chains(self.offsets)
-        starts = self.offsets.tolist()
-        edges = [s.edges.astype(np.int64) + start for s, start in zip(self.structures, starts, strict=False)]
-        orders = [s.order.astype(np.int64) + start for s, start in zip(self.structures, starts, strict=False)]
+        starts = list(zip(self.structures, self.offsets, strict=False))  # not the last offset
+        edges, orders = [s.edges + start for s, start in starts], [s.order + start for s, start in starts]
         return Graph.of_edges(self.offsets, np.concatenate(edges), np.concatenate(orders))
 
     def place(self, node: int) -> str:
-        """How messages name a node: its structure and its number there."""
+        """Return the name of a node in messages: its structure and its index there."""
         return self.graph.place(node)
 
     def place_of_type(self, type_id: int) -> str:
-        """How messages name a type: its first node, or the observation where a part has no such node."""
+        """Return the name of a type in messages: its first node, or else the observation."""
         nodes = np.flatnonzero(self.types == type_id)
         return self.place(int(nodes[0])) if len(nodes) else f"observation {short(self.observations[type_id])}"
 
     def keys(self) -> Iterable[Hashable]:
-        """Of each type the key that equal observations share."""
-        return map(self.kind.of.key, self.observations)
+        """Return the key of each type, which equal observations share."""
+        return map(self.kind.ops.key, self.observations)
 
     def split(self, values: np.ndarray) -> list[np.ndarray]:
-        """An array over all nodes, cut into one array a structure."""
+        """Split an array over all nodes into one array per structure."""
         return np.split(values, self.offsets[1:-1])
 
     def _one_kind(self) -> Kind:
-        """The kind of all observations, or an error at the first that is of another than those before."""
+        """The kind of all observations, or an error at the first of another kind."""
         if set(map(type, self.observations)) == {str}:  # the most frequent, and quick
             return Kind("text")
         classes = map(kind_of, self.observations)
-        kinds = [Kind(own.name, own.size(x)) for own, x in zip(classes, self.observations, strict=True)]
+        kinds = [Kind(kind.name, kind.size(x)) for kind, x in zip(classes, self.observations, strict=True)]
         for type_id, kind in enumerate(kinds):
             if kind != kinds[0]:
                 raise DataError(
@@ -150,9 +168,10 @@ def _deduplicate(
         return chain.from_iterable(s.observations for s in structures)
 
     kinds = set(map(type, nodes()))
+    ids: defaultdict[Any, int] = defaultdict()
     if kinds == {str} or (kinds == {tuple} and set(map(type, chain.from_iterable(nodes()))) == {str}):
-        return _number(nodes())
-    ids: dict[Any, int] = {}
+        ids.default_factory = ids.__len__
+        return np.fromiter(map(ids.__getitem__, nodes()), dtype=np.int32), list(ids)
     observations: list[Observation] = []
     types = []
     for node, observation in enumerate(nodes()):
@@ -165,10 +184,3 @@ def _deduplicate(
         if types[-1] == len(observations):
             observations.append(plain)
     return np.array(types, dtype=np.int32), observations
-
-
-def _number(keys: Iterable[Any]) -> tuple[np.ndarray, list[Any]]:
-    ids: defaultdict[Any, int] = defaultdict()
-    ids.default_factory = ids.__len__
-    types = np.fromiter(map(ids.__getitem__, keys), dtype=np.int32)
-    return types, list(ids)

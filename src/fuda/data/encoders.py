@@ -1,4 +1,4 @@
-"""The encoder that the parameters `features` and `window` of a model ask for."""
+"""The encoder for the parameters `features` and `window` of a model."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from fuda.features.templates import Template
 
 
 def make_encoder(features: Any, window: int) -> WindowEncoder | TemplateEncoder:
-    """An encoder by a template, or by a feature set or function and a window."""
+    """Return an encoder for a template, or for a feature set or function and a window."""
     return TemplateEncoder(features) if isinstance(features, Template) else WindowEncoder(features, window)

@@ -1,9 +1,9 @@
-"""The nodes and edges of a corpus: the one form that recursions, windows and kernels share.
+"""The nodes and edges of a corpus, in the form that recursions, windows and kernels share.
 
-The nodes of all structures are numbered through, structure i holding nodes offsets[i] … offsets[i+1]−1.
-Edges run from parent to child. In a chain or tree a node has at most one parent, its *head*;
-for any graph the parents of node t are ``parents.indices[parents.indptr[t]:parents.indptr[t+1]]``,
-and its children likewise.
+The nodes of all structures are numbered consecutively: structure i has the nodes offsets[i] …
+offsets[i+1]−1. Edges are directed from parent to child. In a chain or tree a node has at most one
+parent, its *head*; in any graph the parents of node t are
+``parents.indices[parents.indptr[t]:parents.indptr[t+1]]``, and its children likewise.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from fuda.errors import DataError, place
 from fuda.parallel import Block
 
 Array = np.ndarray
-# What kernels over a block take of the graph: the block's first structure, offsets, heads, order.
+# The arguments of compiled functions over a block: its first structure, offsets, heads, order.
 Forest = tuple[int, Array, Array, Array]
 
 
 class Neighbours(NamedTuple):
-    """For each node a list of nodes in ascending order, in CSR form (int64, C-contiguous)."""
+    """A list of nodes per node, in ascending order, in CSR form (int64, C-contiguous)."""
 
     indptr: Array
     indices: Array
@@ -45,7 +45,7 @@ class Span(NamedTuple):
 
 
 class Graph:
-    """The nodes and edges of a corpus of chains or trees; forests are fine.
+    """The nodes and edges of a corpus of chains or trees; forests are allowed.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Graph:
 
     @classmethod
     def of_chains(cls, offsets: Array) -> Self:
-        """Chains between bounds that have been checked."""
+        """Return a graph of chains between bounds that have been checked."""
         graph = cls.__new__(cls)
         graph.offsets, graph.heads = offsets, _chain_heads(offsets)
         graph.order = np.arange(len(graph.heads))
@@ -95,12 +95,13 @@ class Graph:
 
     @classmethod
     def of_edges(cls, offsets: Array, edges: Array, order: Array) -> Self:
-        """Any acyclic graph, by edges (sorted by child) and an order that have been checked."""
+        """Return any acyclic graph, from checked edges (sorted by child) and a checked order."""
         graph = cls.__new__(cls)
         graph.offsets, graph.edges, graph.order = offsets, edges, order
         return graph
 
     def _check(self) -> None:
+        """Raise DataError if heads and order do not fit the structures."""
         owner = np.repeat(np.arange(len(self)), np.diff(self.offsets))
         if self.heads.shape != owner.shape or self.order.shape != owner.shape:
             raise DataError(
@@ -114,7 +115,7 @@ class Graph:
         bad = (self.heads < self.offsets[owner]) | (self.heads >= self.offsets[owner + 1])
         bad &= self.heads != -1
         if bad.any():
-            raise DataError(f"{self.place(int(bad.argmax()))}: its parent lies outside its structure")
+            raise DataError(f"{self.place(int(bad.argmax()))}: its parent is outside its structure")
         rank = np.empty_like(self.order)
         rank[self.order] = np.arange(self.node_count)
         late = (self.heads >= 0) & (rank[self.heads] >= rank)
@@ -155,60 +156,62 @@ class Graph:
     @cached_property
     def children(self) -> Neighbours:
         """The children of each node."""
-        by_parent = np.lexsort((self.edges[:, 1], self.edges[:, 0]))
-        return self._neighbours(self.edges[by_parent, 0], self.edges[by_parent, 1])
+        return self._neighbours(*self.edges[np.lexsort((self.edges[:, 1], self.edges[:, 0]))].T)
 
     @cached_property
     def roots(self) -> Array:
         """The nodes without a parent."""
-        return self._not_among(self.edges[:, 1])
+        return np.flatnonzero(np.diff(self.parents.indptr) == 0)
 
     @cached_property
     def leaves(self) -> Array:
         """The nodes without a child."""
-        return self._not_among(self.edges[:, 0])
+        return np.flatnonzero(np.diff(self.children.indptr) == 0)
 
     def take(self, structures: Array) -> Graph:
-        """Some of the structures, by their numbers, in that order."""
+        """Return some of the structures, by index, in that order."""
         sizes = np.diff(self.offsets)[structures]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         nodes = self.nodes_of(structures)
-        moved = np.repeat(offsets[:-1] - self.offsets[:-1][structures], sizes)  # of each node
-        near = self.parents
-        counts = np.diff(near.indptr)[nodes]
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        above = near.indices[np.repeat(near.indptr[:-1][nodes], counts) + within]
+        moved = np.repeat(offsets[:-1] - self.offsets[:-1][structures], sizes)  # per node
+        parents = self.parents
+        counts = np.diff(parents.indptr)[nodes]
+        above = parents.indices[ranges(parents.indptr[:-1][nodes], counts)]
         edges = np.column_stack([above + np.repeat(moved, counts), np.repeat(np.arange(len(nodes)), counts)])
         return Graph.of_edges(offsets, edges, self.order[nodes] + moved)
 
     def nodes_of(self, structures: Array) -> Array:
-        """The nodes of some structures, one structure after another."""
-        starts, sizes = self.offsets[:-1][structures], np.diff(self.offsets)[structures]
-        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return np.repeat(starts, sizes) + within
+        """Return the nodes of some structures, one structure after another."""
+        return ranges(self.offsets[:-1][structures], np.diff(self.offsets)[structures])
 
     def nodes(self, block: Block) -> slice:
-        """The nodes of a block of structures."""
+        """Return the nodes of a block of structures."""
         return slice(int(self.offsets[block[0]]), int(self.offsets[block[1]]))
 
     def forest(self, block: Block) -> Forest:
-        """What kernels over a block of chains or trees take."""
+        """Return the arguments of compiled functions over a block of chains or trees."""
         return block[0], self.offsets, self.heads, self.order
 
     def place(self, node: int) -> str:
-        """How messages name a node: its structure and its number there."""
+        """Return the name of a node in messages: its structure and its index there."""
         structure = int(np.searchsorted(self.offsets, node, side="right")) - 1
         return place(structure, int(node - self.offsets[structure]))
 
     def _neighbours(self, nodes: Array, others: Array) -> Neighbours:
+        """The neighbours from pairs of nodes, sorted."""
         indptr = np.zeros(self.node_count + 1, dtype=np.int64)
         np.cumsum(np.bincount(nodes, minlength=self.node_count), out=indptr[1:])
         return Neighbours(indptr, np.array(others, dtype=np.int64))
 
-    def _not_among(self, nodes: Array) -> Array:
-        others = np.ones(self.node_count, dtype=bool)
-        others[nodes] = False
-        return np.flatnonzero(others)
+
+def ranges(starts: Array, counts: Array) -> Array:
+    """Return the ranges starts[i] … starts[i] + counts[i] − 1, one after another.
+
+    >>> ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    ends = np.cumsum(counts)
+    return np.repeat(starts - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
 
 
 def _chain_heads(offsets: Array) -> Array:

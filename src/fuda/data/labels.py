@@ -1,23 +1,23 @@
-"""Labels: strings that are not empty, or integers; None is a label not known."""
+"""Labels: non-empty strings or integers; None for an unknown label."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fuda.checks import listed
 from fuda.errors import DataError, described, place
 
 if TYPE_CHECKING:
     from fuda.data.corpus import Corpus
 
-Label = Any  # str or int; None where the label is not known
+Label = Any  # str or int; None if the label is unknown
 _NO_LABELS = "no node has a label: every label in y is None; give labels to learn from"
 
 
 def plain_label(label: Any) -> Label:
-    """A label as Python's own str, int or None; the error does not say where it stands.
+    """Return a label as a Python str, int or None; the error does not name the node.
 
     >>> plain_label(np.int64(3)), plain_label(np.str_("O")), plain_label(None)
     (3, 'O', None)
@@ -29,13 +29,12 @@ def plain_label(label: Any) -> Label:
     if label is None or type(label) is int:
         return label
     raise DataError(
-        f"its label is {described(label)}; labels are integers or strings that are not empty, and None where "
-        "not known"
+        f"its label is {described(label)}; give an integer or a non-empty string, or None if it is not known"
     )
 
 
 def number_labels(y: Any, corpus: Corpus) -> tuple[list[Any], np.ndarray]:
-    """The distinct labels in order, and the label numbers of all nodes, −1 where the label is not known."""
+    """Return the distinct labels, sorted, and the label numbers of all nodes, −1 if unknown."""
     labels = flat_labels(y, corpus)
     classes = sorted(set(labels) - {None})
     if not classes:
@@ -45,30 +44,41 @@ def number_labels(y: Any, corpus: Corpus) -> tuple[list[Any], np.ndarray]:
 
 
 def renumbered(classes: list[Any], labels: np.ndarray) -> tuple[list[Any], np.ndarray]:
-    """The classes that occur among the labels of a part of the data, and its labels by their numbers."""
+    """Return the classes that occur in a part of the data, and its labels by their new numbers."""
     used = np.unique(labels[labels >= 0])
     if not len(used):
         raise DataError(_NO_LABELS)
-    number = np.full(len(classes) + 1, -1, dtype=labels.dtype)  # the last for labels not known
+    number = np.full(len(classes) + 1, -1, dtype=labels.dtype)  # the last for unknown labels
     number[used] = np.arange(len(used))
     return [classes[k] for k in used], number[labels]
 
 
 def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
-    """The labels of all nodes in one list, after a check that y fits the corpus.
+    """Return the labels of all nodes in one list, after a check that y fits the corpus.
 
-    Labels are strings that are not empty, or integers, all of one kind; None is a label not known. Numpy's
-    scalars become Python's.
+    Parameters
+    ----------
+    y : iterable of iterables
+        A list of labels per structure: non-empty strings or integers, all of one type; None for
+        unknown labels.
+    corpus : Corpus
+
+    Returns
+    -------
+    list
+        The labels, as Python values.
     """
     flat: list[Any] = []
-    for i, (given, size) in enumerate(zip(one_each(y, "y", corpus), np.diff(corpus.offsets), strict=True)):
+    for i, (given, size) in enumerate(
+        zip(per_structure(y, "y", corpus), np.diff(corpus.offsets), strict=True)
+    ):
         labels = listed(given)
         if labels is None:
             raise DataError(
-                f"{place(i)}: its labels are {described(given)}; give a list of {size} labels, one a node"
+                f"{place(i)}: its labels are {described(given)}; give a list of {size} labels, one per node"
             )
         if len(labels) != size:
-            raise DataError(f"{place(i)} has {size} nodes but {len(labels)} labels; give one label a node")
+            raise DataError(f"{place(i)} has {size} nodes but {len(labels)} labels; give one label per node")
         flat += labels
     kinds = set(map(type, flat)) - {type(None)}
     if not (kinds <= {str} or kinds <= {int}) or "" in flat:
@@ -87,49 +97,40 @@ def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
     return flat
 
 
-def one_each(values: Any, name: str, corpus: Corpus) -> list[Any]:
-    """Values as a list of one entry a structure."""
+def per_structure(values: Any, name: str, corpus: Corpus) -> list[Any]:
+    """Return values as a list of one entry per structure."""
     entries = listed(values)
     if entries is None:
-        raise DataError(f"{name} is {described(values)}; give one list a structure")
+        raise DataError(f"{name} is {described(values)}; give one list per structure")
     if len(entries) != len(corpus):
         raise DataError(
-            f"X has {len(corpus)} structures but {name} has {len(entries)}; give one list a structure"
+            f"X has {len(corpus)} structures but {name} has {len(entries)}; give one list per structure"
         )
     return entries
 
 
-def listed(values: Any) -> list[Any] | None:
-    """Values as a list; None where they are no collection or have no order."""
-    if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
-        return None
-    return None if isinstance(values, np.ndarray) and values.ndim == 0 else list(values)
-
-
 def structure_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
-    if weights is None:
-        return None
-    return _weights(weights, len(corpus), "sample_weight", "structure")
+    """Return `sample_weight`, checked: a weight per structure."""
+    return None if weights is None else _weights(weights, len(corpus), "sample_weight", "structure")
 
 
 def node_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
+    """Return `position_weight`, checked: a weight per node of the corpus."""
     if weights is None:
         return None
-    parts = enumerate(one_each(weights, "position_weight", corpus))
-    sizes = np.diff(corpus.offsets)
-    return np.concatenate(
-        [_weights(part, sizes[i], f"{place(i)}: position_weight", "node") for i, part in parts]
-    )
+    parts = zip(per_structure(weights, "position_weight", corpus), np.diff(corpus.offsets), strict=True)
+    name = "position_weight"
+    return np.concatenate([_weights(w, n, f"{place(i)}: {name}", "node") for i, (w, n) in enumerate(parts)])
 
 
 def _weights(weights: Any, size: int, name: str, of: str) -> np.ndarray:
-    """(size,) weights, checked; messages call them `name`, and say `of` what each is."""
+    """(size,) weights, checked; messages use `name` for them and `of` for what they belong to."""
     try:
         array = np.asarray(listed(weights), dtype=np.float64)
     except (TypeError, ValueError):
         array = np.empty(0)
     if array.shape != (size,):
-        raise DataError(f"{name} is {described(weights)}; give a list of {size} numbers, one a {of}")
+        raise DataError(f"{name} is {described(weights)}; give a list of {size} numbers, one per {of}")
     bad = ~(np.isfinite(array) & (array >= 0))
     if bad.any():
         at = int(bad.argmax())
@@ -138,7 +139,7 @@ def _weights(weights: Any, size: int, name: str, of: str) -> np.ndarray:
 
 
 def as_object_array(values: list[Any]) -> np.ndarray:
-    """A 1-D object array, which numpy would not make of equally long lists by itself."""
+    """Return a 1-D object array, also for lists of equal length."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array

@@ -1,32 +1,31 @@
-"""Observations: what a node shows. All observations of a corpus are of one kind.
+"""Observations of nodes. All observations of a corpus are of the same kind.
 
 ========  ==========================================  ==============================================
-kind      given as                                    two are equal when
+kind      given as                                    two are equal if
 ========  ==========================================  ==============================================
 text      a string                                    they are the same string
-columns   a tuple of strings or integers              every column is
+columns   a tuple of strings or integers              all columns are equal
 features  a dict feature → value, or a list or set    the dicts, lists or sets are equal
           of feature names
-id        an integer                                  the integers are
-vector    a 1-D numeric array or list of numbers      every number is
+id        an integer                                  the integers are equal
+vector    a 1-D numeric array or list of numbers      all numbers are equal
 ========  ==========================================  ==============================================
 
-Each kind is a class, which says how such an observation is checked and brought into its *plain*
-form, by what key equal ones are recognized, what a named feature set makes of it, and how it is
-written as JSON. A new kind is a new class here and an entry of `KINDS`.
+Each kind is a class that defines how an observation is checked and converted to its *plain* form,
+the key that equal observations share, and the JSON forms. To add a kind, add a class here and an
+entry in `KINDS`.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from fuda.checks import is_number
 from fuda.errors import DataError, described, short
-from fuda.features.sets import FEATURE_SETS
 
 # str | int | tuple of columns | dict feature → value | set or list of feature names | 1-D numeric array
 Observation = Any
@@ -39,69 +38,56 @@ _JSON_FORMS = (
 
 
 class ObservationKind:
-    """Base of the kinds: text is the simplest, and most methods do for it.
+    """Base class of the kinds of observations, with defaults for text and integers.
 
     Attributes
     ----------
     name : str
         The name in model files.
     description : str
-        The words of error messages; ``{}`` stands for the size.
+        The text for error messages; ``{}`` is replaced by the size.
+    types : tuple of type
+        The types of observations of this kind; the first is that of the plain form.
     recurs : bool
-        Whether the same observation is expected again and again, as words are.
+        Whether the same observation is expected many times, as words are.
     """
 
     name: ClassVar[str]
     description: ClassVar[str]
+    types: ClassVar[tuple[type, ...]]
     recurs: ClassVar[bool] = True
 
-    def accepts(self, x: Any) -> bool:
-        """Whether x is given as this kind of observation."""
-        raise NotImplementedError
-
     def plain(self, x: Any) -> Observation:
-        """The observation in its plain form; DataError where it is malformed."""
-        raise NotImplementedError
+        """Return the observation in its plain form; DataError if it is malformed."""
+        return self.types[0](x)
 
     def key(self, plain: Any) -> Hashable:
-        """A key that equal observations, and no others, share."""
+        """Return a key that equal observations share, and no others."""
         return plain
 
     def size(self, plain: Any) -> int:
-        """How many columns or numbers the observation has; 0 where any number is fine."""
+        """Return the number of columns or of vector entries; 0 for kinds without a fixed size."""
         return 0
 
-    def features(self, plain: Any, feature_set: Callable[[str], list[str]]) -> Any:
-        """The features of the observation by a named feature set."""
-        return plain
+    def to_stored(self, plain: Any) -> Any:
+        """Return the JSON value used in model files."""
+        return self.to_json(plain)
 
-    def stored(self, plain: Any) -> Any:
-        """The JSON value of model files."""
-        return plain
-
-    def written(self, x: Any) -> Any:
-        """The JSON value of JSON lines, of an observation as it was given."""
+    def to_json(self, x: Any) -> Any:
+        """Return the JSON value used in JSON lines, of an observation as the user gave it."""
         return self.plain(x)
 
 
-class Text(ObservationKind):
-    name, description = "text", "a string"
+class TextKind(ObservationKind):
+    """Strings."""
 
-    def accepts(self, x: Any) -> bool:
-        return isinstance(x, str)
-
-    def plain(self, x: Any) -> str:
-        return str(x)
-
-    def features(self, plain: Any, feature_set: Callable[[str], list[str]]) -> list[str]:
-        return feature_set(plain)
+    name, description, types = "text", "a string", (str,)
 
 
-class Columns(ObservationKind):
-    name, description = "columns", "a tuple of {} columns"
+class ColumnsKind(ObservationKind):
+    """Tuples of columns."""
 
-    def accepts(self, x: Any) -> bool:
-        return isinstance(x, tuple)
+    name, description, types = "columns", "a tuple of {} columns", (tuple,)
 
     def plain(self, x: Any) -> tuple[str | int, ...]:
         if not x or not all(isinstance(value, str | int) and not isinstance(value, bool) for value in x):
@@ -113,35 +99,23 @@ class Columns(ObservationKind):
     def size(self, plain: Any) -> int:
         return len(plain)
 
-    def features(self, plain: Any, feature_set: Callable[[str], list[str]]) -> list[str]:
-        further = [f"column{i}={value}" for i, value in enumerate(plain[1:], start=1)]
-        return feature_set(str(plain[0])) + further
-
-    def stored(self, plain: Any) -> dict[str, Any]:
+    def to_stored(self, plain: Any) -> dict[str, Any]:
         return {"columns": list(plain)}
 
-    def written(self, x: Any) -> dict[str, Any]:
+    def to_json(self, x: Any) -> dict[str, Any]:
         return {"columns": list(map(_text, x))}
 
 
-class Id(ObservationKind):
-    name, description = "id", "an integer id"
+class IdKind(ObservationKind):
+    """Integers."""
 
-    def accepts(self, x: Any) -> bool:
-        return isinstance(x, int | np.integer) and not isinstance(x, bool)
-
-    def plain(self, x: Any) -> int:
-        return int(x)
-
-    def features(self, plain: Any, feature_set: Callable[[str], list[str]]) -> list[str]:
-        return [f"id={plain}"]
+    name, description, types = "id", "an integer id", (int, np.integer)
 
 
-class Vector(ObservationKind):
-    name, description, recurs = "vector", "a vector of {} numbers", False
+class VectorKind(ObservationKind):
+    """Numeric vectors, plain as float64 arrays."""
 
-    def accepts(self, x: Any) -> bool:
-        return isinstance(x, np.ndarray) or (isinstance(x, list) and bool(x) and not isinstance(x[0], str))
+    name, description, types, recurs = "vector", "a vector of {} numbers", (np.ndarray,), False
 
     def plain(self, x: Any) -> np.ndarray:
         try:
@@ -150,13 +124,10 @@ class Vector(ObservationKind):
                 raise ValueError
             vector = np.ascontiguousarray(array, dtype=np.float64)
         except (ValueError, TypeError):
-            raise DataError(
-                f"{described(x)} is no numeric vector; vectors are 1-D arrays of numbers"
-            ) from None
+            raise DataError(f"{described(x)} is not a numeric vector; give a 1-D array of numbers") from None
         if array.ndim != 1 or not array.size:
             raise DataError(
-                f"an array of shape {array.shape}; an observation is a 1-D numeric vector of at least one "
-                "number"
+                f"an array of shape {array.shape}; give a 1-D numeric vector of at least one number"
             )
         if not np.isfinite(vector).all():
             bad = int(np.argmin(np.isfinite(vector)))
@@ -169,21 +140,21 @@ class Vector(ObservationKind):
     def size(self, plain: Any) -> int:
         return len(plain)
 
-    def stored(self, plain: Any) -> dict[str, Any]:
+    def to_stored(self, plain: Any) -> dict[str, Any]:
         return {"vector": plain.tolist()}
 
-    def written(self, x: Any) -> list[Any]:
-        if isinstance(x, list):  # only an array would be read back as it was given
+    def to_json(self, x: Any) -> list[Any]:
+        if isinstance(x, list):  # only an array is read back as it was given
             return list(map(_text, x))
         self.plain(x)
         return x.astype(np.float64).tolist()
 
 
-class Features(ObservationKind):
-    name, description, recurs = "features", "a dict or list of features", False
+class FeaturesKind(ObservationKind):
+    """Dicts feature → value, and lists and sets of feature names."""
 
-    def accepts(self, x: Any) -> bool:
-        return isinstance(x, dict | list | set | frozenset)
+    name, description, types = "features", "a dict or list of features", (dict, list, set, frozenset)
+    recurs = False
 
     def plain(self, x: Any) -> dict[str, float | str | bool] | list[str]:
         return plain_features(x)
@@ -194,18 +165,14 @@ class Features(ObservationKind):
         names = sorted(plain)
         return (dict, *names, *map(plain.__getitem__, names))
 
-    def stored(self, plain: Any) -> Any:
-        return {"features": plain} if isinstance(plain, dict) else plain
-
-    def written(self, x: Any) -> Any:
+    def to_json(self, x: Any) -> Any:
         if isinstance(x, dict):
-            return {"features": {_text(name): _scalar(name, _python(value)) for name, value in x.items()}}
+            return {"features": {_text(name): _scalar(name, value) for name, value in x.items()}}
         return list(map(_text, x)) if isinstance(x, list) else {"set": sorted(map(_text, x))}
 
 
-# A list of numbers is a vector and any other list features: vectors are asked first.
 KINDS: dict[str, ObservationKind] = {
-    kind.name: kind for kind in (Text(), Columns(), Vector(), Features(), Id())
+    kind.name: kind for kind in (TextKind(), ColumnsKind(), VectorKind(), FeaturesKind(), IdKind())
 }
 
 
@@ -217,62 +184,62 @@ class Kind(NamedTuple):
     name : str
         One of `KINDS`.
     size : int
-        How many columns or numbers observations have, 0 where that is open.
+        The number of columns or of vector entries; 0 for kinds without a fixed size.
     """
 
     name: str
     size: int = 0
 
     def __str__(self) -> str:
-        return KINDS[self.name].description.format(self.size)
+        return self.ops.description.format(self.size)
 
     @property
-    def of(self) -> ObservationKind:
-        """The class of these observations."""
+    def ops(self) -> ObservationKind:
+        """The operations on these observations."""
         return KINDS[self.name]
 
     @property
-    def possible(self) -> bool:
-        """Whether the name is known, and the size one that such observations have."""
-        return self.name in list(KINDS) and ("{}" in self.of.description) == (self.size > 0)
+    def is_valid(self) -> bool:
+        """Whether the name is known and the size is possible for it."""
+        return self.name in list(KINDS) and ("{}" in self.ops.description) == (self.size > 0)
 
 
 def kind_of(x: Observation) -> ObservationKind:
-    """The kind that x is given as; DataError where it is not an observation.
+    """Return the kind of an observation; DataError if it is not one.
 
     >>> kind_of(("Lima", "NP")).name
     'columns'
     """
+    if isinstance(x, list) and x and not isinstance(x[0], str):
+        return KINDS["vector"]
     for kind in KINDS.values():
-        if kind.accepts(x):
+        if isinstance(x, kind.types) and not isinstance(x, bool):
             return kind
     raise DataError(
-        f"{described(x)} is no observation; give a string, a tuple of columns, a dict feature → value, a "
-        "list or set of feature names, an integer id or a numeric vector"
+        f"{described(x)} is not an observation; give a string, a tuple of columns, a dict feature → value, "
+        "a list or set of feature names, an integer id or a numeric vector"
     )
 
 
 def same_observation(a: Observation, b: Observation) -> bool:
-    """Whether two observations are given alike and equal."""
+    """Whether two observations have the same type and are equal."""
     return type(a) is type(b) and bool(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b)
 
 
-def extract(features: str | Callable[[Any], Any], observation: Observation) -> Any:
-    """The features of one observation, by a named set or by the user's function.
-
-    >>> extract("word", ("Lima", "NP"))
-    ['w=Lima', 'column1=NP']
-    """
-    if not isinstance(features, str):
-        return features(observation)
-    return kind_of(observation).features(observation, FEATURE_SETS[features])
-
-
 def plain_features(x: Any) -> Any:
-    """A dict feature → float, string or boolean, or a list of feature names, in order where x has one.
+    """Return features in plain form.
 
-    As in CRFsuite's items a value may be a list or set of strings, {"a": ["x", "y"]} being
-    {"a=x": True, "a=y": True}, and a dict, {"a": {"b": 2}} being {"a:b": 2}.
+    Parameters
+    ----------
+    x : dict, or iterable of str
+        Features. As in CRFsuite's items, a value may be a list or set of strings, where
+        {"a": ["x", "y"]} is {"a=x": True, "a=y": True}, or a dict, where {"a": {"b": 2}} is
+        {"a:b": 2}.
+
+    Returns
+    -------
+    dict or list
+        A dict feature → float, str or bool; or a list of names, sorted if x is a set.
     """
     if isinstance(x, dict):
         if not _CONTAINERS.isdisjoint(map(type, x.values())):
@@ -299,61 +266,52 @@ def _flat(x: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _name(name: Any) -> str:
+    """A feature name, checked."""
     if not isinstance(name, str):
-        raise DataError(f"{described(name)} is no feature name; feature names are strings")
+        raise DataError(f"{described(name)} is not a feature name; feature names are strings")
     return str(name)
 
 
 def _value(value: Any, name: str) -> float | str | bool:
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, np.bool_):
-        return bool(value)
-    try:
-        number = float(value) if isinstance(value, int | float | np.integer | np.floating) else math.nan
-    except OverflowError:  # an integer past all floats
-        number = math.inf
-    if not math.isfinite(number):
+    """The value of a feature, checked, as a Python value."""
+    if isinstance(value, str | np.bool_):
+        return str(value) if isinstance(value, str) else bool(value)
+    if not is_number(value):
         raise DataError(
-            f"feature {name!r} has the value {described(value)}; values are finite numbers, strings or "
-            "booleans"
+            f"feature {name!r} has the value {described(value)}; give a finite number, a string or a boolean"
         )
-    return number
+    return float(value)
 
 
 def to_stored(plain: Observation) -> str:
-    """A line of JSON, as model files hold it, of an observation in plain form.
+    """Return the line of JSON by which model files store an observation in plain form.
 
     >>> to_stored(("Lima", "NP")), from_stored('{"columns": ["Lima", "NP"]}')
     ('{"columns": ["Lima", "NP"]}', ('Lima', 'NP'))
     """
-    return json.dumps(kind_of(plain).stored(plain), ensure_ascii=False)
+    return json.dumps(kind_of(plain).to_stored(plain), ensure_ascii=False)
 
 
 def from_stored(line: str) -> Observation:
-    """The observation of a line of a model file; whether it is one is for the corpus to check."""
+    """Return the observation of a line of a model file; `Corpus` checks whether it is valid."""
     try:
-        found = json.loads(line)
+        stored = json.loads(line)
     except (ValueError, RecursionError):
         raise DataError("one of its observations is not readable") from None
-    if not isinstance(found, dict):
-        return found
-    if "vector" in found:
-        return np.array(found["vector"], dtype=np.float64)
-    return tuple(found["columns"]) if "columns" in found else found.get("features")
+    if not isinstance(stored, dict):
+        return stored
+    if "vector" in stored:
+        return np.array(stored["vector"], dtype=np.float64)
+    return tuple(stored["columns"]) if "columns" in stored else stored.get("features")
 
 
 def to_json(x: Observation) -> Any:
-    """The JSON value of an observation in JSON lines: plain Python values that `from_json` reads back."""
-    x = _python(x)
-    for kind in KINDS.values():
-        if kind.accepts(x):
-            return kind.written(x)
-    raise DataError(f"the observation {short(x)} ({type(x).__name__}) has no JSON form")
+    """Return the JSON value of an observation in JSON lines, which `from_json` reads back."""
+    return kind_of(x).to_json(x)
 
 
 def from_json(value: Any) -> Observation:
-    """The observation of a JSON value of JSON lines; DataError where it is not one."""
+    """Return the observation of a JSON value of JSON lines; DataError if it is not one."""
     if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, list):
@@ -374,37 +332,25 @@ def from_json(value: Any) -> Observation:
 
 def _numbers(values: list[Any]) -> np.ndarray:
     """A vector of JSON numbers."""
-    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
-        raise DataError(
-            f"the array {short(values)} is neither of strings (feature names) nor of numbers (a vector)"
-        )
-    try:
-        vector = np.array([float(value) for value in values])
-    except OverflowError:
-        vector = np.array([math.inf])
-    if not np.isfinite(vector).all():
-        raise DataError("a vector holds a number too large for a 64-bit float; give finite numbers")
-    return vector
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+        raise DataError(f"the array {short(values)} is neither of strings (features) nor of numbers (vector)")
+    if not all(map(is_number, values)):
+        raise DataError("a vector contains a number too large for a 64-bit float; give finite numbers")
+    return np.array(values, dtype=np.float64)
 
 
 def _scalar(name: str, value: Any) -> str | bool | int | float:
-    """The value of a feature as JSON has it."""
-    if not isinstance(value, str | bool | int | float) or (
-        isinstance(value, float) and not math.isfinite(value)
-    ):
+    """The value of a feature, checked, as JSON has it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(value, str | bool) and not is_number(value):
         raise DataError(
-            f"the feature {short(name)} has the value {short(value)}; give a finite number, a string or a "
-            "boolean"
+            f"feature {short(name)} has the value {short(value)}; give a finite number, a string or a boolean"
         )
     return value
 
 
-def _python(value: Any) -> Any:
-    """A NumPy scalar as the Python value that it stands for."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
 def _text(value: Any) -> str:
+    """A string, checked."""
     if not isinstance(value, str):
-        raise DataError(f"{short(value)} ({type(value).__name__}) where a string is expected; make it one")
+        raise DataError(f"{described(value)} where a string is expected; convert it to one")
     return str(value)

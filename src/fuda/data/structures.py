@@ -1,17 +1,17 @@
-"""Structures: nodes with one observation each, and a shape.
+"""Structures: nodes with observations, and a shape.
 
-A structure is a set of nodes t = 0..T−1 with an observation x_t each, and directed edges parent → child:
+A structure has nodes t = 0..T−1, an observation x_t per node, and directed edges parent → child:
 
-==========  =====================================  ============================
+==========  =====================================  ================================
 class       edges                                  a node has at most
-==========  =====================================  ============================
+==========  =====================================  ================================
 Sequence    t−1 → t                                one parent, one child
-Tree        heads[t] → t, siblings in index order  one parent (a forest is fine)
-Dag         any that close no cycle                no bound
-==========  =====================================  ============================
+Tree        heads[t] → t, siblings in index order  one parent (forests are allowed)
+Dag         any without a cycle                    no bound
+==========  =====================================  ================================
 
-A sequence is a tree and a tree is a DAG. Nodes keep the order in which the user gave them; ``order`` lists
-them with every parent before its children, which is the order in which recursions walk.
+A sequence is a tree and a tree is a DAG. Nodes keep the order in which the user gave them; ``order``
+lists them with every parent before its children, which is the order of recursions.
 """
 
 from __future__ import annotations
@@ -22,40 +22,44 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fuda.checks import is_whole
+from fuda.checks import is_whole, listed
 from fuda.data.observations import Observation, same_observation
 from fuda.errors import DataError, described, place, short
 
 
 class Structure:
-    """What sequences, trees and DAGs share: observations that stay as they are, and directed edges."""
+    """Base class of sequences, trees and DAGs: observations and directed edges, immutable.
+
+    Parameters
+    ----------
+    observations : iterable
+        An observation per node; at least one.
+
+    Attributes
+    ----------
+    observations : tuple
+        The observations, unchanged.
+    """
 
     __slots__ = ("observations",)
     shape: ClassVar[str]
     observations: tuple[Observation, ...]
 
     def __init__(self, observations: Iterable[Observation]) -> None:
-        if isinstance(observations, str | bytes):
+        nodes = listed(observations)
+        if nodes is None:
+            remedy = "give a list"
+            if isinstance(observations, str | bytes):
+                remedy = "split it into nodes first: list(text) or text.split()"
+            elif isinstance(observations, Iterable):
+                remedy = "put it in a list if it is the observation of one node"
             raise DataError(
-                f"a {self.shape} is made of a list of observations, one a node, but a bare string "
-                f"{short(observations)} was given; split it into nodes first: list(text) or text.split()"
+                f"a {self.shape} is made of a list of observations, one per node, but "
+                f"{described(observations)} was given; {remedy}"
             )
-        if isinstance(observations, dict | set | frozenset):
-            raise DataError(
-                f"a {self.shape} is made of a list of observations, one a node, but "
-                f"{described(observations)} was given; put it in a list if it is the observation of one node"
-            )
-        try:
-            self.observations = tuple(observations)
-        except TypeError:
-            raise DataError(
-                f"a {self.shape} is made of a list of observations, one a node, "
-                f"but {described(observations)} was given; give a list"
-            ) from None
+        self.observations = tuple(nodes)
         if not self.observations:
-            raise DataError(
-                f"an empty {self.shape}: a structure has at least one node; drop empty ones before use"
-            )
+            raise DataError(f"an empty {self.shape}: a structure has at least one node; drop empty ones")
 
     def __len__(self) -> int:
         return len(self.observations)
@@ -63,11 +67,11 @@ class Structure:
     def __iter__(self) -> Iterator[Observation]:
         return iter(self.observations)
 
-    # No __getitem__: with it numpy would take a list of structures for a matrix.
+    # No __getitem__: with it numpy would convert a list of structures to a matrix.
 
     @property
     def edges(self) -> np.ndarray:
-        """(E, 2) array of parent, child, sorted by child and then by parent."""
+        """Parent and child of each edge, (E, 2), sorted by child and then by parent."""
         raise NotImplementedError
 
     @property
@@ -96,6 +100,13 @@ class Structure:
 class Sequence(Structure):
     """A sequence of observations.
 
+    Parameters
+    ----------
+    observations : iterable
+        An observation per node; at least one.
+
+    Examples
+    --------
     >>> Sequence(["Ana", "lives", "in", "Lima"])
     Sequence(['Ana', 'lives', 'in', 'Lima'], 4 nodes)
     """
@@ -105,11 +116,13 @@ class Sequence(Structure):
 
     @property
     def edges(self) -> np.ndarray:
+        """Parent and child of each edge, (E, 2), sorted by child and then by parent."""
         later = np.arange(1, len(self), dtype=np.int32)
         return np.column_stack([later - 1, later])
 
     @property
     def order(self) -> np.ndarray:
+        """All nodes, every parent before its children."""
         return np.arange(len(self), dtype=np.int32)
 
     def __reduce__(self) -> tuple:
@@ -117,8 +130,22 @@ class Sequence(Structure):
 
 
 class Tree(Structure):
-    """An ordered tree or forest: ``heads[t]`` is the parent of node t, −1 at a root; siblings in index order.
+    """An ordered tree or forest; siblings are in index order.
 
+    Parameters
+    ----------
+    observations : iterable
+        An observation per node; at least one.
+    heads : iterable of int
+        The parent of each node, −1 for a root.
+
+    Attributes
+    ----------
+    heads : (T,) array of int
+        The parent of each node, −1 for a root.
+
+    Examples
+    --------
     >>> tree = Tree(["Ana", "lives", "in", "Lima"], [1, -1, 3, 1])
     >>> tree.edges.tolist()
     [[1, 0], [3, 2], [1, 3]]
@@ -135,28 +162,34 @@ class Tree(Structure):
         self.heads = np.array(_node_numbers(heads, "the heads of a tree"), dtype=np.int32)
         if len(self.heads) != len(self):
             raise DataError(
-                f"a tree of {len(self)} nodes has {len(self.heads)} heads; give one a node, −1 at a root"
+                f"a tree of {len(self)} nodes has {len(self.heads)} heads; give one per node, −1 for a root"
             )
         nodes = np.arange(len(self))
-        outside = f"heads go from 0 to {len(self) - 1}, and −1 marks a root"
+        outside = f"heads are from 0 to {len(self) - 1}, or −1 for a root"
         for bad, why in (
             ((self.heads < -1) | (self.heads >= len(self)), outside),
-            (self.heads == nodes, "a node cannot be its own parent; −1 marks a root"),
+            (self.heads == nodes, "a node cannot be its own parent; −1 is for a root"),
         ):
             if bad.any():
                 node = int(bad.argmax())
                 raise DataError(f"{place(node=node)}: its head is {self.heads[node]}; {why}")
-        if (self.heads > nodes).any():  # else every parent stands before its children: no cycle
-            _check_heads_acyclic(self.heads)
+        if (self.heads > nodes).any():  # else every parent precedes its children: no cycle
+            above = self.heads
+            for _ in range(len(self).bit_length()):  # the ancestor 1, 2, 4, … steps above
+                above = np.where(above < 0, -1, above[above])
+            if (above >= 0).any():
+                _topological_order(len(self), self.edges)  # raises, and names a cycle
         self.heads.flags.writeable = False
 
     @property
     def edges(self) -> np.ndarray:
+        """Parent and child of each edge, (E, 2), sorted by child and then by parent."""
         children = np.flatnonzero(self.heads >= 0).astype(np.int32)
         return np.column_stack([self.heads[children], children])
 
     @property
     def order(self) -> np.ndarray:
+        """All nodes, every parent before its children."""
         return _topological_order(len(self), self.edges)
 
     def __reduce__(self) -> tuple:
@@ -164,8 +197,17 @@ class Tree(Structure):
 
 
 class Dag(Structure):
-    """A directed acyclic graph by its (parent, child) pairs; a node without edges is fine.
+    """A directed acyclic graph; nodes without edges are allowed.
 
+    Parameters
+    ----------
+    observations : iterable
+        An observation per node; at least one.
+    edges : iterable of (int, int)
+        Parent and child of each edge.
+
+    Examples
+    --------
     >>> dag = Dag(["wants", "Ana", "sleep"], [(0, 1), (0, 2), (2, 1)])
     >>> dag.order.tolist()
     [0, 2, 1]
@@ -182,12 +224,11 @@ class Dag(Structure):
             row, column = np.argwhere(outside)[0]
             raise DataError(
                 f"edge {tuple(pairs[row].tolist())}: there is no node {pairs[row, column]}; "
-                f"nodes go from 0 to {len(self) - 1}"
+                f"nodes are from 0 to {len(self) - 1}"
             )
-        loops = pairs[:, 0] == pairs[:, 1]
-        if loops.any():
-            node = int(pairs[loops.argmax(), 0])
-            raise DataError(f"{place(node=node)}: an edge to itself; remove the self loop")
+        loops = pairs[pairs[:, 0] == pairs[:, 1], 0]
+        if loops.size:
+            raise DataError(f"{place(node=int(loops[0]))}: an edge to itself; remove the self loop")
         pairs = pairs[np.lexsort((pairs[:, 0], pairs[:, 1]))]
         twice = (pairs[1:] == pairs[:-1]).all(axis=1)
         if twice.any():
@@ -199,10 +240,12 @@ class Dag(Structure):
 
     @property
     def edges(self) -> np.ndarray:
+        """Parent and child of each edge, (E, 2), sorted by child and then by parent."""
         return self._edges
 
     @property
     def order(self) -> np.ndarray:
+        """All nodes, every parent before its children."""
         return self._order
 
     def __reduce__(self) -> tuple:
@@ -210,19 +253,14 @@ class Dag(Structure):
 
 
 def as_structures(X: Any) -> list[Structure]:
-    """X as a list of structures: a plain list of observations is a Sequence."""
+    """Return X as a list of structures, where a plain list of observations is a Sequence."""
     if isinstance(X, Structure):
         raise DataError(
             f"X is a list of structures, but a single {type(X).__name__} was given; put it in a list: [x]"
         )
-    if isinstance(X, str | bytes | dict | set | frozenset):
+    given = listed(X)
+    if given is None:
         raise DataError(f"X is a list of structures, but {described(X)} was given; give a list of lists")
-    try:
-        given = list(X)
-    except TypeError:
-        raise DataError(
-            f"X is a list of structures, but {described(X)} was given; give a list of lists"
-        ) from None
     structures: list[Structure] = []
     for i, x in enumerate(given):
         try:
@@ -238,11 +276,10 @@ def as_structures(X: Any) -> list[Structure]:
 
 
 def _node_numbers(values: Any, what: str) -> list[int]:
-    """The values as a list, or an error that names the first that is no node number."""
-    numbers = values.tolist() if isinstance(values, np.ndarray) else values
-    if isinstance(numbers, str | bytes | dict | set | frozenset) or not isinstance(numbers, Iterable):
+    """The values as a list, or an error that names the first that is not a node number."""
+    numbers = listed(values.tolist() if isinstance(values, np.ndarray) else values)
+    if numbers is None:
         raise DataError(f"{what} are a list of node numbers, but {described(values)} was given")
-    numbers = list(numbers)
     for at, number in enumerate(numbers):
         if not is_whole(number):
             raise DataError(f"{what} are whole numbers, but {described(number)} was given at {at}")
@@ -252,7 +289,7 @@ def _node_numbers(values: Any, what: str) -> list[int]:
 
 
 def _pairs(edges: Any) -> np.ndarray:
-    """(E, 2) fresh array of parent and child."""
+    """A new (E, 2) array of parents and children."""
     given = edges.tolist() if isinstance(edges, np.ndarray) else edges
     if isinstance(given, str | bytes | dict) or not isinstance(given, Iterable):
         raise DataError(f"the edges of a DAG are (parent, child) pairs, but {described(edges)} was given")
@@ -264,24 +301,8 @@ def _pairs(edges: Any) -> np.ndarray:
     return np.array(pairs, dtype=np.int32).reshape(len(pairs), 2)
 
 
-def _check_heads_acyclic(heads: np.ndarray) -> None:
-    """Walk up from every node once; a walk that meets itself is a cycle."""
-    parents: list[int] = heads.tolist()
-    walk_of = [-1] * len(parents)
-    for start in range(len(parents)):
-        node = start
-        while node >= 0 and walk_of[node] < 0:
-            walk_of[node] = start
-            node = parents[node]
-        if node >= 0 and walk_of[node] == start:
-            cycle = [node]
-            while (up := parents[cycle[-1]]) != node:
-                cycle.append(up)
-            raise _cycle_error(cycle)
-
-
 def _topological_order(size: int, edges: np.ndarray) -> np.ndarray:
-    """Kahn's order, smallest ready node first, so that an already sorted graph keeps its own order."""
+    """Kahn's order, smallest ready node first, so that a graph already in order keeps its order."""
     children: list[list[int]] = [[] for _ in range(size)]
     waiting = [0] * size
     for parent, child in edges.tolist():
@@ -309,7 +330,7 @@ def _topological_order(size: int, edges: np.ndarray) -> np.ndarray:
 
 
 def _cycle_error(upwards: list[int]) -> DataError:
-    """`upwards` lists the nodes of a cycle from child to parent."""
+    """The error for a cycle, whose nodes are listed from child to parent."""
     down = upwards[::-1]
-    shown = " → ".join(str(node) for node in [*down[:10], *(["…"] if len(down) > 10 else []), down[0]])
+    shown = " → ".join(map(str, [*down[:10], *["…"] * (len(down) > 10), down[0]]))
     return DataError(f"{place(node=down[0])}: the edges close a cycle, {shown}; remove one of these edges")

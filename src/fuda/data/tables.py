@@ -18,7 +18,7 @@ _ONLY_TEXT = frozenset([str])
 
 
 class Parts(NamedTuple):
-    """What a table consists of; see `Table`."""
+    """The contents of a `Table`."""
 
     matrix: sp.csr_matrix | Array
     unknown: Array
@@ -26,16 +26,21 @@ class Parts(NamedTuple):
 
 
 class Table:
-    """Rows of features, made when they are first asked for.
+    """Rows of features, computed when they are first needed.
+
+    Parameters
+    ----------
+    make : callable
+        Returns the parts.
 
     Attributes
     ----------
-    matrix : (rows, features) sparse matrix, or array where features are dense vectors
+    matrix : (rows, features) sparse matrix, or array if features are dense vectors
     unknown, beyond : (rows,) arrays
-        Of the features of a row that the vocabulary does not know, the sum of the values and
-        that of their squares.
+        For the features of a row that are not in the vocabulary, the sum of their absolute values
+        and the sum of their squares.
     has_counts : bool
-        Whether all values are counts by construction, and need not be checked.
+        Whether all values are counts by construction and need no check.
     """
 
     has_counts = False
@@ -45,59 +50,90 @@ class Table:
 
     @classmethod
     def of(cls, matrix: sp.csr_matrix | Array, unknown: Array, beyond: Array) -> Table:
-        """A table of these parts."""
+        """Return a table of these parts."""
         return Table(partial(Parts, matrix, unknown, beyond))
 
     @cached_property
     def parts(self) -> Parts:
+        """Matrix, unknown and beyond."""
         return self._make()
 
     @property
     def matrix(self) -> sp.csr_matrix | Array:
+        """The values of the features."""
         return self.parts.matrix
 
     @property
     def unknown(self) -> Array:
+        """The sums of the absolute values of unknown features."""
         return self.parts.unknown
 
     @property
     def beyond(self) -> Array:
+        """The sums of the squares of unknown features."""
         return self.parts.beyond
 
     @property
     def n_features(self) -> int:
+        """The number of features."""
         return int(self.matrix.shape[1])
 
-    def keep(self, columns: Array) -> Table:
-        """The table by a vocabulary that has only some of the features, in that order."""
+    def keep(self, columns: Array) -> Recoded:
+        """Return the table for a vocabulary of only some of the features, in that order."""
         matrix: Any = self.matrix
-        others = np.ones(self.n_features, dtype=bool)
-        others[columns] = False
-        dropped = abs(matrix[:, np.flatnonzero(others)])
+        dropped = abs(matrix[:, np.setdiff1d(np.arange(self.n_features), columns)])
         unknown = self.unknown + np.asarray(dropped.sum(axis=1)).ravel()
         beyond = self.beyond + np.asarray(dropped.multiply(dropped).sum(axis=1)).ravel()
-        return Table.of(matrix[:, columns], unknown, beyond)
+        return Table.of(matrix[:, columns], unknown, beyond), None
 
-    def widen(self, n_features: int) -> Table:
-        """The table by a vocabulary to which features that no row has were added; vectors stay."""
+    def widen(self, n_features: int) -> Recoded:
+        """Return the table for a larger vocabulary; vectors do not change."""
         matrix: Any = self.matrix.copy()
         if isinstance(matrix, np.ndarray):
-            return self
+            return self, None
         matrix.resize(matrix.shape[0], n_features)
-        return Table.of(matrix, self.unknown, self.beyond)
+        return Table.of(matrix, self.unknown, self.beyond), None
+
+    def followed_by(self, other: Table, n_rows: int) -> Table:
+        """Return a table of the first rows of this table and all rows of another one."""
+        both: Any = [self.matrix[:n_rows], other.matrix]
+        matrix = np.vstack(both) if isinstance(other.matrix, np.ndarray) else sp.vstack(both, format="csr")
+        sums = (np.concatenate([self.parts[k][:n_rows], other.parts[k]]) for k in (1, 2))
+        return Table.of(matrix, *sums)
 
 
 class TextTable(Table):
-    """A row per text of a vocabulary, which is its only feature, and a last row for all other texts."""
+    """A row per text of a vocabulary, its only feature, and a last row for all other texts.
+
+    Parameters
+    ----------
+    count : int
+        The number of texts in the vocabulary.
+    """
 
     has_counts = True
 
     def __init__(self, count: int) -> None:
         super().__init__(partial(_one_hot, count))
 
+    def keep(self, columns: Array) -> Recoded:
+        rows = np.full(self.n_features + 1, len(columns), dtype=np.int32)
+        rows[columns] = np.arange(len(columns))
+        return TextTable(len(columns)), rows
+
+    def widen(self, n_features: int) -> Recoded:
+        return TextTable(n_features), np.append(np.arange(self.n_features), n_features).astype(np.int32)
+
+    def followed_by(self, other: Table, n_rows: int) -> Table:
+        return self
+
+
+# A table for another vocabulary, and for each old row the number of the new row, None if unchanged.
+Recoded = tuple[Table, Array | None]
+
 
 class FeatureTable(NamedTuple):
-    """What a feature set or function makes of the types of a corpus, by a vocabulary of its own."""
+    """The features of the types of a corpus by a set or function, and their vocabulary."""
 
     features: Any
     vocabulary: dict[str, int]
@@ -105,6 +141,7 @@ class FeatureTable(NamedTuple):
 
 
 def _one_hot(count: int) -> Parts:
+    """The parts of a `TextTable`."""
     indptr = np.append(np.arange(count + 1), count)
     other = np.append(np.zeros(count), 1.0)
     matrix = sp.csr_matrix((np.ones(count), np.arange(count), indptr), shape=(count + 1, count))
@@ -112,7 +149,7 @@ def _one_hot(count: int) -> Parts:
 
 
 class Row(NamedTuple):
-    """A row of a sparse table: features, their values, and what the vocabulary does not know."""
+    """A row of a sparse table: features, their values, and the sums over unknown features."""
 
     ids: Array
     values: Array
@@ -121,7 +158,7 @@ class Row(NamedTuple):
 
 
 def rows_of(parts: Parts, count: int) -> list[Row]:
-    """The first rows of a sparse table."""
+    """Return the first rows of a sparse table."""
     matrix: Any = parts.matrix
     bounds = matrix.indptr[: count + 1].tolist()
     others = zip(parts.unknown[:count].tolist(), parts.beyond[:count].tolist(), strict=True)
@@ -132,7 +169,7 @@ def rows_of(parts: Parts, count: int) -> list[Row]:
 
 
 def joined_rows(rows: list[Row], n_features: int) -> Parts:
-    """The sparse table of these rows."""
+    """Return the sparse table of these rows."""
     indptr = np.cumsum([0, *(len(row.ids) for row in rows)])
     ids, values = (np.concatenate([row[k] for row in rows]) for k in (0, 1))
     matrix = sp.csr_matrix((values, ids, indptr), shape=(len(rows), n_features))
@@ -140,7 +177,7 @@ def joined_rows(rows: list[Row], n_features: int) -> Parts:
 
 
 def number_texts(texts: list[str], vocabulary: dict[str, int], learn: bool) -> Array:
-    """The rows of texts in the `TextTable` of a vocabulary, which learns them or not."""
+    """Return the rows of texts in a `TextTable`, after adding them to its vocabulary if `learn`."""
     if learn:
         for text in texts:
             vocabulary.setdefault(text, len(vocabulary))
@@ -148,104 +185,83 @@ def number_texts(texts: list[str], vocabulary: dict[str, int], learn: bool) -> A
     return np.array([get(text, other) for text in texts], dtype=np.int32)
 
 
-NamedFeatures = tuple[list[str], list[float] | None]  # names and values, None where all are 1
+NamedFeatures = tuple[list[str], list[float] | None]  # names and values, None if all are 1
 
 
 def feature_row(features: NamedFeatures, vocabulary: dict[str, int]) -> Row:
-    """The features of one observation by a vocabulary."""
+    """Return the row of the features of one observation for a vocabulary."""
     names, weights = features
     if weights is None and len(set(names)) == len(names):  # by far the most frequent
-        found = [k for k in map(vocabulary.get, names) if k is not None]
-        others = float(len(names) - len(found))
-        return Row(np.array(sorted(found), dtype=np.int32), np.ones(len(found)), others, others)
+        ids = sorted(k for k in map(vocabulary.get, names) if k is not None)
+        others = float(len(names) - len(ids))
+        return Row(np.array(ids, dtype=np.int32), np.ones(len(ids)), others, others)
     values: dict[str, float] = {}  # values of a feature given twice are added
-    for name, value in zip(names, itertools.repeat(1.0) if weights is None else weights, strict=False):
+    for name, value in zip(names, weights or itertools.repeat(1.0), strict=False):
         values[name] = values.get(name, 0.0) + value
-    known: dict[int, float] = {}
-    unknown = beyond = 0.0
-    for name, value in values.items():
-        k = vocabulary.get(name)
-        if k is None:
-            unknown += abs(value)
-            beyond += value * value
-        else:
-            known[k] = value
+    known = {vocabulary[name]: value for name, value in values.items() if name in vocabulary}
+    rest = [value for name, value in values.items() if name not in vocabulary]
     ids = sorted(known)
+    unknown, beyond = float(sum(map(abs, rest))), float(sum(value * value for value in rest))
     return Row(np.array(ids, dtype=np.int32), np.array([known[k] for k in ids]), unknown, beyond)
 
 
 def feature_table(rows: Iterable[NamedFeatures], vocabulary: dict[str, int]) -> Table:
-    """A sparse table from the features of each row, which join the vocabulary."""
+    """Return a sparse table of the features of each row, which are added to the vocabulary."""
     names: list[str] = []
     values: list[float] = []
     lengths: list[int] = []
-    for own, weights in rows:
-        names += own
-        values += [1.0] * len(own) if weights is None else weights
-        lengths.append(len(own))
+    for row_names, weights in rows:
+        names += row_names
+        values += [1.0] * len(row_names) if weights is None else weights
+        lengths.append(len(row_names))
     for name in names:
         vocabulary.setdefault(name, len(vocabulary))
     ids = np.array([vocabulary[name] for name in names], dtype=np.int32)
-    row_of = np.repeat(np.arange(len(lengths)), lengths)
-    shape = len(lengths), len(vocabulary)
-    matrix = sp.csr_matrix((np.array(values), (row_of, ids)), shape=shape)  # those given twice are added
+    cells = np.array(values), (np.repeat(np.arange(len(lengths)), lengths), ids)
+    matrix = sp.csr_matrix(cells, shape=(len(lengths), len(vocabulary)))  # features given twice are added
     return Table.of(matrix, np.zeros(len(lengths)), np.zeros(len(lengths)))
 
 
-def named_features(found: Any) -> NamedFeatures:
-    """Features as names and their values: a string value joins the name, true is 1, false is left out."""
-    if type(found) is list and _ONLY_TEXT.issuperset(map(type, found)):  # by far the most frequent
-        return found, None
-    if not isinstance(found, dict | list | tuple | set | frozenset):
+def named_features(features: Any) -> NamedFeatures:
+    """Return names and values of features: {"a": "x"} becomes "a=x", True is 1, False is left out."""
+    if type(features) is list and _ONLY_TEXT.issuperset(map(type, features)):  # by far the most frequent
+        return features, None
+    if not isinstance(features, dict | list | tuple | set | frozenset):
         raise DataError(
-            f"{described(found)} says no features; they are a list of names (strings) or a dict name → value"
+            f"{described(features)} is not a collection of features; give a list of names (strings) or a "
+            "dict name → value"
         )
-    plain = plain_features(found)
+    plain = plain_features(features)
     if isinstance(plain, list):
         return plain, None
-    names, values = [], []
-    for name, value in plain.items():
-        if value is not False:
-            names.append(f"{name}={value}" if isinstance(value, str) else name)
-            values.append(1.0 if isinstance(value, str) else float(value))
-    return names, values
+    items = [(name, value) for name, value in plain.items() if value is not False]
+    names = [f"{name}={value}" if isinstance(value, str) else name for name, value in items]
+    return names, [1.0 if isinstance(value, str) else float(value) for _, value in items]
 
 
-class Joined:
-    """Combinations of several texts at each node.
+def joined_texts(parts: Iterable[tuple[Array, list[str]]], size: int) -> tuple[Array, list[str]]:
+    """Number the distinct combinations of texts at nodes.
 
     Parameters
     ----------
     parts : iterable of (rows, texts)
-        For each part a row per node, and the text of each row.
+        For each part, a row per node and the text of each row.
     size : int
         The number of nodes.
 
-    Attributes
-    ----------
+    Returns
+    -------
     numbers : (size,) array
         The number of the combination at each node.
+    texts : list of str
+        The text of each combination: the texts of the parts, one after another.
     """
-
-    def __init__(self, parts: Iterable[tuple[Array, list[str]]], size: int) -> None:
-        self.numbers = np.zeros(size, dtype=np.int64)
-        self._values: list[list[str]] = []
-        self._combinations = np.zeros((1, 0), dtype=np.int64)  # of each number, the value of each part
-        for rows, texts in parts:
-            distinct: dict[str, int] = {}
-            of_row = np.array([distinct.setdefault(text, len(distinct)) for text in texts])
-            self._values.append(list(distinct))
-            pairs, self.numbers = np.unique(self.numbers * len(distinct) + of_row[rows], return_inverse=True)
-            before, last = np.divmod(pairs, len(distinct))
-            self._combinations = np.column_stack([self._combinations[before], last])
-
-    def texts(self, glue: str, wanted: Array | None = None) -> list[str]:
-        """The texts of all numbers, or of those wanted."""
-        combinations = self._combinations if wanted is None else self._combinations[wanted]
-        if not self._values:
-            return [""] * len(combinations)
-        columns = [
-            [values[k] for k in ids]
-            for values, ids in zip(self._values, combinations.T.tolist(), strict=True)
-        ]
-        return [glue.join(together) for together in zip(*columns, strict=True)]
+    numbers, joined = np.zeros(size, dtype=np.int64), [""]
+    for rows, texts in parts:
+        ids: dict[str, int] = {}
+        row_ids = np.array([ids.setdefault(text, len(ids)) for text in texts])
+        pairs, numbers = np.unique(numbers * len(ids) + row_ids[rows], return_inverse=True)
+        before, last = (part.tolist() for part in np.divmod(pairs, len(ids)))
+        distinct = list(ids)
+        joined = [joined[a] + distinct[b] for a, b in zip(before, last, strict=True)]
+    return numbers, joined

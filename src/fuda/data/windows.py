@@ -1,4 +1,4 @@
-"""What the nodes of a corpus see at an offset: the rows of a table, types first and then boundary marks."""
+"""The table rows at an offset from each node of a corpus: types or boundary marks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from fuda.data.corpus import Corpus
+from fuda.data.graph import ranges
 
-Rows = tuple[np.ndarray, np.ndarray | None]  # of each node a row, or with bounds several
+Rows = tuple[np.ndarray, np.ndarray | None]  # rows and indptr, None if each node has one row
 
 
 def rows_at(corpus: Corpus, offset: int, window: int) -> Rows:
-    """The table rows that each node sees at an offset: types, or boundary marks past the end."""
+    """Return the table rows at an offset from each node: types, or boundary marks past the end."""
     if offset == 0:
         return corpus.types, None
     first_mark = len(corpus.observations) + (window if offset > 0 else 0)
@@ -21,43 +22,41 @@ def rows_at(corpus: Corpus, offset: int, window: int) -> Rows:
 
 
 def combined(parts: list[Rows], size: int) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """All combinations of the rows of several parts at each node.
+    """Return all combinations of the rows of several parts at each node.
 
-    A part gives a node one row, or several where it has bounds; each is combined with each row of
-    the other parts.
+    Parameters
+    ----------
+    parts : list of (rows, indptr)
+    size : int
+        The number of nodes.
 
     Returns
     -------
     rows : list of arrays
         For each part its row in every combination.
     indptr : array or None
-        The bounds of the nodes; None where each has one combination.
+        The bounds of the nodes; None if each node has one combination.
     """
     if all(indptr is None for _, indptr in parts):
         return [rows for rows, _ in parts], None
-    nodes, found = np.arange(size), []
+    nodes, combinations = np.arange(size), []
     for rows, indptr in parts:
         if indptr is None:
-            found.append(rows[nodes])
+            combinations.append(rows[nodes])
             continue
         counts = np.diff(indptr)[nodes]
-        ends = np.cumsum(counts)
-        within = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-        found = [np.repeat(before, counts) for before in found]
+        new = rows[ranges(indptr[nodes], counts)]
+        combinations = [*(np.repeat(before, counts) for before in combinations), new]
         nodes = np.repeat(nodes, counts)
-        found.append(rows[indptr[nodes] + within])
     if len(nodes) == size:
-        return found, None
-    return found, np.concatenate([[0], np.cumsum(np.bincount(nodes, minlength=size))])
+        return combinations, None
+    return combinations, np.concatenate([[0], np.cumsum(np.bincount(nodes, minlength=size))])
 
 
 def _shifted(corpus: Corpus, offset: int, first_mark: int) -> np.ndarray:
-    rows = np.empty_like(corpus.types)
+    """The rows at an offset in sequences."""
+    rows = np.roll(corpus.types, -offset)
     starts, ends = corpus.offsets[:-1], corpus.offsets[1:]
-    if offset < 0:
-        rows[-offset:] = corpus.types[:offset]
-    else:
-        rows[:-offset] = corpus.types[offset:]
     for position in range(abs(offset)):  # the nodes from which the offset leads out of the sequence
         nodes = starts + position if offset < 0 else ends - 1 - position
         if position:  # every sequence has a first and a last node
@@ -67,23 +66,19 @@ def _shifted(corpus: Corpus, offset: int, first_mark: int) -> np.ndarray:
 
 
 def _reached(corpus: Corpus, offset: int, first_mark: int) -> Rows:
-    near = corpus.graph.parents if offset < 0 else corpus.graph.children
-    step = sp.csr_matrix(
-        (np.ones(len(near.indices)), near.indices, near.indptr), shape=(corpus.size, corpus.size)
-    )
-    reach, inside = step, np.diff(near.indptr) > 0
-    steps_left = np.where(inside, abs(offset) - 1, abs(offset))  # steps past the end, where none is reached
-    for distance in range(2, abs(offset) + 1):
+    """The rows at an offset in trees and DAGs."""
+    indptr, indices = (corpus.graph.parents if offset < 0 else corpus.graph.children)[:2]
+    step = sp.csr_matrix((np.ones(len(indices)), indices, indptr), shape=(corpus.size, corpus.size))
+    reach = sp.identity(corpus.size, format="csr")
+    steps_left = np.full(corpus.size, abs(offset))  # steps past the end, for nodes that reach none
+    for distance in range(1, abs(offset) + 1):
         reach = reach @ step
-        inside = np.diff(reach.indptr) > 0
-        steps_left[inside] = abs(offset) - distance
+        steps_left[np.diff(reach.indptr) > 0] = abs(offset) - distance
     reach.sort_indices()
     counts = np.diff(reach.indptr)
     indptr = np.concatenate([[0], np.cumsum(np.maximum(counts, 1))])
+    marks = indptr[:-1][counts == 0]
     rows = np.empty(indptr[-1], dtype=np.int32)
-    alone = counts == 0
-    rows[indptr[:-1][alone]] = first_mark + steps_left[alone] - 1
-    real = np.ones(len(rows), dtype=bool)
-    real[indptr[:-1][alone]] = False
-    rows[real] = corpus.types[reach.indices]
+    rows[marks] = first_mark + steps_left[counts == 0] - 1
+    rows[np.setdiff1d(np.arange(len(rows)), marks)] = corpus.types[reach.indices]
     return rows, (None if len(rows) == corpus.size else indptr)

@@ -1,17 +1,17 @@
-r"""Wapiti's expressions, matched in time that is bounded whatever the expression.
+r"""Wapiti's expressions, matched in bounded time.
 
-The language is small: ``^`` at the start, ``$`` at the end, ``.`` any character, ``?`` (once if possible),
-``*`` (as few times as possible), and the classes ``\a`` ``\d`` ``\l`` ``\p`` ``\s`` ``\u`` ``\w``, negated
-in upper case. An expression is a list of items 0 … n − 1, each a set of characters that stands once, at most
-once or any number of times.
+The language: ``^`` at the start, ``$`` at the end, ``.`` any character, ``?`` (once if possible),
+``*`` (as few times as possible), and the classes ``\a`` ``\d`` ``\l`` ``\p`` ``\s`` ``\u`` ``\w``,
+negated in upper case. An expression is a list of items 0 … n − 1, each a set of characters that
+occurs once, at most once or any number of times.
 
-Let live(p) be the set of items from which the rest of the expression can match the text from position p on;
-n is in it where a match may end. It follows from live(p + 1), so all sets take one pass from the end, each
-a bit set. The match that a backtracking search would find first is then read off from the start without
-ever going back.
+Let live(p) be the set of items from which the rest of the expression can match the text from position
+p on; n is in it if a match may end at p. It follows from live(p + 1), so one pass from the end
+computes all sets, as bit sets. The match that a backtracking search would find first is then read
+off from the start without backtracking.
 
-Backtracking itself, which `re` does, is faster on most cells and takes ages on some: it may try every choice
-of a start, of each ``?`` and of each ``*``. It is used where there are few such choices.
+Backtracking, as in `re`, is faster on most cells and takes exponential time on some: it may try
+every choice of a start, of each ``?`` and of each ``*``. It is used if there are few such choices.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Expression:
     Parameters
     ----------
     text : str
-        ValueError where it repeats nothing.
+        The expression; ValueError if a ``?`` or ``*`` follows nothing.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class Expression:
         self._accepted: dict[str, int] = {}  # by character, the items that accept it
 
     def search(self, text: str) -> str | None:
-        """The first part of a text that matches; None where no part does."""
+        """Return the first part of a text that matches; None if no part does."""
         choices = (len(text) + 1) ** (self._repeats.count("*") + (not self._at_start))
         if choices << self._repeats.count("?") > _FEW_CHOICES:
             return self._linear_search(text)
@@ -80,7 +80,7 @@ class Expression:
         return None if found is None else found.group()
 
     def _linear_search(self, text: str) -> str | None:
-        """The same in time linear in the text and in the expression."""
+        """The same result in time linear in the text and in the expression."""
         live = list(accumulate(reversed(text), self._before, initial=self._closed(1 << len(self._items))))
         live.reverse()
         starts = live[:1] if self._at_start else live
@@ -100,18 +100,19 @@ class Expression:
         return text[start:position]
 
     def _before(self, live: int, character: str) -> int:
-        """The live items one position before, where `character` stands."""
+        """The live items at the position before, which has this character."""
         accepted = self._accept(character)
         ends = 0 if self._at_end else 1 << len(self._items)
         return self._closed((live >> 1 & ~self._stars & accepted) | (live & self._stars & accepted) | ends)
 
     def _closed(self, live: int) -> int:
-        """An item that may be absent is live where the next one is."""
+        """The live items, with items that may be absent if the next item is live."""
         for i in self._skippable:
             live |= (live >> 1) & (1 << i)
         return live
 
     def _accept(self, character: str) -> int:
+        """The items that accept a character."""
         if character not in self._accepted:
             self._accepted[character] = sum(
                 1 << i for i, item in enumerate(self._items) if item.fullmatch(character)

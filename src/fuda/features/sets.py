@@ -1,8 +1,8 @@
-"""Feature sets: what is said of one observation, by name.
+"""Named feature sets: the features of one observation.
 
-A feature set is a function from one observation to a list of feature names (or a dict name → value). It
-never looks at neighbours: context is a window of offsets with weights of its own, made in
-`fuda.data.encoding`. The papers' sets are
+A feature set is a function from one observation to a list of feature names (or a dict name → value).
+It never looks at neighbours: context is a window of offsets, each with separate weights, see
+`fuda.data.encoding`. The sets of the papers are
 
 ====  =========================  ==========================
 S1    word                       features="word", window=0
@@ -10,13 +10,13 @@ S2    word + spelling            features="spelling", window=0
 S3    S2 of three words          features="spelling", window=1
 ====  =========================  ==========================
 
-and the names S1, S2, S3 stand for exactly these, whatever `window` says. ``text`` is richer (affixes, shape,
-character classes, length), and with a window it also joins what neighbouring tokens are (`JOINTS`);
-``protein`` and ``dna`` take residues and bases.
+and the names S1, S2, S3 mean exactly these, whatever the parameter `window` is. ``text`` is richer
+(affixes, shape, character classes, length), and with a window it also has features of neighbouring
+tokens together (`JOINTS`); ``protein`` and ``dna`` are for residues and bases.
 
-An observation that is already a dict, a list or set of feature names, an integer id or a numeric vector *is*
-its features; a named set leaves it alone. Of a tuple of columns the set takes the first, and each further
-column is a feature as it stands.
+An observation that is a dict, a list or set of feature names, an integer id or a numeric vector *is*
+its features; named sets do not change it. Of a tuple of columns, a named set uses the first, and
+each further column is one more feature.
 """
 
 from __future__ import annotations
@@ -37,8 +37,20 @@ _ROMAN = re.compile(r"[IVXLCDM]+")
 
 
 def word(token: str) -> list[str]:
-    """The token itself (S1).
+    """Return the token itself (S1).
 
+    Parameters
+    ----------
+    token : str
+        A word or other token.
+
+    Returns
+    -------
+    list of str
+        One feature.
+
+    Examples
+    --------
     >>> word("Lima")
     ['w=Lima']
     """
@@ -46,8 +58,20 @@ def word(token: str) -> list[str]:
 
 
 def spelling(token: str) -> list[str]:
-    """The token and how it is spelled (S2).
+    """Return the token and properties of its spelling (S2).
 
+    Parameters
+    ----------
+    token : str
+        A word or other token.
+
+    Returns
+    -------
+    list of str
+        The features.
+
+    Examples
+    --------
     >>> spelling("EFE")
     ['w=EFE', 'capitalized', 'all-capitals']
     >>> spelling("J.")
@@ -57,8 +81,20 @@ def spelling(token: str) -> list[str]:
 
 
 def text(token: str) -> list[str]:
-    """Token, lower-cased token, affixes of up to four characters, spelling, shape, classes and length.
+    """Return token, lower-cased token, affixes, spelling, shape, character classes and length.
 
+    Parameters
+    ----------
+    token : str
+        A word or other token.
+
+    Returns
+    -------
+    list of str
+        The features; affixes have up to four characters.
+
+    Examples
+    --------
     >>> text("May-25")
     ... # doctest: +NORMALIZE_WHITESPACE
     ['w=May-25', 'l=may-25', 'p1=M', 's1=5', 'p2=Ma', 's2=25', 'p3=May', 's3=-25', 'p4=May-', 's4=y-25',
@@ -77,45 +113,34 @@ def text(token: str) -> list[str]:
 
 
 def _spelling_flags(token: str) -> list[str]:
-    flags = []
+    """The properties of the spelling that a token has."""
     first, last = token[:1], token[-1:]
+    capitals = first.isupper() and token.isupper()
     digits = any(map(str.isdigit, token))
-    if first.isupper():
-        flags.append("capitalized")
-        if token.isupper():
-            flags.append("all-capitals")
-            if len(token) == 2 and last == ".":
-                flags.append("initial")
-            elif len(token) == 1:
-                flags.append("single-capital")
-            elif _ROMAN.fullmatch(token):
-                flags.append("roman")
-    if token[1:].lower() != token[1:] and not token.isupper():
-        flags.append("mixed-case")
-    if digits:
-        flags.append("digits")
-        if _YEAR.fullmatch(token):
-            flags.append("year")
-        elif token.isdigit():
-            flags.append("all-digits")
-        elif _NUMBER.fullmatch(token):
-            flags.append("number")
-    if "-" in token:
-        flags.append("hyphen")
-    if "." in token:
-        flags.append("period")
-        if last == ".":
-            flags.append("ends-period")
-    if "'" in token or "’" in token:
-        flags.append("apostrophe")
-    if token and not any(map(str.isalnum, token)):
-        flags.append("punctuation")
-    return flags
+    year = digits and _YEAR.fullmatch(token)
+    flags = {
+        "capitalized": first.isupper(),
+        "all-capitals": capitals,
+        "initial": capitals and len(token) == 2 and last == ".",
+        "single-capital": capitals and len(token) == 1,
+        "roman": capitals and len(token) > 1 and _ROMAN.fullmatch(token),
+        "mixed-case": token[1:].lower() != token[1:] and not token.isupper(),
+        "digits": digits,
+        "year": year,
+        "all-digits": token.isdigit() and not year,
+        "number": digits and not token.isdigit() and not year and _NUMBER.fullmatch(token),
+        "hyphen": "-" in token,
+        "period": "." in token,
+        "ends-period": last == ".",
+        "apostrophe": "'" in token or "’" in token,
+        "punctuation": token and not any(map(str.isalnum, token)),
+    }
+    return [flag for flag, holds in flags.items() if holds]
 
 
 @lru_cache(_CACHED)
 def _shape(token: str) -> str:
-    """Each character by its class: X upper, x lower, 0 digit, a script, else itself; runs cut to four."""
+    """Characters by class: X upper, x lower, 0 digit, a script, else itself; runs cut to four."""
     kinds = []
     for character in token:
         if character.isupper():
@@ -132,7 +157,7 @@ def _shape(token: str) -> str:
 
 
 def _script(letter: str) -> str:
-    """Letters without case: the scripts of Japanese are told apart, since they tell words apart there."""
+    """The script of a letter without case; the scripts of Japanese separate its words."""
     point = ord(letter)
     if 0x3041 <= point <= 0x309F:
         return "h"
@@ -144,6 +169,7 @@ def _script(letter: str) -> str:
 
 
 def _length_class(length: int) -> str:
+    """The range that a length is in."""
     for low, high in ((1, 1), (2, 2), (3, 3), (4, 5), (6, 8), (9, 12)):
         if low <= length <= high:
             return str(low) if low == high else f"{low}-{high}"
@@ -177,8 +203,20 @@ _BASE_CLASSES = {
 
 
 def protein(residue: str) -> list[str]:
-    """The residue and its physico-chemical classes.
+    """Return the residue and its physico-chemical classes (Taylor, 1986).
 
+    Parameters
+    ----------
+    residue : str
+        The one-letter code of an amino acid.
+
+    Returns
+    -------
+    list of str
+        The features.
+
+    Examples
+    --------
     >>> protein("S")
     ['residue=S', 'polar', 'small', 'tiny', 'hydroxyl']
     """
@@ -186,8 +224,20 @@ def protein(residue: str) -> list[str]:
 
 
 def dna(base: str) -> list[str]:
-    """The base and its chemical classes; lower case (soft-masked) counts as the base.
+    """Return the base and its chemical classes.
 
+    Parameters
+    ----------
+    base : str
+        A base; lower case (soft-masked) is treated as upper case.
+
+    Returns
+    -------
+    list of str
+        The features.
+
+    Examples
+    --------
     >>> dna("g")
     ['base=G', 'purine', 'strong', 'keto']
     """
@@ -195,6 +245,7 @@ def dna(base: str) -> list[str]:
 
 
 def _member_features(kind: str, symbol: str, classes: Mapping[str, str]) -> list[str]:
+    """A symbol and the classes that it is a member of."""
     symbol = symbol.upper()
     return [f"{kind}={symbol}", *(name for name, members in classes.items() if symbol in [*members])]
 
@@ -205,8 +256,8 @@ def _classes(token: str) -> str:
     return "".join(kind for kind, _ in groupby(_shape(token)))
 
 
-# Joints: what neighbouring nodes say together, as (offset, key) pairs. A joint is one feature,
-# the texts of its keys side by side.
+# Joints: conjunctions of neighbouring nodes, as (offset, key) pairs. A joint is one feature, the
+# texts of its keys side by side.
 JOINT_KEYS: dict[str, Callable[[str], str]] = {"lower": str.lower, "classes": _classes}
 Joint = tuple[tuple[int, str], ...]
 JOINTS: dict[str, tuple[Joint, ...]] = {
@@ -232,22 +283,59 @@ FEATURE_SETS: dict[str, Callable[[str], list[str]]] = {
 PAPER_SETS = {"S1": ("word", 0), "S2": ("spelling", 0), "S3": ("spelling", 1)}
 
 
+def extract(features: str | Callable[[Any], Any], observation: Any) -> Any:
+    """Return the features of one observation, by a named set or a function.
+
+    Parameters
+    ----------
+    features : str or callable
+        The name of a feature set, or a function from one observation to its features.
+    observation : Any
+        An observation of any kind.
+
+    Returns
+    -------
+    list, dict, set or array
+        The features.
+
+    Examples
+    --------
+    >>> extract("word", ("Lima", "NP"))
+    ['w=Lima', 'column1=NP']
+    """
+    if not isinstance(features, str):
+        return features(observation)
+    if isinstance(observation, str):
+        return FEATURE_SETS[features](observation)
+    if isinstance(observation, tuple):
+        columns = [f"column{i}={value}" for i, value in enumerate(observation[1:], start=1)]
+        return FEATURE_SETS[features](str(observation[0])) + columns
+    return [f"id={observation}"] if is_whole(observation) else observation
+
+
 def resolve(features: Any, window: Any) -> tuple[Any, int]:
-    """The parameters `features` and `window`, checked: a set's name or a function, and a whole number."""
+    """Check the parameters `features` and `window` of a model.
+
+    Parameters
+    ----------
+    features : str or callable
+        The name of a set, one of the papers' included, or a function.
+    window : int
+        The number of neighbours on each side; the papers' sets have a window of their own.
+
+    Returns
+    -------
+    features : str or callable
+    window : int
+    """
     if not is_whole(window, 0, 100):
-        raise DataError(f"window={short(window)}: give how many neighbours to each side count, from 0 to 100")
-    if isinstance(features, str):
-        if features in PAPER_SETS:
-            return PAPER_SETS[features]
-        if features not in FEATURE_SETS:
-            known = ", ".join([*FEATURE_SETS, *PAPER_SETS])
-            raise DataError(
-                f"features={short(features)}: no such feature set; choose from {known}, or pass a function "
-                "from one observation to a list of feature names"
-            )
-    elif not callable(features):
+        raise DataError(f"window={short(window)}: give the number of neighbours on each side, from 0 to 100")
+    if isinstance(features, str) and features in PAPER_SETS:
+        return PAPER_SETS[features]
+    if features not in FEATURE_SETS if isinstance(features, str) else not callable(features):
+        known = ", ".join([*FEATURE_SETS, *PAPER_SETS])
         raise DataError(
-            f"features={short(features)}: give the name of a feature set ({', '.join(FEATURE_SETS)}), "
-            "a function from one observation to a list of feature names or a dict, or a Template"
+            f"features={short(features)}: no such feature set; give one of {known}, a function from one "
+            "observation to a list of feature names or a dict, or a Template"
         )
     return features, int(window)

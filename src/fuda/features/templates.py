@@ -1,9 +1,10 @@
-r"""Feature templates as CRF++ and Wapiti write them, read into channels.
+r"""Feature templates in the format of CRF++ and Wapiti.
 
-A line ``U05:%x[-1,0]/%x[0,0]`` says: the text ``U05:`` + column 0 of the previous token + ``/`` + column 0 of
-this one is a feature of the label (U), or of a pair of labels (B), or of both (\*, Wapiti). Each line
-becomes one channel whose rows are the distinct texts it gives, so a line costs one look-up a node, however
-many tokens it joins. A lone ``B`` stands for label transitions, which every model here has.
+A line ``U05:%x[-1,0]/%x[0,0]`` means: the text ``U05:`` + column 0 of the previous token + ``/`` +
+column 0 of this one is a feature of the label (U), or of a pair of labels (B), or of both (\*,
+Wapiti). Each line becomes one channel whose rows are the distinct texts of the line, so a line costs
+one look-up per node, however many tokens it joins. A lone ``B`` means label transitions, which every
+model here has.
 
 =================  ==============================================================
 %x[row,col]        the cell; ``_B-1``, ``_B+1`` … past the ends, as in CRF++
@@ -12,8 +13,8 @@ many tokens it joins. A lone ``B`` stands for label transitions, which every mod
 %X %T %M           the same in lower case
 =================  ==============================================================
 
-Wapiti's expressions are a small language of their own, see `fuda.features.expressions`. Past the ends they
-are matched against ``_x-1``, ``_x+1`` …
+Wapiti's expressions are a small language, see `fuda.features.expressions`. Past the ends they are
+matched against ``_x-1``, ``_x+1`` …
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ _MAX_OFFSET = 100
 
 @dataclass(frozen=True)
 class Macro:
-    """One cell of a line: which token (offset), which column, and what is done with it."""
+    """One cell of a line: the offset of the token, the column, and the function of the cell."""
 
     offset: int
     column: int
-    mark: str  # what stands past the ends, before the number of steps
+    mark: str  # the text past the ends, before the number of steps
     apply: Callable[[str], str]
 
 
 @dataclass(frozen=True)
 class Line:
-    """One template line: texts and macros in turn, for labels, for pairs of labels, or for both."""
+    """One template line: alternating texts and macros, for labels, pairs of labels, or both."""
 
     number: int
     name: str
@@ -57,6 +58,20 @@ class Line:
 class Template:
     """A CRF++ or Wapiti template; pass it as ``features=``.
 
+    Parameters
+    ----------
+    text : str
+        The lines of the template.
+    name : str, optional
+        The name of the file, for messages.
+
+    Attributes
+    ----------
+    lines : list of Line
+        The lines with features.
+
+    Examples
+    --------
     >>> template = Template("U00:%x[-1,0]\\nU01:%x[0,0]/%x[1,0]\\nB")
     >>> [line.name for line in template.lines]
     ['U00', 'U01']
@@ -78,8 +93,8 @@ class Template:
                 continue
             if (first := seen.setdefault(tuple(parsed.texts), number)) != number:
                 raise DataError(
-                    f"{name}:{number}: {short(line)} has the text of line {first}, so that the two would "
-                    "share weights; every line has weights of its own: give the lines different names"
+                    f"{name}:{number}: {short(line)} has the text of line {first}, but every line has "
+                    "separate weights; give the lines different names"
                 )
             if parsed.name in (other.name for other in self.lines):
                 parsed = replace(parsed, name=line)
@@ -88,13 +103,24 @@ class Template:
             raise DataError(f"{name}: no feature line; write lines such as U00:%x[0,0]")
         if not has_transitions:
             raise DataError(
-                f"{name}:{number}: ends without a line B, as if neighbouring labels did not depend on each "
-                "other; every model here learns label transitions: add a line B"
+                f"{name}:{number}: ends without a line B, but every model here learns label transitions; "
+                "add a line B"
             )
 
     @classmethod
     def read(cls, path: str | Path) -> Template:
-        """The template in a file."""
+        """Return the template in a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file; ``-`` is standard input.
+
+        Returns
+        -------
+        Template
+            The template.
+        """
         return cls(read_text(path), str(path))
 
     def __reduce__(self) -> tuple:
@@ -111,9 +137,9 @@ class Template:
 
 
 def _without_comment(line: str) -> str:
-    """A line without its comment: all of it after a leading #, or what follows a blank and a # at its end.
+    """A line without its comment: a line with a leading #, or the part after a blank and a #.
 
-    A # may also be text of the line, and is where a macro follows it.
+    A # that is followed by a macro is part of the text.
     """
     if line.lstrip().startswith("#"):
         return ""
@@ -122,7 +148,7 @@ def _without_comment(line: str) -> str:
 
 
 def _parse(line: str, where: str, number: int) -> Line:
-    """One line, or an error that names it and what in it cannot be expressed."""
+    """One line, or an error that names it and the part that is not supported."""
 
     def refuse(why: str) -> DataError:
         return DataError(f"{where}: {short(line)}: {why}")
@@ -142,7 +168,7 @@ def _parse(line: str, where: str, number: int) -> Line:
     for text in texts:
         if "%" in text:
             raise refuse(
-                f"{text[text.index('%') :][:12]!r} cannot be expressed; known are %x[row,col], "
+                f"{text[text.index('%') :][:12]!r} is not supported; write %x[row,col], "
                 '%t[row,col,"re"] and %m[row,col,"re"] with rows relative to the token'
             )
     name = texts[0].rstrip(":=") if macros else line
@@ -150,15 +176,15 @@ def _parse(line: str, where: str, number: int) -> Line:
 
 
 def _macro(letter: str, row: str, column: str, expression: str | None) -> Macro:
-    """What a macro reads and does to its cell; ValueError where it cannot be done."""
+    """A macro from its parts; ValueError if it is not supported."""
     lower, kind = letter.isupper(), letter.lower()
     if len(row) > 4 or abs(int(row)) > _MAX_OFFSET or len(column) > 4:
         raise ValueError(
-            f"row {row[:12]}, column {column[:12]}: rows go from −{_MAX_OFFSET} to {_MAX_OFFSET}"
+            f"row {row[:12]}, column {column[:12]}: rows are from −{_MAX_OFFSET} to {_MAX_OFFSET}"
         )
     if kind == "x":
         if expression is not None:
-            raise ValueError("%x takes a row and a column, no expression")
+            raise ValueError("%x has a row and a column, but no expression")
         return Macro(int(row), int(column), "_B", str.lower if lower else str)
     if expression is None:
         raise ValueError(f'%{letter} needs an expression: %{letter}[row,col,"re"]')

@@ -92,7 +92,7 @@ class LinearFunction:
         new = [i for i, scores in enumerate(found) if scores is None]
         if new:
             products = self._products(table.encoder.rows(table.corpus, new), count)
-            most = KEPT_BYTES // (8 * count * self._label_count + 256) if table.corpus.kind.of.recurs else 0
+            most = KEPT_BYTES // (8 * count * self._label_count + 256) if table.corpus.kind.ops.recurs else 0
             for i, scores in zip(new, products, strict=True):
                 found[i] = scores
                 if len(self._types) < most:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fuda.data.corpus import Corpus
-from fuda.data.labels import one_each
+from fuda.data.labels import per_structure
 from fuda.errors import DataError, described, place
 
 Array = np.ndarray
@@ -56,7 +56,7 @@ def uniform_prior(corpus: Corpus, label_count: int) -> Prior:
 def given_prior(given: Any, corpus: Corpus, label_count: int) -> Prior:
     """Check and concatenate arrays given by the user, one (nodes, labels) array per structure."""
     shapes = [(size, label_count) for size in np.diff(corpus.offsets).tolist()]
-    pairs = zip(one_each(given, "prior", corpus), shapes, strict=True)
+    pairs = zip(per_structure(given, "prior", corpus), shapes, strict=True)
     return Prior(
         np.concatenate([distributions(x, s, f"{place(i)}: its prior") for i, (x, s) in enumerate(pairs)])
     )

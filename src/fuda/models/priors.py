@@ -26,9 +26,9 @@ import numpy as np
 from sklearn.base import clone
 
 from fuda import inference
+from fuda.checks import listed
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
-from fuda.data.labels import listed
 from fuda.errors import DataError, short
 from fuda.marginalized.priors import Prior, given_prior, uniform_prior
 from fuda.models.folds import prior_folds

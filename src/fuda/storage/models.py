@@ -157,7 +157,7 @@ def _deserialize(
     if model.shape_ not in model._shapes:
         raise DataError(f"{type(model).__name__} does not label {model.shape_}s")
     observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
-    if not observations.possible:
+    if not observations.is_valid:
         raise DataError(f"its observations are of an unknown kind, {short(tuple(observations))}")
     parts, stored_parts = {}, meta.get("parts", {})
     if not isinstance(stored_parts, dict):
