@@ -32,6 +32,7 @@ from fuda.features.sets import FEATURE_SETS
 Observation = Any
 
 _CONTAINERS = frozenset([dict, list, set, frozenset])
+_MAX_DEPTH = 100  # of dicts within dicts of features
 _JSON_FORMS = (
     "a string, an integer, an array of strings or of numbers, "
     '{"columns": [strings]}, {"set": [strings]}, {"features": {name: value}}'
@@ -268,15 +269,18 @@ def extract(features: str | Callable[[Any], Any], observation: Observation) -> A
     return kind_of(observation).features(observation, FEATURE_SETS[features])
 
 
-def plain_features(x: Any) -> Any:
+def plain_features(x: Any, depth: int = 1) -> Any:
     """A dict feature → float, string or boolean, or a list of feature names, in order where x has one.
 
     As in CRFsuite's items a value may be a list or set of strings, {"a": ["x", "y"]} being
-    {"a=x": True, "a=y": True}, and a dict, {"a": {"b": 2}} being {"a:b": 2}.
+    {"a=x": True, "a=y": True}, and a dict, {"a": {"b": 2}} being {"a:b": 2}. `depth` counts the
+    dicts around x, itself included.
     """
+    if depth > _MAX_DEPTH:
+        raise DataError(f"a dict of features is nested more than {_MAX_DEPTH} deep; flatten it")
     if isinstance(x, dict):
         if not _CONTAINERS.isdisjoint(map(type, x.values())):
-            x = _flat(x)
+            x = _flat(x, depth)
         return {
             _name(name): value if type(value) in (str, bool) else _value(value, name)
             for name, value in x.items()
@@ -285,12 +289,13 @@ def plain_features(x: Any) -> Any:
     return sorted(names) if isinstance(x, set | frozenset) else names
 
 
-def _flat(x: dict[Any, Any]) -> dict[Any, Any]:
+def _flat(x: dict[Any, Any], depth: int) -> dict[Any, Any]:
     """A dict of features without containers among its values."""
     flat: dict[Any, Any] = {}
     for name, value in x.items():
         if isinstance(value, dict):
-            flat |= {f"{_name(name)}:{inner}": v for inner, v in plain_features(value).items()}
+            features = plain_features(value, depth + 1)
+            flat |= {f"{_name(name)}:{inner}": v for inner, v in features.items()}
         elif type(value) in _CONTAINERS:
             flat |= {f"{_name(name)}={_name(inner)}": True for inner in value}
         else:
