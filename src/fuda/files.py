@@ -9,8 +9,8 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import secrets
 import sys
-import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,8 +87,11 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
         with target.open("wb") as stream:
             yield stream
         return
+    temporary = target.with_name(f".{target.name}.{secrets.token_urlsafe(6)}")
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        replaced = target.stat().st_mode & 0o777 if target.exists() else None
+        mode = 0o666 if replaced is None else replaced  # less the umask, which the system applies
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     except OSError as error:
         raise DataError(f"{target}: cannot be written: {error.strerror}") from None
     try:
@@ -96,11 +99,12 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        if replaced is not None:
+            os.chmod(temporary, replaced)
         os.replace(temporary, target)
         _sync_folder(target.parent)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -156,9 +160,3 @@ def _sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(handle)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
