@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import os
+import re
 import secrets
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
 from fuda.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
+MAX_BYTES = 2 << 30
 
 
 def read_text(path: str | Path) -> str:
     """The text of a file or of standard input (``-``), gzip undone, byte order mark dropped."""
     name = display_name(path)
     try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else open(path, "rb") as stream:
+            data = _read_bounded(stream, name)
     except OSError as error:
         raise DataError(f"{name}: cannot be read: {error.strerror}; check the path") from None
     if data.startswith(GZIP_MAGIC):
         try:
-            data = gzip.decompress(data)
+            data = _read_bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), name)
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(
                 f"{name}: damaged gzip data ({error}); fetch or compress the file again"
@@ -44,6 +48,27 @@ def read_text(path: str | Path) -> str:
             f"{name}:{line}: not UTF-8: byte 0x{data[error.start]:02x}; convert the file first, for example "
             "with: iconv -f latin1 -t utf-8"
         ) from None
+
+
+def _read_bounded(stream: BinaryIO | gzip.GzipFile, name: str) -> bytes:
+    """The rest of a stream; DataError, soon after the bound, where it is longer than `max_bytes`."""
+    bound, data = max_bytes(), bytearray()
+    while chunk := stream.read(1 << 20):
+        data += chunk
+        if len(data) > bound:
+            raise DataError(
+                f"{name}: holds more than {bound:,} bytes, gzip undone; split it, or set the environment "
+                "variable FUDA_MAX_BYTES to a larger number"
+            )
+    return bytes(data)
+
+
+def max_bytes() -> int:
+    """How many bytes of text a file may hold: the environment variable FUDA_MAX_BYTES, or `MAX_BYTES`."""
+    given = os.environ.get("FUDA_MAX_BYTES") or str(MAX_BYTES)
+    if not re.fullmatch("[0-9]{1,18}", given):
+        raise DataError(f"FUDA_MAX_BYTES={given!r}: give a whole number of bytes, such as {MAX_BYTES}")
+    return int(given)
 
 
 def split_lines(text: str, name: str) -> list[str]:

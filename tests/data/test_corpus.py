@@ -264,5 +264,5 @@ def nested_features(depth):
 def test_dicts_of_features_nest_up_to_a_bound():
     Corpus([Sequence([nested_features(100)])])
     for depth in (101, 3000, 100_000):
-        with pytest.raises(DataError, match="structure 0, node 0: .*nested more than 100 deep; flatten it"):
+        with pytest.raises(DataError, match=r"structure 0, node 0: .*nested more than 100 deep; flatten it"):
             Corpus([Sequence([nested_features(depth)])])

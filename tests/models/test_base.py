@@ -261,7 +261,7 @@ def test_a_pickle_of_another_version_warns(version):
     assert "_fuda_version" not in vars(pickle.loads(pickle.dumps(model)))
     state.pop("_fuda_version")
     other, kept = HMM(), state | ({"_fuda_version": version} if version else {})
-    words = f"HMM was pickled by fuda {version or 'of unknown version'} and is read by fuda {fuda.__version__}"
+    words = f"HMM was pickled by fuda {version or 'of unknown version'}, this is fuda {fuda.__version__}"
     with pytest.warns(UserWarning, match=f"{words}.*fit it again, or use model files"):
         other.__setstate__(kept)
     assert other.predict(UNEQUAL).tolist() == model.predict(UNEQUAL).tolist()

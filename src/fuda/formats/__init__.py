@@ -98,7 +98,11 @@ class Format:
     def read_file(self, path: str | Path, options: Options) -> Dataset:
         """The dataset in a file, in its gzip, or from standard input (``-``)."""
         self._check_options("reading", self.read_options, options)
-        dataset: Dataset = self.read(files.read_text(path), files.display_name(path), **options)
+        name = files.display_name(path)
+        try:
+            dataset: Dataset = self.read(files.read_text(path), name, **options)
+        except MemoryError:
+            raise DataError(f"{name}: there is not enough memory to read it; split the file") from None
         return dataset
 
     def write_file(self, dataset: Dataset, path: str | Path, options: Options) -> None:
@@ -182,6 +186,8 @@ def format_of(path: str | Path, format: str | None = None) -> Format:
 
 def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset:
     """The structures and labels of a file, of its gzip, or of standard input (``-``).
+
+    A text of more than 2 GiB is refused unless the environment variable FUDA_MAX_BYTES allows it.
 
     Parameters
     ----------

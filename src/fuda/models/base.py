@@ -362,7 +362,7 @@ class Labeler(BaseEstimator):
         version = state.pop("_fuda_version", "of unknown version")
         if version != __version__:
             warnings.warn(
-                f"this {type(self).__name__} was pickled by fuda {version} and is read by fuda {__version__}; "
+                f"this {type(self).__name__} was pickled by fuda {version}, this is fuda {__version__}; "
                 "it may fail or predict otherwise: fit it again, or use model files (save and fuda.load)",
                 UserWarning,
                 stacklevel=2,
