@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from fuda.errors import DataError
 
@@ -29,7 +29,7 @@ def read_text(path: str | Path) -> str:
     """The text of a file or of standard input (``-``), gzip undone, byte order mark dropped."""
     name = display_name(path)
     try:
-        with nullcontext(sys.stdin.buffer) if str(path) == "-" else open(path, "rb") as stream:
+        with nullcontext(_open(sys.stdin)) if str(path) == "-" else open(path, "rb") as stream:
             data = _read_bounded(stream, name)
     except OSError as error:
         raise DataError(f"{name}: cannot be read: {error.strerror}; check the path") from None
@@ -144,7 +144,7 @@ def write_text(path: str | Path, text: str) -> None:
             f"U+{ord(text[error.start]):04X}, which is no character; replace it"
         ) from None
     if str(path) == "-":
-        _write_all(sys.stdout.buffer, data)
+        _write_all(_open(sys.stdout), data)
         return
     if str(path).endswith(".gz"):
         data = gzip.compress(data, mtime=0)
@@ -155,6 +155,13 @@ def write_text(path: str | Path, text: str) -> None:
         raise DataError(f"{path}: is a folder; name a file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _open(stream: TextIO | None) -> BinaryIO:
+    """The bytes of a standard stream, which is None where it was closed when Python started."""
+    if stream is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return stream.buffer
 
 
 def _write_all(stream: BinaryIO, data: bytes) -> None:

@@ -90,8 +90,24 @@ def _whole(stdout: io.TextIOWrapper) -> io.TextIOWrapper:
     return stdout
 
 
+def _replace_closed_streams() -> None:
+    """Open standard streams that are closed, so that no other file gets their descriptors.
+
+    They are opened in the wrong direction: to read or write them fails, as it should. Messages
+    have no other place to go, and are lost.
+    """
+    for name, mode, flags in (
+        ("stdin", "r", os.O_WRONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
+
+
 def main() -> None:
     """Run the command."""
+    _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _whole(sys.stdout)
     try:
