@@ -1,14 +1,18 @@
 """The command ``fuda``: one module a subcommand. Heavy libraries load inside the subcommands that need them.
 
-Exit codes: 0 all is well, 2 a mistake in data or usage, 130 interrupted. Results go to standard output, all
-else to standard error.
+Exit codes: 0 all is well, 2 a mistake in data or usage, 130 interrupted by Ctrl-C and 143 by
+SIGTERM, also where a training ended early by that and its model was saved. Results go to standard
+output, all else to standard error.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
@@ -30,7 +34,7 @@ Examples:
   fuda evaluate spanish.fuda esp.testb
   fuda tag spanish.fuda news.conll > tagged.conll
 
-Exit codes: 0 all is well, 2 a mistake in data or usage, 130 interrupted.
+Exit codes: 0 all is well, 2 a mistake in data or usage, 130 interrupted, 143 terminated.
 """
 
 
@@ -41,14 +45,46 @@ class Commands(click.Group):
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except DataError as error:
-            _end(str(error), 2)
-        except KeyboardInterrupt:
-            _end("interrupted; no file was written or changed", 130)
-        except OSError as error:
-            _end_output(error)
+        with _interrupts() as received:
+            try:
+                result = super().invoke(ctx)
+            except DataError as error:
+                _end(str(error), 2)
+            except KeyboardInterrupt:
+                number = received[-1] if received else signal.SIGINT
+                _end("interrupted; no file was written or changed", 128 + number)
+            except OSError as error:
+                _end_output(error)
+            if received:  # a training ended early, has warned of that, and its model is saved
+                sys.exit(128 + received[-1])
+            return result
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Within the block SIGINT and SIGTERM raise KeyboardInterrupt; their numbers come into the list.
+
+    Signals that are ignored, as in the background of a shell, stay so.
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, _: object) -> NoReturn:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    replaced = [
+        number
+        for number, handler in before.items()
+        if handler in (signal.SIG_DFL, signal.default_int_handler)
+    ]
+    try:
+        for number in replaced:
+            signal.signal(number, interrupt)
+        yield received
+    finally:
+        for number in replaced:
+            signal.signal(number, before[number])
 
 
 def _end_output(error: OSError) -> NoReturn:
