@@ -15,9 +15,13 @@ Labels come in two forms:
       >protein 2
       MRRS#VA
 
+Where the form of the labels could be mistaken, as in a file of marks that has none, a first line says it:
+``;labels=lines``, ``;labels=marks`` or ``;labels=none``. The writer adds it where it is needed, unless it is
+told the form.
+
 Headers are kept in ``Record.comments`` as they stood. Residues are ASCII letters, ``*``, ``-`` and ``.``, in
 the case given. Writing gives a file that was read back byte for byte, labels replaced, if it has no blank
-lines.
+lines and its form can be seen.
 """
 
 from __future__ import annotations
@@ -42,23 +46,25 @@ from fuda.formats.dataset import (
     labels_to_write,
 )
 
-SITE, OTHER, UNKNOWN = "site", "O", "?"
+SITE, OTHER, UNKNOWN, MARK = "site", "O", "?", "#"
 MODES = ("auto", "lines", "marks", "none")
 LINE_WIDTH = 60
 _RESIDUE = re.compile(r"[A-Za-z*.-]")
 _NOT_RESIDUES = re.compile(r"[^A-Za-z*.-]")
+_STATED = re.compile(r";labels=(lines|marks|none)[ \t]*")
 
 
 @dataclass(slots=True)
 class Rows:
-    """How the residues of a record stood: how many on each line, and the form of the labels."""
+    """How the residues of a record stood: how many on each line, the form of the labels, and the mark."""
 
     widths: list[int]
     labels: str
+    mark: str = MARK
 
 
 def read(
-    text: str, name: str, labels: str | None = "auto", mark: str = "#", sites: str | None = None
+    text: str, name: str, labels: str | None = "auto", mark: str = MARK, sites: str | None = None
 ) -> Dataset:
     """Proteins, DNA or RNA as sequences of characters.
 
@@ -69,8 +75,9 @@ def read(
     name : str
         The name of the file, for messages.
     labels : {"auto", "lines", "marks", "none"} or None
-        The form of the labels. "auto" is marks if any mark is found; lines if every record has two lines
-        and these cannot be residues broken at one length; else none.
+        The form of the labels. "auto" is the form that the first line says; else marks if any mark is
+        found; lines if every record has two lines and these cannot be residues broken at one length; else
+        none.
     mark : str
         The character after a residue that makes it a site.
     sites : str, optional
@@ -91,9 +98,13 @@ def read(
     _check_mark(mark)
     if sites is not None and (not isinstance(sites, str) or not sites):
         raise DataError(f"sites={sites!r}: give the residues that can be sites as text, such as STY")
-    found = list(_records(split_lines(text, name), name))
+    file_lines = split_lines(text, name)
+    stated = _STATED.fullmatch(file_lines[0]) if file_lines else None
+    if stated:
+        file_lines[0] = ""  # blank, so that lines keep their numbers
+    found = list(_records(file_lines, name))
     if labels == "auto":
-        labels = "marks" if sites is not None else _form(found, mark, name)
+        labels = "marks" if sites is not None else stated[1] if stated else _form(found, mark, name)
     elif sites is not None and labels != "marks":
         raise DataError(f"sites={sites!r} needs labels='marks', not labels={labels!r}; leave one of them out")
     records, dropped = [], 0
@@ -108,7 +119,7 @@ def read(
     return Dataset(records, notes)
 
 
-def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> str:
+def write(records: Sequence[Record], labels: str = "auto", mark: str | None = None) -> str:
     """FASTA text.
 
     Parameters
@@ -117,17 +128,26 @@ def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> s
     labels : {"auto", "lines", "marks", "none"}
         The form of the labels. "auto" is the form read; for other formats marks if every label is ``site``
         or ``O``, else lines.
-    mark : str
-        The character after a residue that is a site.
+    mark : str, optional
+        The character after a residue that is a site; by default the one read, else ``#``.
 
     Returns
     -------
     str
     """
     check_choice("labels", labels, MODES)
+    if mark is None:
+        mark = _mark_to_write(records)
     _check_mark(mark)
     if labels == "auto":
         labels = _form_to_write(records)
+        lines = _lines(records, labels, mark)
+        return "\n".join([*_statement(lines, labels, mark), *lines]) + "\n"
+    return "\n".join(_lines(records, labels, mark)) + "\n"
+
+
+def _lines(records: Sequence[Record], labels: str, mark: str) -> list[str]:
+    """The lines of a file, with labels in the given form."""
     lines: list[str] = []
     for index, record in enumerate(records):
         residues = _residues(index, record)
@@ -156,7 +176,16 @@ def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> s
         ends = list(accumulate(widths))
         pieces = ("".join(cells[end - width : end]) for width, end in zip(widths, ends, strict=True))
         lines += [piece for piece in pieces if piece]
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def _statement(lines: list[str], labels: str, mark: str) -> list[str]:
+    """The first line of a file, where readers would not see the form of its labels without it."""
+    try:
+        seen = _form(list(_records(lines, "")), mark, "")
+    except DataError:  # it could be one form or another
+        seen = None
+    return [] if seen == labels else [f";labels={labels}"]
 
 
 def _check_mark(mark: str) -> None:
@@ -267,7 +296,7 @@ def _read_marks(
         widths.append(len(residues) - before)
     if not residues:
         raise fault(name, header[0], f"no residues after {short(header[1])}; remove the empty record")
-    rows = Rows(widths, "none" if mark is None else "marks")
+    rows = Rows(widths, "none") if mark is None else Rows(widths, "marks", mark)
     return Record(
         structures.Sequence(list(residues)), None if mark is None else labels, [header[1]], rows
     ), dropped
@@ -281,6 +310,11 @@ def _form_to_write(records: Sequence[Record]) -> str:
     if forms <= {"lines"} or forms <= {"marks"}:
         return forms.pop()
     return "marks" if values <= {SITE, OTHER} else "lines"
+
+
+def _mark_to_write(records: Sequence[Record]) -> str:
+    marks = {r.rows.mark for r in records if isinstance(r.rows, Rows) and r.rows.labels == "marks"}
+    return marks.pop() if len(marks) == 1 else MARK
 
 
 def _residues(index: int, record: Record) -> str:
