@@ -8,30 +8,34 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import os
+import re
+import secrets
 import sys
-import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from fuda.errors import DataError
 
 GZIP_MAGIC = b"\x1f\x8b"
+MAX_BYTES = 2 << 30
 
 
 def read_text(path: str | Path) -> str:
     """Return the text of a file or of standard input (``-``), unzipped, without byte order mark."""
     name = display_name(path)
     try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+        with nullcontext(_open(sys.stdin)) if str(path) == "-" else open(path, "rb") as stream:
+            data = _read_bounded(stream, name)
     except OSError as error:
         raise DataError(f"{name}: cannot be read: {error.strerror}; check the path") from None
     if data.startswith(GZIP_MAGIC):
         try:
-            data = gzip.decompress(data)
+            data = _read_bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), name)
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"{name}: damaged gzip data ({error}); fetch or compress it again") from None
     try:
@@ -42,6 +46,27 @@ def read_text(path: str | Path) -> str:
             f"{name}:{line}: not UTF-8: byte 0x{data[error.start]:02x}; convert the file first, for example "
             "with: iconv -f latin1 -t utf-8"
         ) from None
+
+
+def _read_bounded(stream: BinaryIO | gzip.GzipFile, name: str) -> bytes:
+    """The rest of a stream; DataError, soon after the bound, where it is longer than `max_bytes`."""
+    bound, data = max_bytes(), bytearray()
+    while chunk := stream.read(1 << 20):
+        data += chunk
+        if len(data) > bound:
+            raise DataError(
+                f"{name}: holds more than {bound:,} bytes, gzip undone; split it, or set the environment "
+                "variable FUDA_MAX_BYTES to a larger number"
+            )
+    return bytes(data)
+
+
+def max_bytes() -> int:
+    """How many bytes of text a file may hold: the environment variable FUDA_MAX_BYTES, or `MAX_BYTES`."""
+    given = os.environ.get("FUDA_MAX_BYTES") or str(MAX_BYTES)
+    if not re.fullmatch("[0-9]{1,18}", given):
+        raise DataError(f"FUDA_MAX_BYTES={given!r}: give a whole number of bytes, such as {MAX_BYTES}")
+    return int(given)
 
 
 def split_lines(text: str, name: str) -> list[str]:
@@ -85,8 +110,11 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
         with target.open("wb") as stream:
             yield stream
         return
+    temporary = target.with_name(f".{target.name}.{secrets.token_urlsafe(6)}")
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        replaced = target.stat().st_mode & 0o777 if target.exists() else None
+        mode = 0o666 if replaced is None else replaced  # less the umask, which the system applies
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     except OSError as error:
         raise DataError(f"{target}: cannot be written: {error.strerror}") from None
     try:
@@ -94,11 +122,12 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        if replaced is not None:
+            os.chmod(temporary, replaced)
         os.replace(temporary, target)
         _sync_folder(target.parent)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -113,7 +142,7 @@ def write_text(path: str | Path, text: str) -> None:
             f"U+{ord(text[error.start]):04X}, which is not a character; replace it"
         ) from None
     if str(path) == "-":
-        _write_all(sys.stdout.buffer, data)
+        _write_all(_open(sys.stdout), data)
         return
     if str(path).endswith(".gz"):
         data = gzip.compress(data, mtime=0)
@@ -124,6 +153,13 @@ def write_text(path: str | Path, text: str) -> None:
         raise DataError(f"{path}: is a folder; name a file") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _open(stream: TextIO | None) -> BinaryIO:
+    """The bytes of a standard stream, which is None where it was closed when Python started."""
+    if stream is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return stream.buffer
 
 
 def _write_all(stream: BinaryIO, data: bytes) -> None:
@@ -154,10 +190,3 @@ def _sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(handle)
-
-
-def _umask() -> int:
-    """The umask of the process."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -129,7 +129,8 @@ def test_standard_output_that_is_full(places, arguments):
     assert found.stderr == b"fuda: <stdout>: cannot be read or written: No space left on device\n"
 
 
-def test_interrupt_before_there_is_anything_to_save(models, places):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_before_there_is_anything_to_save(number, models, places):
     """Ctrl-C while standard input is awaited."""
     arguments = [*FUDA, "train", "-", "-o", str(places["out"]), "--format", "conll"]
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -139,28 +140,69 @@ def test_interrupt_before_there_is_anything_to_save(models, places):
 
     with subprocess.Popen(arguments, **pipes, preexec_fn=hears_interrupts) as process:
         time.sleep(2.5)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         assert process.stderr is not None
         message = process.stderr.read()
     assert message == b"fuda: interrupted; no file was written or changed\n"
-    assert process.returncode == 130
+    assert process.returncode == 128 + number
     assert not places["out"].exists()
 
 
-def test_interrupt_in_the_training_of_a_crf_saves_the_best_so_far(run, places, monkeypatch):
+@pytest.fixture
+def default_signals():
+    """The handlers of a new process, also where the tests run in the background of a shell."""
+    new = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in new.items()}
+    yield
+    assert {number: signal.getsignal(number) for number in new} == new
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_in_the_training_of_a_crf_saves_the_best_so_far(
+    number, run, places, monkeypatch, default_signals
+):
     from fuda.progress import Iterations
 
     def interrupt(self, progress):
         if progress.iteration == 2:
-            raise KeyboardInterrupt
+            signal.raise_signal(number)
 
     monkeypatch.setattr(Iterations, "__call__", interrupt)
     found = run("train", places["conll"], "-o", places["out"])
-    assert found.code == 0
+    assert found.code == 128 + number
     assert found.err.startswith(
         "fuda: the CRF has not converged: it was interrupted; the weights are the best"
     )
+    assert len(found.err.splitlines()) == 2
     assert run("evaluate", places["out"], places["conll"]).code == 0
+
+
+def test_a_second_interrupt_ends_the_training_at_once(run, places, monkeypatch, default_signals):
+    from fuda import CRF
+    from fuda.progress import Iterations
+
+    def interrupt(self, progress):
+        if progress.iteration == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(CRF, "save", lambda self, path: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(Iterations, "__call__", interrupt)
+    found = run("train", places["conll"], "-o", places["out"])
+    assert found.code == 130
+    assert found.err.startswith("fuda: the CRF has not converged: it was interrupted")
+    assert found.err.endswith("fuda: interrupted; no file was written or changed\n")
+    assert not places["out"].exists()
+
+
+def test_signals_that_are_ignored_stay_so(run, places, default_signals):
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert run("inspect", places["model"]).code == 0
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_interrupt_in_the_demo_ends_it(run, monkeypatch):

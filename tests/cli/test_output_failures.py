@@ -9,11 +9,13 @@ import sys
 import pytest
 
 from cli.command_cases import TEXTS
+from fuda.errors import DataError
 from fuda.storage import checkpoint, container
 
 resource = pytest.importorskip("resource")
 FUDA = [sys.executable, "-m", "fuda"]
 FULL = 1000
+BAD_OUTPUT = "fuda: <stdout>: cannot be read or written: Bad file descriptor\n"
 # The signal of a file that grows too large is ignored: one write is short, and the next one fails.
 BEHIND_A_LIMIT = f"""
 import resource, signal, sys
@@ -150,3 +152,47 @@ def test_a_damaged_checkpoint_is_named_with_the_remedy(run, places, tmp_path):
     assert f"{state}: not a usable checkpoint file: " in found.err
     assert "; delete it or pass another path" in found.err
     assert state.read_bytes() == b"something else"
+
+
+# Standard streams that are closed.
+
+CLOSED = {
+    "tag: input": (
+        "tag {model} - <&-",
+        2,
+        "fuda: <stdin>: cannot be read: Bad file descriptor; check the path\n",
+    ),
+    "tag: output": ("tag {model} {conll} >&-", 2, BAD_OUTPUT),
+    "tag: errors": ("tag {model} {conll} 2>&- >/dev/null", 0, ""),
+    "tag: a mistake without a place": ("tag {model} {missing} 2>&-", 2, ""),
+    "tag: all": ("tag {model} {conll} <&- >&- 2>&-", 2, ""),
+    "tag: to a file": ("tag {model} {conll} -o {folder}/tagged.conll <&- >&- 2>&-", 0, ""),
+    "inspect: output": ("inspect {model} >&-", 2, BAD_OUTPUT),
+    "evaluate: output": ("evaluate {model} {conll} >&-", 2, BAD_OUTPUT),
+    "help: output": ("--help >&-", 2, BAD_OUTPUT),
+    "train: all": ("train {conll} -o {out} --learner hmm <&- >&- 2>&-", 0, ""),
+}
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("name", CLOSED)
+def test_standard_streams_that_are_closed(name, unbuffered, places):
+    line, code, words = CLOSED[name]
+    command = f"{sys.executable} -m fuda {line.format(**places)}"
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered, "NUMBA_DISABLE_JIT": "1"}
+    found = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, env=environment, check=False
+    )
+    assert (found.returncode, found.stdout, found.stderr) == (code, "", words)
+    if name == "tag: to a file":
+        assert (places["folder"] / "tagged.conll").read_text().startswith("Ana NP ")
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stdout"])
+def test_standard_streams_that_a_program_does_not_have(stream, places, monkeypatch):
+    import fuda
+
+    data = fuda.read(places["conll"])
+    monkeypatch.setattr(sys, stream, None)
+    with pytest.raises((OSError, DataError), match="Bad file descriptor"):
+        fuda.read("-") if stream == "stdin" else fuda.write(data, "-")

@@ -252,3 +252,17 @@ def test_feature_dicts_as_crfsuite_takes_them():
     for bad in ({"a": [1]}, {"a": {1: 2.0}}, {"a": {"b": None}}, {"a": None}):
         with pytest.raises(DataError, match="structure 0, node 0"):
             Corpus([Sequence([bad])])
+
+
+def nested_features(depth):
+    value = 1.0
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+def test_dicts_of_features_nest_up_to_a_bound():
+    Corpus([Sequence([nested_features(100)])])
+    for depth in (101, 3000, 100_000):
+        with pytest.raises(DataError, match=r"structure 0, node 0: .*nested more than 100 deep; flatten it"):
+            Corpus([Sequence([nested_features(depth)])])

@@ -4,6 +4,7 @@ import copy
 import itertools
 import pickle
 import re
+import time
 
 import numpy as np
 import pytest
@@ -149,6 +150,14 @@ def test_a_long_cycle_is_cut_in_the_message():
         Tree(["w"] * size, [(t + 1) % size for t in range(size)])
     assert "…" in str(caught.value)
     assert len(str(caught.value)) < 200
+
+
+def test_a_long_cycle_takes_linear_time():
+    size = 100_000
+    began = time.process_time()
+    with pytest.raises(DataError, match="close a cycle"):
+        Dag(["w"] * size, [(t, (t + 1) % size) for t in range(size)])
+    assert time.process_time() - began < 10
 
 
 def test_deep_and_wide_structures_are_quick_and_need_no_recursion():

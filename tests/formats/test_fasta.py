@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from format_cases import PROPERTY, assert_same, datasets
+from format_cases import PROPERTY, assert_same, attempt, datasets
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +30,8 @@ def test_marks():
     assert data.records[0].comments == [">p1 a protein"]
     assert read(">p\nAS\n#T\n").y == [["O", "site", "O"]]
     assert read(">p\nAS!T\n", mark="!", labels="marks").y == [["O", "site", "O"]]
-    assert fasta.write(read(">p\nAS!T\n", mark="!").records, mark="!") == ">p\nAS!T\n"
+    assert fasta.write(read(">p\nAS!T\n", mark="!").records) == ">p\nAS!T\n"
+    assert fasta.write(read(">p\nAS!T\n", mark="!").records, mark="#") == ">p\nAS#T\n"
 
 
 def test_marks_only_on_given_residues():
@@ -75,7 +76,8 @@ def test_labels_replaced():
     data = read(">p\n" + "A" * 70 + "\nAA\n").with_labels([["O"] * 71 + ["site"]])
     assert fasta.write(data.records) == ">p\n" + "A" * 70 + "\nAA#\n"
     data = read(">p\nAC\nAA\nA\n").with_labels([list("HHHCC")])
-    assert fasta.write(data.records) == ">p\nACAAA\nHHHCC\n"
+    assert fasta.write(data.records) == ";labels=lines\n>p\nACAAA\nHHHCC\n"
+    assert fasta.write(data.records, labels="lines") == ">p\nACAAA\nHHHCC\n"
     assert fasta.write(read(LINED).records, labels="none") == ">p1\nMKVLA\n>p2\nMK\n"
 
 
@@ -98,6 +100,54 @@ def test_random_marks_come_back(data):
     text = fasta.write(data.records)
     assert_same(read(text, labels="marks"), data)
     assert fasta.write(read(text, labels="marks").records) == text
+
+
+def test_a_first_line_says_the_form():
+    assert read(";labels=marks\n>p\nMKV\n").y == [["O", "O", "O"]]
+    assert read(";labels=lines\n>p\nLLV\nOO#\n").y == [["O", "O", "#"]]
+    assert read(";labels=none\n>p\nAC\nCC\n").y is None
+    assert read(";labels=none\n>p\nAC\nCC\n", labels="lines").y == [["C", "C"]]
+    for text in (";labels=marks\n>p\nMKV\n", ";labels=lines\n>p\nLLV\nOO#\n", ";labels=none\n>p\nAC\nCC\n"):
+        assert fasta.write(read(text).records) == text
+    with pytest.raises(DataError, match=r"f.fasta:2: text before the first header: ';labels=none'"):
+        read(";labels=none\n;labels=none\n>p\nA\n")
+    with pytest.raises(DataError, match=r"f.fasta:3: column 1: '1'"):
+        read(";labels=none\n>p\n1\n")
+
+
+MARKS = "#!;"
+SETS = (
+    ["O", "site"],
+    ["O"],
+    ["O", "#"],
+    ["O", "!", "#"],
+    ["O", ";", None],
+    ["H", "E", None],
+    [None],
+    ["site", "#"],
+)
+
+
+@PROPERTY
+@given(st.data())
+def test_whatever_is_written_reads_back(data):
+    """With no more said than the mark; also after files read in any form, by any mark."""
+    labels = st.sampled_from(data.draw(st.sampled_from(SETS)))
+    given = data.draw(datasets(residues, labels))
+    if form := data.draw(st.sampled_from(["", *fasta.MODES[1:]])):  # rows as that form leaves them
+        mark = data.draw(st.sampled_from(MARKS))
+        plain = [Record(record.structure, ["O"] * len(record.structure)) for record in given.records]
+        rows = read(fasta.write(plain, labels=form, mark=mark), labels=form, mark=mark).records
+        for record, found in zip(given.records, rows, strict=True):
+            record.rows = found.rows
+    text, words = attempt(fasta.write, given.records)
+    if text is None:
+        assert "neither 'site' nor 'O'" in words or "one character" in words
+        return
+    mark = next((record.rows.mark for record in given.records if record.rows), "#")
+    again = read(text, mark=mark)
+    assert_same(again, given)
+    assert fasta.write(again.records) == text
 
 
 @PROPERTY

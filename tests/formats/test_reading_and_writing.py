@@ -7,9 +7,11 @@ import errno
 import gzip
 import io
 import os
+import re
 import stat
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 from format_cases import PROPERTY, assert_same, datasets, plain_tokens
@@ -17,7 +19,7 @@ from hypothesis import given
 
 from fuda.data.structures import Sequence, Tree
 from fuda.errors import DataError
-from fuda.formats import FORMATS, Dataset, Record, conllu, format_of, read, write
+from fuda.formats import FORMATS, Dataset, Record, conll, conllu, format_of, read, write
 
 TEXTS = {
     "conll": "Ana B-PER\nvive O\n\n",
@@ -250,3 +252,55 @@ def test_reading_needs_no_heavy_library():
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
         == "[]\n"
     )
+
+
+# Files past all bounds.
+
+
+@pytest.mark.parametrize("name", ["long.conll", "long.conll.gz", "-"])
+def test_a_text_of_too_many_bytes_is_refused(name, tmp_path, monkeypatch):
+    text = b"a b\n" * 1000
+    path = name if name == "-" else tmp_path / name
+    if name == "-":
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text * 2)))
+    else:
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    monkeypatch.setenv("FUDA_MAX_BYTES", "3999")
+    where = "<stdin>" if name == "-" else re.escape(str(path))
+    with pytest.raises(DataError, match=f"{where}: holds more than 3,999 bytes.*FUDA_MAX_BYTES"):
+        read(path)
+    if name != "-":
+        monkeypatch.setenv("FUDA_MAX_BYTES", "4000")
+        assert len(read(path).X[0]) == 1000
+
+
+def test_a_gzip_bomb_is_not_inflated(tmp_path, monkeypatch):
+    path = tmp_path / "bomb.conll.gz"
+    path.write_bytes(gzip.compress(b"a b\n" * (8 << 20)))
+    monkeypatch.setenv("FUDA_MAX_BYTES", str(1 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="holds more than"):
+            read(path)
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("bound", ["many", "-1", "1e9"])
+def test_a_bound_that_is_not_a_number(bound, tmp_path, monkeypatch):
+    (tmp_path / "a.conll").write_text("a b\n")
+    monkeypatch.setenv("FUDA_MAX_BYTES", bound)
+    with pytest.raises(DataError, match=r"FUDA_MAX_BYTES=.*whole number"):
+        read(tmp_path / "a.conll")
+
+
+def test_memory_that_runs_out(tmp_path, monkeypatch):
+    (tmp_path / "a.conll").write_text("a b\n")
+
+    def no_memory(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(conll, "split_lines", no_memory)
+    with pytest.raises(DataError, match=r"a\.conll: there is not enough memory"):
+        read(tmp_path / "a.conll")

@@ -22,6 +22,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+import fuda
 from fuda import HMM, DataError, Sequence, Template, Tree
 from fuda.metrics import entity_f1_scorer, label_f1_scorer, token_accuracy_scorer
 
@@ -250,6 +251,20 @@ def test_pickle_and_deepcopy(parameters):
         for a, b in zip(other._arrays().values(), model._arrays().values(), strict=True):
             np.testing.assert_array_equal(a, b)
     assert pickle.loads(pickle.dumps(HMM(**parameters))).get_params() == HMM(**parameters).get_params()
+
+
+@pytest.mark.parametrize("version", ["0.0.9", None])
+def test_a_pickle_of_another_version_warns(version):
+    model = HMM().fit(UNEQUAL, UNEQUAL_Y)
+    state = model.__getstate__()
+    assert state["_fuda_version"] == fuda.__version__
+    assert "_fuda_version" not in vars(pickle.loads(pickle.dumps(model)))
+    state.pop("_fuda_version")
+    other, kept = HMM(), state | ({"_fuda_version": version} if version else {})
+    words = f"HMM was pickled by fuda {version or 'of unknown version'}, this is fuda {fuda.__version__}"
+    with pytest.warns(UserWarning, match=f"{words}.*fit it again, or use model files"):
+        other.__setstate__(kept)
+    assert other.predict(UNEQUAL).tolist() == model.predict(UNEQUAL).tolist()
 
 
 def test_how_it_shows_itself():

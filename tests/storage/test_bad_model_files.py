@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fuda import HMM, ModelFileError, load
+from fuda import HMM, HMPerceptron, ModelFileError, load
 from fuda.storage import model_file
 from model_file_cases import altered, craft, parts, peak, refused
 
@@ -454,3 +454,15 @@ def test_a_seal_that_is_forged_or_missing(model_path, tmp_path):
         archive.comment = b""
     path.write_bytes(stream.getvalue())
     refused(path, "its checksum is wrong")
+
+
+@pytest.mark.parametrize("steps", [2.0**63, 2.0**60, -1.0, 0.5])
+@pytest.mark.parametrize("average", [True, "voted"])
+def test_steps_of_a_perceptron_that_are_not_a_count(steps, average, tmp_path):
+    HMPerceptron(average=average).fit(X, Y).save(tmp_path / "model.fuda")
+
+    def change(meta, members):
+        members["arrays/steps.npy"] = npy(np.array([steps]))
+
+    bad = altered(tmp_path / "model.fuda", tmp_path / "bad.fuda", change)
+    refused(bad, "number of steps is", "not a count")

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import warnings
 
 import numpy as np
@@ -182,7 +181,7 @@ def no_memory(*_):
     [
         ((os, "fsync"), no_space, "No space left on device"),
         ((os, "replace"), no_space, "No space left on device"),
-        ((tempfile, "mkstemp"), no_space, "No space left on device"),
+        ((os, "open"), no_space, "No space left on device"),
         ((container, "_zip"), no_memory, "not enough memory"),
     ],
     ids=["fsync", "rename", "create", "memory"],

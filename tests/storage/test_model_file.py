@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import fuda
 from fuda import HMM, HMSVM, DataError, ModelFileError, Template, Tree, load, registry
+from fuda.files import whole_file
 from fuda.kernels import Precomputed
 from fuda.storage import model_file
 from model_file_cases import altered, peak, refused
@@ -238,6 +239,28 @@ def test_permissions_follow_the_umask_and_the_file_replaced(umask, mode, tmp_pat
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
     finally:
         os.umask(old)
+
+
+def test_saving_leaves_the_umask_of_the_process_alone(tmp_path, monkeypatch):
+    """The umask belongs to all threads: one that sets it, if only to read it, races with the others."""
+
+    def refuse(mask):
+        raise AssertionError("the umask was set")
+
+    monkeypatch.setattr(os, "umask", refuse)
+    for _ in range(2):
+        HMM().fit(X, Y).save(tmp_path / "model.fuda")
+
+
+def test_a_private_file_is_private_while_it_is_replaced(tmp_path):
+    path = tmp_path / "model.fuda"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    with whole_file(path) as stream:
+        stream.write(b"new")
+        modes = {stat.S_IMODE(found.stat().st_mode) for found in tmp_path.iterdir()}
+    assert modes == {0o600}
+    assert path.read_bytes() == b"new"
 
 
 def test_places_that_cannot_be_written(tmp_path):

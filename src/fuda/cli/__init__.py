@@ -1,15 +1,19 @@
 """The command ``fuda``: one module per subcommand.
 
-Exit codes: 0 success, 2 an error in data or usage, 130 interrupted. Results are printed to
-standard output, everything else to standard error. Subcommands import large libraries when they
-run, which keeps the help fast.
+Exit codes: 0 success, 2 an error in data or usage, 130 interrupted by Ctrl-C and 143 by SIGTERM,
+also where a training ended early and its model was saved. Results are printed to standard output,
+everything else to standard error. Subcommands import large libraries when they run, which keeps
+the help fast.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
@@ -31,7 +35,7 @@ Examples:
   fuda evaluate spanish.fuda esp.testb
   fuda tag spanish.fuda news.conll > tagged.conll
 
-Exit codes: 0 success, 2 an error in data or usage, 130 interrupted.
+Exit codes: 0 success, 2 an error in data or usage, 130 interrupted, 143 terminated.
 """
 
 
@@ -44,14 +48,46 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand."""
-        try:
-            return super().invoke(ctx)
-        except DataError as error:
-            _end(str(error), 2)
-        except KeyboardInterrupt:
-            _end("interrupted; no file was written or changed", 130)
-        except OSError as error:
-            _end_output(error)
+        with _interrupts() as received:
+            try:
+                result = super().invoke(ctx)
+            except DataError as error:
+                _end(str(error), 2)
+            except KeyboardInterrupt:
+                number = received[-1] if received else signal.SIGINT
+                _end("interrupted; no file was written or changed", 128 + number)
+            except OSError as error:
+                _end_output(error)
+            if received:  # a training ended early, has warned of that, and its model is saved
+                sys.exit(128 + received[-1])
+            return result
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Within the block SIGINT and SIGTERM raise KeyboardInterrupt; their numbers come into the list.
+
+    Signals that are ignored, as in the background of a shell, stay so.
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, _: object) -> NoReturn:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    replaced = [
+        number
+        for number, handler in before.items()
+        if handler in (signal.SIG_DFL, signal.default_int_handler)
+    ]
+    try:
+        for number in replaced:
+            signal.signal(number, interrupt)
+        yield received
+    finally:
+        for number in replaced:
+            signal.signal(number, before[number])
 
 
 def _end_output(error: OSError) -> NoReturn:
@@ -93,8 +129,24 @@ def _whole(stdout: io.TextIOWrapper) -> io.TextIOWrapper:
     return stdout
 
 
+def _replace_closed_streams() -> None:
+    """Open standard streams that are closed, so that no other file gets their descriptors.
+
+    They are opened in the wrong direction: to read or write them fails, as it should. Messages
+    have no other place to go, and are lost.
+    """
+    for name, mode, flags in (
+        ("stdin", "r", os.O_WRONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
+
+
 def main() -> None:
     """Run the command."""
+    _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _whole(sys.stdout)
     try:

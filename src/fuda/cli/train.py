@@ -41,7 +41,8 @@ def train(
 ) -> None:
     """Fit a model to labelled FILEs.
 
-    Ctrl-C ends the training of a CRF early: the model is written with the best weights so far.
+    Ctrl-C ends the training of a CRF early: the model is written with the best weights so far, and the
+    exit code is 130.
     """
     if output == "-":
         raise DataError("-o -: a model is not written to standard output; name a file")

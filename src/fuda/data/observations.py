@@ -31,6 +31,7 @@ from fuda.errors import DataError, described, short
 Observation = Any
 
 _CONTAINERS = frozenset([dict, list, set, frozenset])
+_MAX_DEPTH = 100  # of dicts within dicts of features
 _JSON_FORMS = (
     "a string, an integer, an array of strings or of numbers, "
     '{"columns": [strings]}, {"set": [strings]}, {"features": {name: value}}'
@@ -226,7 +227,7 @@ def same_observation(a: Observation, b: Observation) -> bool:
     return type(a) is type(b) and bool(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b)
 
 
-def plain_features(x: Any) -> Any:
+def plain_features(x: Any, depth: int = 1) -> Any:
     """Return features in plain form.
 
     Parameters
@@ -235,15 +236,19 @@ def plain_features(x: Any) -> Any:
         Features. As in CRFsuite's items, a value may be a list or set of strings, where
         {"a": ["x", "y"]} is {"a=x": True, "a=y": True}, or a dict, where {"a": {"b": 2}} is
         {"a:b": 2}.
+    depth : int
+        The number of dicts around x, itself included.
 
     Returns
     -------
     dict or list
         A dict feature → float, str or bool; or a list of names, sorted if x is a set.
     """
+    if depth > _MAX_DEPTH:
+        raise DataError(f"a dict of features is nested more than {_MAX_DEPTH} deep; flatten it")
     if isinstance(x, dict):
         if not _CONTAINERS.isdisjoint(map(type, x.values())):
-            x = _flat(x)
+            x = _flat(x, depth)
         return {
             _name(name): value if type(value) in (str, bool) else _value(value, name)
             for name, value in x.items()
@@ -252,12 +257,13 @@ def plain_features(x: Any) -> Any:
     return sorted(names) if isinstance(x, set | frozenset) else names
 
 
-def _flat(x: dict[Any, Any]) -> dict[Any, Any]:
+def _flat(x: dict[Any, Any], depth: int) -> dict[Any, Any]:
     """A dict of features without containers among its values."""
     flat: dict[Any, Any] = {}
     for name, value in x.items():
         if isinstance(value, dict):
-            flat |= {f"{_name(name)}:{inner}": v for inner, v in plain_features(value).items()}
+            features = plain_features(value, depth + 1)
+            flat |= {f"{_name(name)}:{inner}": v for inner, v in features.items()}
         elif type(value) in _CONTAINERS:
             flat |= {f"{_name(name)}={_name(inner)}": True for inner in value}
         else:

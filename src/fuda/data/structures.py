@@ -321,11 +321,11 @@ def _topological_order(size: int, edges: np.ndarray) -> np.ndarray:
         left = ((parent, child) for parent, child in edges.tolist() if waiting[child] and waiting[parent])
         parent_left = {child: parent for parent, child in left}
         node = next(iter(parent_left))
-        seen: list[int] = []
+        seen: dict[int, int] = {}  # node → its place on the walk upwards
         while node not in seen:
-            seen.append(node)
+            seen[node] = len(seen)
             node = parent_left[node]
-        raise _cycle_error(seen[seen.index(node) :])
+        raise _cycle_error(list(seen)[seen[node] :])
     return np.array(order, dtype=np.int32)
 
 

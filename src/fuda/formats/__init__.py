@@ -109,7 +109,11 @@ class Format:
             The structures and labels.
         """
         self._check_options("reading", self.read_options, options)
-        dataset: Dataset = self.read(files.read_text(path), files.display_name(path), **options)
+        name = files.display_name(path)
+        try:
+            dataset: Dataset = self.read(files.read_text(path), name, **options)
+        except MemoryError:
+            raise DataError(f"{name}: there is not enough memory to read it; split the file") from None
         return dataset
 
     def write_file(self, dataset: Dataset, path: str | Path, options: Options) -> None:
@@ -206,6 +210,8 @@ def format_of(path: str | Path, format: str | None = None) -> Format:
 
 def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset:
     """Read structures and labels from a file, possibly gzipped, or from standard input (``-``).
+
+    A text of more than 2 GiB is refused unless the environment variable FUDA_MAX_BYTES allows it.
 
     Parameters
     ----------

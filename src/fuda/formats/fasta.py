@@ -15,9 +15,13 @@ Labels have one of two forms:
       >protein 2
       MRRS#VA
 
+Where the form of the labels could be mistaken, as in a file of marks that has none, the first line
+states it: ``;labels=lines``, ``;labels=marks`` or ``;labels=none``. The writer adds this line where
+it is needed, unless the form is given.
+
 Headers are kept unchanged in ``Record.comments``. Residues are ASCII letters, ``*``, ``-`` and
 ``.``; case is kept. Writing reproduces a file that was read byte for byte, except for the labels,
-if it has no blank lines.
+if it has no blank lines and the form of its labels is evident.
 """
 
 from __future__ import annotations
@@ -34,25 +38,27 @@ from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
 from fuda.formats.dataset import Dataset, Label, Record, check_line, check_rows, label_text, labels_to_write
 
-SITE, OTHER, UNKNOWN = "site", "O", "?"
+SITE, OTHER, UNKNOWN, MARK = "site", "O", "?", "#"
 MODES = ("auto", "lines", "marks", "none")
 LINE_WIDTH = 60
 _RESIDUE = re.compile(r"[A-Za-z*.-]")
 _NOT_RESIDUES = re.compile(r"[^A-Za-z*.-]")
+_STATED = re.compile(r";labels=(lines|marks|none)[ \t]*")
 
 Line = tuple[int, str]  # with its number
 
 
 @dataclass(slots=True)
 class Rows:
-    """The number of residues on each line of a record, and the form of its labels."""
+    """The number of residues on each line of a record, the form of its labels, and the mark."""
 
     widths: list[int]
     labels: str
+    mark: str = MARK
 
 
 def read(
-    text: str, name: str, labels: str | None = "auto", mark: str = "#", sites: str | None = None
+    text: str, name: str, labels: str | None = "auto", mark: str = MARK, sites: str | None = None
 ) -> Dataset:
     """Read proteins, DNA or RNA as sequences of characters.
 
@@ -63,8 +69,9 @@ def read(
     name : str
         The name of the file, for messages.
     labels : {"auto", "lines", "marks", "none"} or None
-        The form of the labels. "auto" means marks if there is any mark; lines if every record has
-        two lines that cannot be residues broken at a fixed length; else none.
+        The form of the labels. "auto" means the form that the first line states; otherwise marks if
+        there is any mark; lines if every record has two lines that cannot be residues broken at a
+        fixed length; else none.
     mark : str
         The character after a residue that makes it a site.
     sites : str, optional
@@ -86,9 +93,13 @@ def read(
     _check_mark(mark)
     if sites is not None and (not isinstance(sites, str) or not sites):
         raise DataError(f"sites={sites!r}: give the residues that can be sites as text, such as STY")
-    sections = list(_records(split_lines(text, name), name))
+    file_lines = split_lines(text, name)
+    stated = _STATED.fullmatch(file_lines[0]) if file_lines else None
+    if stated:
+        file_lines[0] = ""  # blank, so that lines keep their numbers
+    sections = list(_records(file_lines, name))
     if labels == "auto":
-        labels = "marks" if sites is not None else _form(sections, mark, name)
+        labels = "marks" if sites is not None else stated[1] if stated else _form(sections, mark, name)
     elif sites is not None and labels != "marks":
         raise DataError(f"sites={sites!r} needs labels='marks', not labels={labels!r}; leave one of them out")
     records, dropped = [], 0
@@ -103,7 +114,7 @@ def read(
     return Dataset(records, notes)
 
 
-def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> str:
+def write(records: Sequence[Record], labels: str = "auto", mark: str | None = None) -> str:
     """Write sequences of residues.
 
     Parameters
@@ -113,8 +124,8 @@ def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> s
     labels : {"auto", "lines", "marks", "none"}
         The form of the labels. "auto" is the form read; for other formats marks if every label is
         ``site`` or ``O``, else lines.
-    mark : str
-        The character after a residue that is a site.
+    mark : str, optional
+        The character after a residue that is a site; by default the one read, else ``#``.
 
     Returns
     -------
@@ -122,9 +133,18 @@ def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> s
         The content of the file.
     """
     check_choice("labels", labels, MODES)
+    if mark is None:
+        mark = _mark_to_write(records)
     _check_mark(mark)
     if labels == "auto":
         labels = _form_to_write(records)
+        lines = _lines(records, labels, mark)
+        return "\n".join([*_statement(lines, labels, mark), *lines]) + "\n"
+    return "\n".join(_lines(records, labels, mark)) + "\n"
+
+
+def _lines(records: Sequence[Record], labels: str, mark: str) -> list[str]:
+    """The lines of a file, with labels in the given form."""
     lines: list[str] = []
     for index, record in enumerate(records):
         cells = _residues(index, record)
@@ -143,7 +163,16 @@ def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> s
         remaining = iter(cells)
         pieces = ("".join(islice(remaining, width)) for width in widths)
         lines += filter(None, pieces)
-    return "\n".join(lines) + "\n"
+    return lines
+
+
+def _statement(lines: list[str], labels: str, mark: str) -> list[str]:
+    """The first line of a file, where readers would not see the form of its labels without it."""
+    try:
+        evident = _form(list(_records(lines, "")), mark, "")
+    except DataError:  # it could be one form or another
+        evident = None
+    return [] if evident == labels else [f";labels={labels}"]
 
 
 def from_command(options: dict[str, Any]) -> dict[str, Any]:
@@ -250,7 +279,7 @@ def _read_marks(
             residues += piece
             labels += [OTHER] * len(piece)
         widths.append(len(residues) - before)
-    rows = Rows(widths, "none" if mark is None else "marks")
+    rows = Rows(widths, "none") if mark is None else Rows(widths, "marks", mark)
     values = None if mark is None else labels
     return Record(structures.Sequence(list(residues)), values, [header[1]], rows), dropped
 
@@ -264,6 +293,12 @@ def _form_to_write(records: Sequence[Record]) -> str:
     if forms <= {"lines"} or forms <= {"marks"}:
         return forms.pop()
     return "marks" if values <= {SITE, OTHER} else "lines"
+
+
+def _mark_to_write(records: Sequence[Record]) -> str:
+    """The mark of the records that were read with one, if it is the same for all."""
+    marks = {r.rows.mark for r in records if isinstance(r.rows, Rows) and r.rows.labels == "marks"}
+    return marks.pop() if len(marks) == 1 else MARK
 
 
 def _residues(index: int, record: Record) -> list[str]:

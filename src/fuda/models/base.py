@@ -8,6 +8,7 @@ and decodes encoded structures; encoding, checks, labels and files are here.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from copy import copy
 from itertools import pairwise
@@ -19,6 +20,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import check_is_fitted
 
+from fuda import __version__
 from fuda.checks import check_callback, check_flags, check_randomness, check_threads
 from fuda.data.corpus import Corpus
 from fuda.data.encoders import make_encoder
@@ -366,7 +368,20 @@ class Labeler(BaseEstimator):
         return kept[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_prepared"}
+        state = {name: value for name, value in super().__getstate__().items() if name != "_prepared"}
+        return state | {"_fuda_version": __version__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        version = state.pop("_fuda_version", "of unknown version")
+        if version != __version__:
+            warnings.warn(
+                f"this {type(self).__name__} was pickled by fuda {version}, this is fuda {__version__}; "
+                "it may fail or predict otherwise: fit it again, or use model files (save and fuda.load)",
+                UserWarning,
+                stacklevel=2,
+            )
+        super().__setstate__(state)
 
     def _checked_structures(self, X: Any) -> list[Structure]:
         structures = as_structures(X)

@@ -28,8 +28,11 @@ from fuda.checks import check_arrays
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Array, Graph
+from fuda.errors import DataError
 from fuda.functions import TrainingScores
 from fuda.inference.higher_order import Grams, Shape, add_to_gram, decode, fill_contexts, no_grams, shape_of
+
+_MAX_STEPS = 2**53  # files hold the number of steps as a float: these are exact
 
 
 class Examples(NamedTuple):
@@ -154,6 +157,9 @@ class State(NamedTuple):
         """Check the arrays of a model file, and make a state of them."""
         shapes = {name: array.shape for name, array in cls.new(0, order, label_count).arrays().items()}
         check_arrays(arrays, shapes | {"nodes": (rows, label_count), "late_nodes": (rows, label_count)})
+        steps = float(arrays["steps"][0])
+        if not (0 <= steps <= _MAX_STEPS and steps.is_integer()):
+            raise DataError(f"its number of steps is {steps:g}, which is not a count")
         return cls(**arrays | {"steps": arrays["steps"].astype(np.int64)})
 
 
