@@ -342,7 +342,7 @@ def test_templates_are_values():
         (Dag(["a"], []), "structure 0 is a dag"),
         (
             Sequence([{"f": 1.0}]),
-            "structure 0, node 0 is a dict or list of features, but a template reads columns",
+            "structure 0, node 0 is a dict or list of features, but a template needs columns",
         ),
         (Sequence([[1.0]]), "is a vector of 1 numbers"),
         (Sequence([7]), "is an integer id"),
