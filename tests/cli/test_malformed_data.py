@@ -227,7 +227,7 @@ UNUSABLE = [
         "jsonl",
         '{"observations": ["a"], "labels": [3]}\n',
         [],
-        "F: labels are strings or integers",
+        "F: give labels of one type",
     ),
     (
         "evaluate",
