@@ -227,7 +227,7 @@ UNUSABLE = [
         "jsonl",
         '{"observations": ["a"], "labels": [3]}\n',
         [],
-        "F: give labels of one type",
+        "F: .*give labels of one type",
     ),
     (
         "evaluate",
