@@ -21,7 +21,7 @@ ABC = ["a", "b", "c"]
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Sequence([]), ["empty sequence", "at least one node", "drop"]),
+        (lambda: Sequence([]), ["empty sequence", "at least one node", "remove"]),
         (lambda: Tree([], []), ["empty tree"]),
         (lambda: Dag([], []), ["empty dag"]),
         (lambda: Sequence("abc"), ["'abc' (str)", "list(text)"]),

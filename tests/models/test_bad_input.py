@@ -49,7 +49,7 @@ BAD = {
     "X of numbers": (fit([1, 2]), "structure 0", "1 (int)", "give a list"),
     "X of none": (fit([["a", "b"], None]), "structure 1", "None (NoneType)", "give a list"),
     "X of dicts": (fit([{"f": 1}], [["A"]]), "structure 0", "(dict)", "put it in a list"),
-    "X of empty lists": (fit([["a"], []], [["A"], []]), "structure 1", "empty sequence", "drop empty ones"),
+    "X of empty lists": (fit([["a"], []], [["A"], []]), "structure 1", "empty sequence", "remove empty ones"),
     "X flat array": (fit(np.zeros(3)), "structure 0", "(float64)", "give a list"),
     "X matrix": (
         fit(np.zeros((2, 2))),

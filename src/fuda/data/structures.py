@@ -59,7 +59,7 @@ class Structure:
             )
         self.observations = tuple(nodes)
         if not self.observations:
-            raise DataError(f"an empty {self.shape}: a structure has at least one node; drop empty ones")
+            raise DataError(f"an empty {self.shape}: a structure has at least one node; remove empty ones")
 
     def __len__(self) -> int:
         return len(self.observations)
@@ -165,7 +165,7 @@ class Tree(Structure):
                 f"a tree of {len(self)} nodes has {len(self.heads)} heads; give one per node, −1 for a root"
             )
         nodes = np.arange(len(self))
-        outside = f"heads are from 0 to {len(self) - 1}, or −1 for a root"
+        outside = f"give heads from 0 to {len(self) - 1}, or −1 for a root"
         for bad, why in (
             ((self.heads < -1) | (self.heads >= len(self)), outside),
             (self.heads == nodes, "a node cannot be its own parent; −1 is for a root"),
@@ -224,7 +224,7 @@ class Dag(Structure):
             row, column = np.argwhere(outside)[0]
             raise DataError(
                 f"edge {tuple(pairs[row].tolist())}: there is no node {pairs[row, column]}; "
-                f"nodes are from 0 to {len(self) - 1}"
+                f"give nodes from 0 to {len(self) - 1}"
             )
         loops = pairs[pairs[:, 0] == pairs[:, 1], 0]
         if loops.size:

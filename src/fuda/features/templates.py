@@ -180,11 +180,11 @@ def _macro(letter: str, row: str, column: str, expression: str | None) -> Macro:
     lower, kind = letter.isupper(), letter.lower()
     if len(row) > 4 or abs(int(row)) > _MAX_OFFSET or len(column) > 4:
         raise ValueError(
-            f"row {row[:12]}, column {column[:12]}: rows are from −{_MAX_OFFSET} to {_MAX_OFFSET}"
+            f"row {row[:12]}, column {column[:12]}: give a row from −{_MAX_OFFSET} to {_MAX_OFFSET}"
         )
     if kind == "x":
         if expression is not None:
-            raise ValueError("%x has a row and a column, but no expression")
+            raise ValueError("%x has no expression; give a row and a column")
         return Macro(int(row), int(column), "_B", str.lower if lower else str)
     if expression is None:
         raise ValueError(f'%{letter} needs an expression: %{letter}[row,col,"re"]')
