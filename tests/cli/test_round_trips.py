@@ -225,7 +225,7 @@ def test_files_without_labels_are_tagged_as_they_are(run, tmp_path):
     assert run("train", str(tmp_path / "a.conll"), "-o", conll, "--columns", "1").code == 0
     assert run("tag", conll, str(tmp_path / "words.conll")).out == b"Ana B\nx O\n\n"
     assert run("train", str(tmp_path / "p.fasta"), "-o", fasta, "--option", "labels=lines").code == 0
-    assert run("tag", fasta, str(tmp_path / "n.fasta")).out == b">n\nMKV\nHHE\n"
+    assert run("tag", fasta, str(tmp_path / "n.fasta")).out == b";labels=lines\n>n\nMKV\nHHE\n"
 
 
 @pytest.mark.parametrize("how", [["--label", "none"], ["--option", "labels=none"]])
