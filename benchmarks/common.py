@@ -1,8 +1,8 @@
 """What the benchmarks share: corpus, features for all contenders, workers run in turn, ratios with spread.
 
-Machines are noisy. A figure here is never a time alone but a ratio of times taken in turn, the median over
-rounds with the lowest and highest. Each measurement runs in a process of its own, so that peak memory is its
-own too.
+Machines are noisy. A figure here is never a time alone but a ratio of times measured in turn: the
+median over rounds, with the lowest and highest. Each measurement runs in a separate process, so that
+peak memory is separate too.
 """
 
 from __future__ import annotations
@@ -32,14 +32,18 @@ def word_features(word: str) -> list[str]:
 
 
 def window_features(words: list[str]) -> list[list[str]]:
-    """The same for the previous, current and next word, as programs that know no windows need it."""
-    own = [word_features(word) for word in words]
+    """The same for the previous, current and next word, for programs without windows."""
+    features = [word_features(word) for word in words]
     rows = []
     for t in range(len(words)):
         row = []
         for offset in (-1, 0, 1):
             inside = 0 <= t + offset < len(words)
-            row += [f"{offset}:{name}" for name in own[t + offset]] if inside else [f"{offset}:<{offset:+d}>"]
+            row += (
+                [f"{offset}:{name}" for name in features[t + offset]]
+                if inside
+                else [f"{offset}:<{offset:+d}>"]
+            )
         rows.append(row)
     return rows
 
@@ -59,14 +63,14 @@ def worker(jobs: dict[str, Callable[..., dict[str, Any]]]) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("job", choices=list(jobs))
     parser.add_argument("arguments", nargs="*")
-    given = parser.parse_args()
-    figures = jobs[given.job](*map(float, given.arguments))
+    options = parser.parse_args()
+    figures = jobs[options.job](*map(float, options.arguments))
     figures["megabytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(json.dumps(figures))
 
 
 def measure(script: str, job: str, *arguments: float) -> dict[str, Any]:
-    """The figures of a job, run in a process of its own."""
+    """The figures of a job, run in a separate process."""
     command = [sys.executable, script, job, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

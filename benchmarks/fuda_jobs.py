@@ -1,4 +1,4 @@
-"""Our side of the benchmarks: each job is one measurement in a process of its own."""
+"""Fuda's side of the benchmarks: each job is one measurement in a separate process."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def train(iterations: float, threads: float) -> dict[str, Any]:
 
 
 def tag() -> dict[str, Any]:
-    """Tokens a second from words to labels, on testb and on the training set."""
+    """Tokens per second from words to labels, on testb and on the training set."""
     X, y = load("esp.train")
     model = _crf(max_iter=30).fit(X, y)
     figures = {}

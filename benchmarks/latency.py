@@ -35,16 +35,16 @@ LEARNERS: dict[str, Callable[[], Any]] = {
 def rows(names: list[str] | None = None) -> list[tuple[str, str]]:
     """Rows of the table."""
     X, y = load("esp.train")
-    asked = load("esp.testa")[0][:200]
+    sentences = load("esp.testa")[0][:200]
     found = []
     for name in names or list(LEARNERS):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = LEARNERS[name]().fit(X[:300], y[:300])
-        for x in asked[:20]:
+        for x in sentences[:20]:
             model.predict([x])
         times = []
-        for x in asked:
+        for x in sentences:
             began = time.perf_counter()
             model.predict([x])
             times.append(1e3 * (time.perf_counter() - began))

@@ -1,13 +1,14 @@
 """What a perfect machine would need for one iteration of CRF training, and how far we are from it.
 
-The counts are of the work that the model itself asks for, at the rates that this machine reaches on nothing
-else: N tokens, L labels, C channels, n weights, nnz entries of the table.
+The counts are of the work that the model requires, at the rates that this machine reaches with nothing else
+to do: N tokens, L labels, C channels, n weights, nnz entries of the table.
 
-- Arithmetic: forward, backward and pair expectations are 3 L² multiply-adds a token.
-- Caches: C rows of L numbers a token are read in the forward pass, and read and written in the gather of the
-  gradient; for every entry of the table and channel a row of weights and one of the gradient are read.
-- Memory: L-BFGS reads its 2m single-precision vectors twice; objective and line search read and write about
-  ten vectors.
+- Arithmetic: forward, backward and pair expectations are 3 L² multiply-adds per token.
+- Caches: C rows of L numbers per token are read in the forward pass, and read and written in the
+  gather of the gradient; for every entry of the table and channel a row of weights and one of the
+  gradient are read.
+- Memory: L-BFGS reads its 2m single-precision vectors twice; objective and line search read and
+  write about ten vectors.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def _multiply_often(matrix: np.ndarray, vectors: np.ndarray, out: np.ndarray, ti
         _multiply(matrix, vectors, out)
 
 
-def _multiply_adds_a_second(size: int) -> float:
+def _multiply_adds_per_second(size: int) -> float:
     """Multiply-adds in a cache, by all cores."""
     times = 200_000
 
@@ -46,7 +47,7 @@ def _multiply_adds_a_second(size: int) -> float:
     return usable_cores() * times * size * size * LANES / (time.perf_counter() - began)
 
 
-def _bytes_a_second(size: int) -> float:
+def _bytes_per_second(size: int) -> float:
     """Bytes read and written by a sum of two vectors of that many numbers, by all cores."""
     vectors, a, b, out = Vectors(size), np.ones(size), np.ones(size), np.empty(size)
     rounds = max(3, 200_000_000 // size)
@@ -74,15 +75,15 @@ def rows() -> list[tuple[str, str]]:
     cached = 8 * labels * channels * (3 * tokens + 2 * entries)
     streamed = 2 * 2 * _MEMORY_VECTORS * 4 * weights + _OTHER_VECTORS * 8 * weights
     add_rate, cache_rate, memory_rate = (
-        _multiply_adds_a_second(labels),
-        _bytes_a_second(300_000),
-        _bytes_a_second(8_000_000),
+        _multiply_adds_per_second(labels),
+        _bytes_per_second(300_000),
+        _bytes_per_second(8_000_000),
     )
     needed = adds / add_rate + cached / cache_rate + streamed / memory_rate
     return [
-        ("multiply-adds a second, in cache", f"{add_rate / 1e9:.1f} G"),
-        ("bytes a second, vectors that fit into the shared cache", f"{cache_rate / 1e9:.1f} GB"),
-        ("bytes a second, vectors that do not", f"{memory_rate / 1e9:.1f} GB"),
+        ("multiply-adds per second, in cache", f"{add_rate / 1e9:.1f} G"),
+        ("bytes per second, vectors that fit into the shared cache", f"{cache_rate / 1e9:.1f} GB"),
+        ("bytes per second, vectors that do not", f"{memory_rate / 1e9:.1f} GB"),
         ("arithmetic of an iteration", f"{adds / 1e6:.0f} M multiply-adds, {1e3 * adds / add_rate:.1f} ms"),
         ("cache traffic of an iteration", f"{cached / 1e6:.0f} MB, {1e3 * cached / cache_rate:.1f} ms"),
         ("memory traffic of an iteration", f"{streamed / 1e6:.0f} MB, {1e3 * streamed / memory_rate:.1f} ms"),

@@ -46,13 +46,13 @@ def _step_often(row: np.ndarray, along: np.ndarray, times: int) -> None:
 
 
 def _aligned() -> np.ndarray:
-    """Room for a block that begins with a cache line, which decides a quarter of the bare loop's time."""
-    room = np.empty(_BLOCK + 8)
-    return room[-room.ctypes.data % 64 // 8 :][:_BLOCK]
+    """Memory for a block that begins at a cache line, which decides a quarter of the bare loop's time."""
+    memory = np.empty(_BLOCK + 8)
+    return memory[-memory.ctypes.data % 64 // 8 :][:_BLOCK]
 
 
 def _limit() -> float:
-    """Cells a core's second of the bare loop."""
+    """Cells per second and core of the bare loop."""
 
     def work(_: int) -> None:
         row, along = _aligned(), _aligned()
@@ -65,7 +65,7 @@ def _limit() -> float:
 
 
 def _pushed(engine: CpuEngine, first: int) -> float:
-    """Cells a core's second of pushes from structures with mistakes at both ends: all cells are visited."""
+    """Cells per second and core of pushes with mistakes at both ends, which visit all cells."""
     sizes, cells = engine.problem.sources.sizes, 0
     for i in range(first, first + _PUSHES):
         alpha = np.zeros((sizes[i], _LABELS))
@@ -87,7 +87,7 @@ def _loop(X: list[list[str]]) -> list[tuple[str, str]]:
     share = statistics.median(ours / limit for ours, limit in pairs)
     ours, limit = (statistics.median(column) for column in zip(*pairs, strict=True))
     return [
-        ("cells a second and core of a push", f"{ours / 1e9:.2f} billion"),
+        ("cells per second and core of a push", f"{ours / 1e9:.2f} billion"),
         ("the machine's limit", f"{limit / 1e9:.2f} billion"),
         ("share of the limit, median of ratios", f"{share:.0%}"),
     ]
@@ -143,6 +143,7 @@ def _whole(X: list[list[str]], y: list[list[str]]) -> list[tuple[str, str]]:
 
 
 def rows() -> list[tuple[str, str]]:
+    """Rows of the table."""
     X, y = load("esp.train")
     return [*_loop(X), *_small(X, y), *_whole(X, y)]
 

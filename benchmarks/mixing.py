@@ -24,11 +24,11 @@ def f1(mixing: float) -> float:
     """Mean label F1 over folds of the first sentences, uniform prior, one order."""
     X, y = (part[:SENTENCES] for part in load("esp.train"))
     found = []
-    for held in np.array_split(np.arange(SENTENCES), FOLDS):
-        rest = np.setdiff1d(np.arange(SENTENCES), held)
+    for fold in np.array_split(np.arange(SENTENCES), FOLDS):
+        rest = np.setdiff1d(np.arange(SENTENCES), fold)
         model = MarginalizedPerceptron(mixing=mixing, calibrate=False)
         model.fit([X[i] for i in rest], [y[i] for i in rest])
-        found.append(label_scores([y[i] for i in held], model.predict([X[i] for i in held])).micro.f1)
+        found.append(label_scores([y[i] for i in fold], model.predict([X[i] for i in fold])).micro.f1)
     return 100 * float(np.mean(found))
 
 
@@ -41,10 +41,8 @@ def shares(mixing: float, labels: int = 9) -> list[float]:
     totals = np.zeros(max(map(len, X)) + 1)
     for i, a in enumerate(types):
         for b in types[:i]:
-            runs, size = (
-                values[np.ix_(a, b)],
-                1,
-            )  # products along diagonals of `size` cells, by their last cell
+            # products along diagonals of `size` cells, by their last cell
+            runs, size = values[np.ix_(a, b)], 1
             while runs.size and runs.max() > 0:
                 totals[size] += size * runs.sum()  # a run of n nodes has n points
                 runs = runs[:-1, :-1] * values[np.ix_(a, b)][size:, size:]

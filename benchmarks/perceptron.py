@@ -92,12 +92,12 @@ def compare(rounds: int = 5) -> list[tuple[str, str]]:
 
 
 def by_order(rounds: int = 3) -> list[tuple[str, str]]:
-    """Seconds an epoch and F1, by how many labels before it a label depends on."""
+    """Seconds per epoch and F1, by how many labels before it a label depends on."""
     rows = []
     for order in ORDERS:
         found = [measure(__file__, "ours", order, SENTENCES) for _ in range(rounds)]
         seconds = [figures["training"] / figures["epochs"] for figures in found]
-        rows.append((f"order {order}, {SENTENCES:,} sentences: seconds an epoch", spread(seconds, 3)))
+        rows.append((f"order {order}, {SENTENCES:,} sentences: seconds per epoch", spread(seconds, 3)))
         rows.append((f"order {order}, {SENTENCES:,} sentences: entity F1 on testb", f"{found[0]['f1']:.2f}"))
     return rows
 

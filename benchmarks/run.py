@@ -1,4 +1,4 @@
-"""All benchmarks: rivals and ourselves in turn. Needs the corpora (FUDA_DATA) and the extra ``bench``."""
+"""All benchmarks: other programs and fuda in turn. Needs the corpora (FUDA_DATA) and the extra ``bench``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def main() -> None:
     parser.add_argument(
         "names",
         nargs="*",
-        help="which ones; all by default",
-        default=[*CONTENDERS, "scaling", "limits", "everyday", "hm_svm", "marginalized"],
+        help="the benchmarks to run; all by default",
+        default=[*CONTENDERS, "scaling", "limits", "everyday", "latency", "hm_svm", "marginalized"],
     )
     for name in parser.parse_args().names:
         print(f"\n## {name}\n")

@@ -47,7 +47,7 @@ def rows() -> list[tuple[str, str]]:
         found.append(
             (
                 f"gradient, {tokens:,} tokens",
-                f"{1e3 * seconds:.1f} ms, {seconds / tokens / base:.2f} of the first a token",
+                f"{1e3 * seconds:.1f} ms, {seconds / tokens / base:.2f} of the first per token",
             )
         )
 

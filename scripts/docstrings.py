@@ -1,7 +1,8 @@
 """Validate the docstrings of the public API with numpydoc.
 
 The public API is every name of ``fuda.__all__``, the public names of the modules that ``dir(fuda)``
-lists, and the public methods and properties of their classes. The checks are those of
+lists, and the public methods and properties of their classes; a method without a docstring of its
+own that overrides another inherits the docstring of that one. The checks are those of
 ``[tool.numpydoc_validation]`` in pyproject.toml. Prints one line per finding and exits with 1 if there
 are any.
 """
@@ -12,6 +13,7 @@ import inspect
 import sys
 import tomllib
 from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +46,10 @@ def public_names() -> Iterator[str]:
             value = getattr(module, name)
             defined_here = getattr(value, "__module__", "").startswith(module.__name__)
             if not name.startswith("_") and defined_here and callable(value):
-                yield dotted(value)
-                if inspect.isclass(value):
+                is_class = inspect.isclass(value)
+                if not (is_class and issubclass(value, Enum)):  # whose parameters are those of Enum
+                    yield dotted(value)
+                if is_class:
                     yield from member_names(value)
 
 
@@ -54,7 +58,9 @@ def member_names(value: type[Any]) -> Iterator[str]:
     for base in value.__mro__:
         if base.__module__.startswith("fuda"):
             for name, member in vars(base).items():
-                if not name.startswith("_") and (inspect.isroutine(member) or isinstance(member, property)):
+                documented = inspect.isroutine(member) or isinstance(member, property)
+                inherits = not member.__doc__ and inspect.getdoc(getattr(base, name))
+                if not name.startswith("_") and documented and not inherits:
                     yield f"{dotted(base)}.{name}"
 
 

@@ -104,7 +104,7 @@ def score_labelings(graph: Graph, scores: Array, transitions: Array, labels: Arr
     for block in problem.blocks():
         problem.check(block)
     total = problem.scores[np.arange(graph.node_count), labels]
-    children = np.flatnonzero(graph.parents >= 0)
+    children = np.flatnonzero(graph.heads >= 0)
     matrix = 0 if problem.shared else children
-    total[children] += problem.matrices[matrix, labels[graph.parents[children]], labels[children]]
+    total[children] += problem.matrices[matrix, labels[graph.heads[children]], labels[children]]
     return np.add.reduceat(total, graph.offsets[:-1])

@@ -73,8 +73,8 @@ def tree_distance(sentence: Sentence, a: int, b: int) -> int:
 def cue_of(sentence: Sentence, node: int) -> int:
     """The predicate that gives a labelled token its status: the finite verb of its clause.
 
-    A verb that only brings up a product ("the product that the school rejected came up") says nothing about
-    its status; then the verb of the product's relative clause is the cue.
+    A verb that only mentions a product ("the product that the school rejected came up") does not
+    determine its status; then the verb of the product's relative clause is the cue.
     """
     path = ancestors(sentence, node)
     for below, verb in pairwise(path):
@@ -313,7 +313,7 @@ def test_words_are_dealt_evenly_to_the_statuses(role: str) -> None:
     ],
 )
 def test_verb_groups(words: str, plural: bool | None, passive: bool) -> None:
-    """A group of auxiliaries, adverbs, a verb and its complements is one subtree that fits its subject."""
+    """A group of auxiliaries, adverbs, verb and complements is one subtree that fits its subject."""
     found = 0
     for sentence in CORPUS:
         forms = [form for form, _, _ in sentence.words]

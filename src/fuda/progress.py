@@ -1,12 +1,13 @@
-"""Iterations of a training: what callbacks are told, and how progress is shown.
+"""Iterations of a training: the arguments of callbacks, and the display of progress.
 
-Progress goes to standard error: one live line on a terminal, some lines elsewhere.
+Progress is written to standard error: one live line on a terminal, some lines elsewhere.
 """
 
 from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,6 +65,22 @@ class Iteration:
         return ", ".join(text.format(value) for text, value in measured.items() if value is not None)
 
 
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn, naming the line outside of the package that the calls came from.
+
+    Parameters
+    ----------
+    message : str
+        The text of the warning.
+    category : type of Warning
+        Its class.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("fuda."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
 # Called after every iteration. StopIteration ends the training, which keeps what it has learned.
 Callback = Callable[[Iteration], object]
 
@@ -80,16 +97,16 @@ def stage(doing: str) -> Iterator[Callable[[str], None]]:
     Yields
     ------
     callable
-        Takes the text of the result: ``say("8,323 sequences")``.
+        Takes the text of the result: ``report("8,323 sequences")``.
     """
     outcome = ""
 
-    def say(words: str) -> None:
+    def report(text: str) -> None:
         nonlocal outcome
-        outcome = words
+        outcome = text
 
     if not sys.stderr.isatty():
-        yield say
+        yield report
         return
     from rich.console import Console
     from rich.markup import escape
@@ -97,7 +114,7 @@ def stage(doing: str) -> Iterator[Callable[[str], None]]:
     console = Console(stderr=True, highlight=False)
     began = time.perf_counter()
     with console.status(escape(doing)):
-        yield say
+        yield report
     seconds = time.perf_counter() - began
     console.print(f"{escape(doing)}: {escape(outcome) or 'done'} [dim]({seconds:.1f} s)[/dim]")
 
@@ -133,7 +150,7 @@ class Iterations:
 
     def __call__(self, iteration: Iteration) -> bool:
         """Show an iteration and run the callbacks; whether one of them ends the training."""
-        self.say(iteration.iteration, str(iteration))
+        self.show(iteration.iteration, str(iteration))
         try:
             for callback in self.callbacks:
                 callback(iteration)
@@ -157,20 +174,20 @@ class Iterations:
         self._count += 1
         return self(Iteration(self._count, time.perf_counter() - self._began, **measured))
 
-    def say(self, number: int, words: str) -> None:
+    def show(self, number: int, text: str) -> None:
         """Show a text on an iteration.
 
         Parameters
         ----------
         number : int
             The number of the iteration, from 1.
-        words : str
+        text : str
             The text.
         """
         if self._status is not None:
-            self._status.update(f"{self.title}: {words}")
+            self._status.update(f"{self.title}: {text}")
         elif self.shown and (number % 10 == 0 or number == 1):
-            print(f"{self.title}: {words}", file=sys.stderr, flush=True)
+            print(f"{self.title}: {text}", file=sys.stderr, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,4 +1,4 @@
-"""Small files of every format, what a run of the command leaves behind, and how it must refuse bad input."""
+"""Small files of every format, outcomes of the command, and how it must refuse bad input."""
 
 from __future__ import annotations
 

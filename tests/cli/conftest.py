@@ -31,7 +31,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[byt
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """An HMM trained on the text of every format, and a CRF on columns, written by ``fuda train``."""
+    """An HMM trained on a file of every format, and a CRF on columns, by ``fuda train``."""
     folder = tmp_path_factory.mktemp("trained")
     made = {}
     for name, learner in [*((name, "hmm") for name in TEXTS), ("conll", "crf")]:
@@ -48,7 +48,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def places(tmp_path: Path, models: dict[str, Path]) -> dict[str, Path]:
-    """Good files of every format, a template, a blank file, a folder, a model, and paths of nothing."""
+    """Valid files of every format, a template, a blank file, a folder, a model, unused paths."""
     found = {name: tmp_path / f"good.{name}" for name in TEXTS}
     for name, path in found.items():
         path.write_text(TEXTS[name])

@@ -1,4 +1,4 @@
-"""Malformed options, values, templates and models: exit code 2, one line that names it, no file touched."""
+"""Malformed options, templates and models: exit code 2, one line, and no file changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from cli.command_cases import assert_refused
 from model_file_cases import altered
 
-# Options and values. {conll}, {conllu}, {fasta} and {jsonl} are good files, {out} is a path to write to.
+# Options and values. {conll}, {conllu}, {fasta} and {jsonl} are valid files, {out} is an output.
 TRAIN = "train {conll} -o {out}"
 OPTIONS = [
     ("nonsense", "No such command 'nonsense'"),
@@ -97,11 +97,11 @@ OPTIONS = [
     ("train {fasta} -o {out} --label 2", "reading fasta takes no option 'label'; it takes: labels"),
     ("train {fasta} -o {out} --option labels=some", "labels='some': choose one of auto"),
     ("train {fasta} -o {out} --option labels=lines", "fasta:3: 2 labels for 6 residues; give one"),
-    ("train {fasta} -o {out} --option mark=A", "mark='A': give one character that is no residue"),
+    ("train {fasta} -o {out} --option mark=A", "mark='A': give one character that is not a residue"),
     ("train {fasta} -o {out} --option sites=5", "sites=5: give the residues"),
     ("train {fasta} -o {out} --option sites=S --option labels=lines", "needs labels='marks'"),
     ("train {jsonl} -o {out} --columns 1", "reading jsonl takes no option 'columns'; it takes: none"),
-    ("train {missing} -o {out}", "the extension '' names no format; .*--format"),
+    ("train {missing} -o {out}", "the extension '' does not belong to a format; .*--format"),
     ("train {missing}.conll -o {out}", "missing.conll: cannot be read: No such file"),
     ("train {folder} -o {out} --format conll", "folder: cannot be read: Is a directory"),
     ("train {conll} {missing}.conll -o {out}", "missing.conll: cannot be read"),
@@ -118,18 +118,18 @@ OPTIONS = [
     ("tag", "Missing argument 'MODEL'"),
     ("tag {model} {conll} {conll}", "unexpected extra argument"),
     ("tag {model} {missing}.conll", "missing.conll: cannot be read"),
-    ("tag {model} {missing}", "names no format; .*--format"),
+    ("tag {model} {missing}", "does not belong to a format; .*--format"),
     ("tag {model} {conll} -o {missing}/x.conll", "x.conll: there is no folder"),
     ("tag {model} {conll} -o {folder}", "folder: is a folder; name a file"),
     ("tag {model} {conll} -o {model}", "is read by the same command and would be lost"),
-    ("tag {model} {conll} -o {out}", "the extension '.fuda' names no format"),
+    ("tag {model} {conll} -o {out}", "the extension '.fuda' does not belong to a format"),
     ("tag {model} {conll} --format nope", "format 'nope' is not known"),
     ("tag {model} {conll} --columns 1", "structure 0, node 0 is .*but the model was fitted on"),
     (
         "tag {model} {conllu}",
-        "conllu: the model was not trained on conllu files; say where labels stand",
+        "conllu: the model was not trained on conllu files; name the field of the labels",
     ),
-    ("evaluate {model} {conllu}", "conllu: the model was not trained on conllu files; say"),
+    ("evaluate {model} {conllu}", "conllu: the model was not trained on conllu files; name"),
     ("tag {model} {conllu} --label UPOS", "structure 0 is a tree, but this HMM was fitted on sequences"),
     ("tag {model} {fasta}", "structure 0, node 0 is"),
     ("evaluate {model}", "Missing argument 'FILE'"),
@@ -146,7 +146,7 @@ OPTIONS = [
     ("inspect {model} --top x", "'x' is not a valid integer"),
     ("inspect {model} --top 3", "--top lists the weights of features, and an HMM has none"),
     ("convert {conll}", "Missing argument 'OUT'"),
-    ("convert {conll} {out}", "the extension '.fuda' names no format"),
+    ("convert {conll} {out}", "the extension '.fuda' does not belong to a format"),
     ("convert {conll} {out} --to xml", "format 'xml' is not known"),
     ("convert {conll} {folder} --to jsonl", "is a folder; name a file"),
     ("convert {conll} {missing}/x.jsonl", "x.jsonl: there is no folder .*make it"),
@@ -227,16 +227,16 @@ MODELS = [
     ("gzip", lambda data, path: gzip.compress(data), "not a usable model file"),
     ("json", lambda data, path: json.dumps({"format": "fuda-model"}).encode(), "not a usable model file"),
     ("newer format", setting("format_version", 99), "format version 99, .*install a newer fuda"),
-    ("newer class", setting("class_version", 99), "holds version 99 of HMM; .*install a newer fuda"),
-    ("foreign class", setting("class", "os.system"), "holds a 'os.system', which is not a model of fuda"),
-    ("no labels", setting("labels", []), "'labels' is missing or not of its kind"),
+    ("newer class", setting("class_version", 99), "contains version 99 of HMM; .*install a newer fuda"),
+    ("foreign class", setting("class", "os.system"), "contains a 'os.system', which is not a model of fuda"),
+    ("no labels", setting("labels", []), "'labels' is missing or has the wrong type"),
     ("unknown parameter", setting("parameters", {"x": 1}), "HMM has no parameter 'x'"),
     ("bad parameter", setting("parameters", {"window": -1}), "window=-1"),
-    ("foreign shape", setting("shape", "ring"), "'shape' is missing or not of its kind"),
+    ("foreign shape", setting("shape", "ring"), "'shape' is missing or has the wrong type"),
     (
         "member gone",
         changed(lambda meta, members: members.pop("arrays/start.npy")),
-        "does not fit its members",
+        "does not match its members",
     ),
 ]
 

@@ -57,7 +57,7 @@ def test_gzip_and_standard_streams(run, places, models, tmp_path, name):
     target = tmp_path / f"tagged.{name}.gz"
     assert run("tag", models[name], packed, "-o", target).code == 0
     assert gzip.decompress(target.read_bytes()) == plain.out
-    assert run("tag", models[name], stdin=data).out == plain.out  # in the format of the training files
+    assert run("tag", models[name], stdin=data).out == plain.out  # the training format
     assert run("tag", models[name], "-", stdin=gzip.compress(data)).out == plain.out
     assert (
         run("evaluate", models[name], "-", stdin=data).out == run("evaluate", models[name], places[name]).out
@@ -184,7 +184,7 @@ def test_convert(run, places, tmp_path, source, target, options):
     assert (printed.out, printed.err) == (out.read_bytes(), "")
 
 
-@pytest.mark.parametrize("name", ["conll", "jsonl"])  # what else the lines of others say has no place in JSON
+@pytest.mark.parametrize("name", ["conll", "jsonl"])  # JSON lines keep all of these
 def test_convert_to_jsonl_and_back(run, places, tmp_path, name):
     between = run("convert", places[name], "-", "--to", "jsonl").out
     back = run("convert", "-", "-", "--format", "jsonl", "--to", name, stdin=between).out
@@ -207,7 +207,7 @@ def test_demo(run):
     found = run("demo")
     assert (found.code, found.err) == (0, "")
     text = found.out.decode()
-    assert "CRF     │ tree" in text
+    assert "CRF   │ tree" in text
     assert "should be" not in text or "should be wants" in text or "should be uses" in text
     assert "P-p" not in text
 

@@ -164,7 +164,7 @@ def test_random_comments_come_back_or_are_refused(data, comments):
     data.records[-1].comments = comments
     text, refusal = attempt(conll.write, data.records)
     if text is None:
-        assert "comment" in refusal or "line end" in refusal
+        assert "comment" in refusal or "line break" in refusal
         return
     again = read(text)
     assert_same(again, data)
@@ -209,7 +209,7 @@ def test_random_labels_replaced(data, draw):
         (("a", 1), "tuple"),
         ("", "empty"),
         ("a\tb", "separator"),
-        ("a\nb", "line end"),
+        ("a\nb", "line break"),
         ("-DOCSTART-", "document mark"),
     ],
 )

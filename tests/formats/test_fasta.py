@@ -109,10 +109,10 @@ def test_random_residues_come_back(data):
 @pytest.mark.parametrize(
     ("record", "options", "words"),
     [
-        (Record(Tree(["A"], [-1])), {}, r"structure 0: FASTA holds sequences"),
-        (Record(Sequence(["A", "AB"])), {}, r"structure 0, node 1: .*no residue"),
-        (Record(Sequence(["é"])), {}, r"structure 0, node 0: .*no residue"),
-        (Record(Sequence(["A", 1])), {}, r"structure 0, node 1: .*no residue"),
+        (Record(Tree(["A"], [-1])), {}, r"structure 0: FASTA contains sequences"),
+        (Record(Sequence(["A", "AB"])), {}, r"structure 0, node 1: .*not a residue"),
+        (Record(Sequence(["é"])), {}, r"structure 0, node 0: .*not a residue"),
+        (Record(Sequence(["A", 1])), {}, r"structure 0, node 1: .*not a residue"),
         (Record(Sequence(["A"]), ["B-X"]), {}, r"structure 0, node 0: .*one character"),
         (Record(Sequence(["A"]), [">"]), {}, r"structure 0, node 0: .*one character"),
         (Record(Sequence(["A"]), [" "]), {}, r"structure 0, node 0: .*one character"),
@@ -129,7 +129,7 @@ def test_random_residues_come_back(data):
             r"structure 0, node 0: .*neither 'site' nor 'O'",
         ),
         (Record(Sequence(["A"]), ["H", "H"]), {}, r"structure 0: 2 labels for 1 nodes"),
-        (Record(Sequence(["A"]), None, [">a\nb"]), {}, r"structure 0: .*line end"),
+        (Record(Sequence(["A"]), None, [">a\nb"]), {}, r"structure 0: .*line break"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_its_place(record, options, words):

@@ -74,7 +74,7 @@ def test_other_attributes():
         ([graph(["aa"])], {}, r"structure 0: node 0: .*self loop"),
         ([graph(["ac", "bc"])], {"shape": "tree"}, r"structure 0: node 2: more than one parent.*shape='dag'"),
         ([graph(["ab", "ba"])], {"shape": "tree"}, r"structure 0: node .*cycle"),
-        ([graph(["ac", "cb"])], {"shape": "sequence"}, r"structure 0: .*no sequence.*shape='dag'"),
+        ([graph(["ac", "cb"])], {"shape": "sequence"}, r"structure 0: .*not a sequence.*shape='dag'"),
         ([graph(["ab"])], {"shape": "forest"}, r"shape='forest': choose one of dag, tree, sequence"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`read` and `write` over files: formats by extension, gzip, byte order marks, standard streams, errors."""
+"""`read` and `write`: formats by extension, gzip, byte order marks, standard streams, errors."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_standard_streams(monkeypatch, name):
 
 
 class Raw(io.RawIOBase):
-    """A raw stream that takes a few bytes at a time, as a disk that fills up, until there is no room."""
+    """A raw stream that writes a few bytes at a time until it is full, like a disk."""
 
     def __init__(self, at_once: int, room: int) -> None:
         self.at_once, self.room, self.data = at_once, room, b""
@@ -189,7 +189,9 @@ def test_unknown_options_and_formats(tmp_path):
     ):
         read(path, "xml")
     for name in ("f.xml", "f", "f.gz", "folder.conll/f"):
-        with pytest.raises(DataError, match=r"names no format; pass format= .*--format.*conllu \(.conllu\)"):
+        with pytest.raises(
+            DataError, match=r"does not belong to a format; pass format= .*--format.*conllu \(.conllu\)"
+        ):
             format_of(name)
 
 

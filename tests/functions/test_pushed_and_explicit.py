@@ -159,7 +159,9 @@ def test_templates():
     held = PushedScores(encoded, Polynomial(2), 1)
     held.add(1, 2, np.array([[1.0]]))
     assert held.scores[:, 0].tolist() == [1.0, 9.0, 1.0, 9.0]
-    with pytest.raises(DataError, match="compares observations, and the lines of a template are not"):
+    with pytest.raises(
+        DataError, match="compares observations, and the lines of a template are not observations"
+    ):
         PushedScores(encoded, Delta(), 1)
 
 

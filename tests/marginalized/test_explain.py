@@ -145,7 +145,7 @@ def test_models_with_arrays_as_prior_take_one_for_x() -> None:
         ({"node": 2}, "node=2: give a node of the structure, from 0 to 1"),
         ({"node": -1}, "node=-1: give a node"),
         ({"node": "a"}, "node='a': give a node"),
-        ({"node": 0, "top": 0}, "top=0: ask for at least one voice"),
+        ({"node": 0, "top": 0}, "top=0: give a whole number, at least 1"),
     ],
 )
 def test_bad_questions_are_refused(arguments, message) -> None:

@@ -209,7 +209,7 @@ BAD = {
         "prior": (uniform(2)[0], uniform(2, labels=3)[0])
     },
     "a chain is": {"prior": (([0.5, 0.5],), uniform(2)[0])},
-    "is a tuple but no chain": {"prior": (([0.5, 0.5], np.array(3.0)), uniform(2)[0])},
+    "is a tuple but not a chain": {"prior": (([0.5, 0.5], np.array(3.0)), uniform(2)[0])},
     "is a tuple but": {"prior": ((), uniform(2)[0])},
     "has 2 transition matrices; 2 nodes need 1": {"prior": (([0.5, 0.5], [np.eye(2)] * 2), uniform(2)[0])},
     r"start has the shape \(1, 2, 2\)": {"prior": ((np.eye(2), [np.eye(2)]), uniform(2)[0])},

@@ -15,11 +15,11 @@ from numba import njit
 import marginalized_oracle as oracle
 from fuda import Dag, DataError, Sequence, Tree
 from fuda.data.corpus import Corpus
+from fuda.data.graph import Span
 from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels import Constant, Polynomial, Precomputed
 from fuda.kernels.points import points
 from fuda.marginalized import marginalized_kernel
-from fuda.marginalized.links import Span, links
 from fuda.marginalized.numbers import ZERO, Numbers, empty_cells, normal, plus, times
 from fuda.marginalized.recursions import pair
 from structure_cases import structure_lists
@@ -148,7 +148,7 @@ def test_chain_priors_at_any_size():
 def fill_both(a, b, weight, mass, gap):
     """κ in doubles and in scaled numbers."""
     corpus = Corpus([a, b])
-    edges, (size_a, size_b) = links(corpus), weight.shape
+    edges, (size_a, size_b) = corpus.graph.links, weight.shape
     sides = Span(edges, 0, size_a), Span(edges, size_a, size_a + size_b)
     both = [empty_cells(is_scaled, size_a, size_b) for is_scaled in (False, True)]
     for is_scaled, kappa in enumerate(both):

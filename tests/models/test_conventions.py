@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import fuda
 from fuda import CRF, HMM, HMSVM, MEMM, DataError, HMPerceptron, Reranker
@@ -65,6 +65,7 @@ ORDER = [
     "warm_start",
     "engine",
     "n_jobs",
+    "cache_bytes",
     "random_state",
     "checkpoint",
     "callback",
@@ -279,6 +280,30 @@ def test_partial_fit_remembers_the_parameters(tmp_path):
     model.save(tmp_path / "model.fuda")
     assert fuda.load(tmp_path / "model.fuda").epochs == 7
     assert model.epochs == 7
+    model.set_params(epochs=3).partial_fit(X, Y).save(tmp_path / "model.fuda")
+    assert fuda.load(tmp_path / "model.fuda").epochs == 7
+
+
+@pytest.mark.parametrize("cache_bytes", [0, 100, 2_000])
+@pytest.mark.parametrize("kernel", [RBF(0.3), Polynomial(2)], ids=str)
+@pytest.mark.parametrize("name", ["HMPerceptron", "HMSVM"])
+def test_a_small_cache_gives_the_same_model(name, kernel, cache_bytes, tmp_path):
+    model = make(name, kernel=kernel).fit(X, Y)
+    other = make(name, kernel=kernel, cache_bytes=cache_bytes).fit(X, Y)
+    other.save(tmp_path / "model.fuda")
+    loaded = fuda.load(tmp_path / "model.fuda")
+    assert loaded.cache_bytes == cache_bytes
+    for fitted in (other, loaded):
+        assert fitted.predict(X).tolist() == model.predict(X).tolist()
+        for marginals, expected in zip(fitted.predict_marginals(X), model.predict_marginals(X), strict=True):
+            np.testing.assert_allclose(marginals, expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["HMPerceptron", "HMSVM"])
+@pytest.mark.parametrize("cache_bytes", [-1, 1.5, None, "1 GiB"])
+def test_a_cache_is_a_number_of_bytes(name, cache_bytes):
+    with pytest.raises(DataError, match=r"cache_bytes=.*: give a whole number of at least 0"):
+        make(name, cache_bytes=cache_bytes).fit(X, Y)
 
 
 # Attributes
@@ -318,6 +343,16 @@ def test_iterations_are_counted():
     assert make("Reranker", epochs=1).fit(X, Y).n_iter_ == 1
     for name in ITERATIVE:
         assert not hasattr(make(name), "n_iter_")
+
+
+@pytest.mark.parametrize("name", ITERATIVE)
+def test_iterations_are_in_files_that_hold_their_mistakes(name, tmp_path):
+    model = make(name).fit(X, Y)
+    saved(model, tmp_path)
+    loaded = fuda.load(tmp_path / "saved.fuda")
+    assert hasattr(loaded, "n_iter_") == (name == "HMPerceptron")
+    if name == "HMPerceptron":
+        assert loaded.n_iter_ == model.n_iter_ == len(model.mistakes_)
 
 
 # Callbacks
@@ -402,6 +437,15 @@ def test_after_another_exception_the_model_is_not_fitted(name, parameters, error
 
 
 @pytest.mark.parametrize("name", ITERATIVE)
+def test_a_failed_fit_leaves_nothing_of_an_earlier_one(name):
+    model = make(name).fit(X, Y)
+    model.predict(X)
+    with pytest.raises(KeyError):
+        model.set_params(callback=Recorder(last=1, error=KeyError)).fit(X, Y)
+    assert vars(model).keys() == set(model.get_params(deep=False))
+
+
+@pytest.mark.parametrize("name", ITERATIVE)
 def test_a_callback_is_not_stored(name, tmp_path):
     stored = saved(make(name).fit(X, Y), tmp_path)
     model = make(name, callback=Recorder())
@@ -454,3 +498,19 @@ def test_a_checkpoint_is_written_before_the_callback_is_called(tmp_path, monkeyp
 def test_hmm_has_no_iterations():
     assert "callback" not in HMM().get_params()
     assert not hasattr(HMM().fit(X, Y), "n_iter_")
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("CRF", {"max_iter": 1}),
+        ("CRF", {"max_iter": 1, "solver": "sgd"}),
+        ("MEMM", {"max_iter": 1}),
+        ("HMSVM", {"max_iter": 1}),
+        ("MarginalizedSVM", {"epochs": 1, "tol": 0.0, "calibrate": False}),
+    ],
+)
+def test_a_warning_names_the_line_that_called_fit(name, parameters):
+    with pytest.warns(ConvergenceWarning, match="not converged") as caught:
+        make(name, **parameters).fit(X, Y)
+    assert {warning.filename for warning in caught} == {__file__}

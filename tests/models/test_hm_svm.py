@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +14,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import fuda
 from fuda import DataError, Sequence, Tree
-from fuda.functions import scores_for
 from fuda.functions.pushed import PushedScores
 from fuda.kernels import RBF, Delta, Linear, Polynomial
 from fuda.models import hm_svm
@@ -187,8 +185,8 @@ def test_both_ways_to_hold_scores_agree(kernel, slack, cache_bytes, monkeypatch)
     """Explicit, and pushed without a cache or with one that holds all kernel values."""
     by_features = small(kernel=kernel, slack=slack, features="spelling").fit(X, SEPARABLE)
     monkeypatch.setattr("fuda.functions.choice._explicit_vectors", lambda *given: None)
-    monkeypatch.setattr(hm_svm, "scores_for", partial(scores_for, cache_bytes=cache_bytes))
-    by_pushing = small(kernel=kernel, slack=slack, features="spelling").fit(X, SEPARABLE)
+    by_pushing = small(kernel=kernel, slack=slack, features="spelling", cache_bytes=cache_bytes)
+    by_pushing.fit(X, SEPARABLE)
     np.testing.assert_allclose(by_pushing.history_[-1][:2], by_features.history_[-1][:2], rtol=1e-5)
     new = [["a", "x", "b"], ["c"]]
     for a, b in zip(by_features.predict_marginals(new), by_pushing.predict_marginals(new), strict=True):
@@ -367,7 +365,7 @@ def test_bad_parameters(parameters, words):
 def test_bad_data():
     with pytest.raises(DataError, match="structure 1, node 1: its label is None, but an HMSVM"):
         small().fit([["a"], ["b", "c"]], [["A"], ["B", None]])
-    with pytest.raises(DataError, match="position_weight says what a wrong node counts where margins are"):
+    with pytest.raises(DataError, match="position_weight is the cost of a wrong node where margins are"):
         small().fit(X, Y, position_weight=[np.ones(len(y)) for y in Y])
     with pytest.raises(DataError, match="structure 0, node 0: its label is None"):
         small().fit(X, Y).objective([["a"]], [[None]])

@@ -276,7 +276,7 @@ def test_n_best_are_the_first_of_all():
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "2", None])
 def test_bad_n(n):
-    with pytest.raises(DataError, match=r"n=.*: ask for at least one labeling"):
+    with pytest.raises(DataError, match=r"n=.*: give a whole number of at least 1"):
         HMM().fit([["x"]], [["A"]]).predict_nbest([["x"]], n)
 
 

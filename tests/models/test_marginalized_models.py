@@ -14,7 +14,7 @@ from fuda.kernels import Delta, Linear, Polynomial
 from fuda.marginalized import problem, support
 from fuda.models.marginalized_perceptron import MarginalizedPerceptron
 from fuda.models.marginalized_svm import MarginalizedSVM
-from fuda.storage.models import _made
+from fuda.storage.models import _unfitted
 
 MODELS = (MarginalizedPerceptron, MarginalizedSVM)
 RNG = np.random.default_rng(0)
@@ -105,12 +105,12 @@ def test_parameters_are_keywords_in_one_order():
 
 def test_files_with_parameters_of_earlier_versions():
     assert isinstance(
-        _made("MarginalizedPerceptron", {"window": 0, "max_nodes": None, "epochs": 3}, None),
+        _unfitted("MarginalizedPerceptron", {"window": 0, "max_nodes": None, "epochs": 3}, None),
         MarginalizedPerceptron,
     )
     for parameters in ({"max_nodes": 3}, {"window": 1}):
         with pytest.raises(DataError, match=r"no longer has; fit it again without"):
-            _made("MarginalizedPerceptron", parameters, None)
+            _unfitted("MarginalizedPerceptron", parameters, None)
 
 
 class Counted:

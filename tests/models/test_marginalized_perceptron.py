@@ -388,7 +388,7 @@ def test_a_kernel_that_knows_nothing_of_a_new_observation():
     model = perceptron(kernel=lambda a, b: float("nan") if "z" in (a, b) else float(a == b)).fit(X, Y)
     with pytest.raises(DataError, match=r"structure 1: the kernel .* is nan for an observation in it"):
         model.predict([["a"], ["b", "z"]])
-    with pytest.raises(DataError, match="a kernel by a function of one's own cannot be stored"):
+    with pytest.raises(DataError, match="a kernel by a Python function cannot be stored"):
         model.save("never.fuda")
 
 
@@ -473,3 +473,8 @@ def test_small_corpus_of_the_papers(corpora):
         outside = slice(60 * fold, 60 * fold + 60)
         scores.append(label_scores(y[outside], model.predict(X[outside])).micro.f1)
     assert np.mean(scores) > 0.54
+
+
+def test_the_default_mixing_keeps_to_the_bounds_of_the_parameter():
+    model = perceptron(kernel=lambda a, b: 1e-310 * (a == b), mixing=None).fit(X, Y)
+    assert model.mixing_ == 1e150

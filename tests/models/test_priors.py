@@ -14,7 +14,8 @@ import oracles
 from fuda import CRF, HMM, Dag, DataError, Sequence, Tree
 from fuda.data.corpus import Corpus
 from fuda.models.base import number_labels
-from fuda.models.priors import FOLDS, SHARE, check_prior, for_training
+from fuda.models.folds import FOLDS
+from fuda.models.priors import SHARE, check_prior, for_training
 
 X = [list("abc"), list("bca"), list("cc"), list("abca"), list("b"), list("acb"), list("ca")]
 Y = [list("NVN"), list("VNN"), list("NN"), list("NVNN"), list("V"), list("NNV"), list("NN")]
@@ -54,10 +55,10 @@ def test_arrays_are_taken_as_they_are_and_needed_again() -> None:
         ([[[0.5, 0.5]], [[1.0]]], r"structure 1: its prior has the shape \(1, 1\)"),
         ([[[0.5, 0.5]], [["x", "y"]]], "structure 1: its prior is"),
         ([[[0.5, 0.5]], None], r"structure 1: its prior has the shape \(\)"),
-        ([[[0.5, 0.5]], [[0.5, 0.6]]], "structure 1, node 0: its prior sums to 1.1; divide it"),
-        ([[[0.5, 0.5]], [[-0.5, 1.5]]], "structure 1, node 0: the prior of label 0 is -0.5"),
-        ([[[np.nan, 0.5]], [[0.5, 0.5]]], "structure 0, node 0: the prior of label 0 is nan"),
-        ([[[np.inf, 0.5]], [[0.5, 0.5]]], "structure 0, node 0: the prior of label 0 is inf"),
+        ([[[0.5, 0.5]], [[0.5, 0.6]]], "structure 1: its prior sums to 1.1 in row 0; divide each row"),
+        ([[[0.5, 0.5]], [[-0.5, 1.5]]], "structure 1: its prior has -0.5 for label 0 in row 0"),
+        ([[[np.nan, 0.5]], [[0.5, 0.5]]], "structure 0: its prior has nan for label 0 in row 0"),
+        ([[[np.inf, 0.5]], [[0.5, 0.5]]], "structure 0: its prior has inf for label 0 in row 0"),
     ],
 )
 def test_bad_arrays_are_refused(arrays, message) -> None:
@@ -168,7 +169,7 @@ def test_labels_not_known_stay_so_for_the_labeler() -> None:
 
 def test_one_structure_leaves_nothing_to_train_on() -> None:
     corpus, labels, classes = encoded(X[:1], Y[:1])
-    with pytest.raises(DataError, match="there is one structure only; give it fitted"):
+    with pytest.raises(DataError, match="there is only one structure; give a fitted labeler"):
         for_training(HMM(), "marginals", corpus, labels, classes)
 
 

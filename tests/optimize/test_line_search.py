@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fuda.optimize.line_search import DECREASE, wolfe
+from fuda.optimize.result import Watch
 from fuda.optimize.vectors import Vectors
 from minimization_cases import logistic, rosenbrock
 
@@ -18,17 +19,15 @@ def test_conditions(function, curvature, first):
     value, gradient = function(x)
     direction = -gradient.copy()
     slope = float(gradient @ direction)
-    counted = []
-    found = wolfe(
-        function, x, value, slope, direction, first, Vectors(15), curvature, count=lambda: counted.append(1)
-    )
+    watch = Watch(1e-3, 100, None)
+    found = wolfe(watch.counted(function), x, value, slope, direction, first, Vectors(15), curvature)
     assert found is not None
     point, new_value, new_gradient, step = found
     np.testing.assert_allclose(point, x + step * direction)
     assert new_value <= value + DECREASE * step * slope
     assert new_gradient @ direction >= curvature * slope
     assert (new_value, *new_gradient) == (function(point)[0], *function(point)[1])
-    assert 1 <= len(counted) <= 30
+    assert 1 <= watch.evaluations <= 30
 
 
 def test_no_step_improves():

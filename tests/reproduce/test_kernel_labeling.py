@@ -80,7 +80,7 @@ def test_a_model_and_the_prior_within_it_are_left_as_they_are() -> None:
     model = MarginalizedPerceptron(prior=prior)
     cross_validated("alone", prior, data, 2, lambda words: None)
     cross_validated("within", model, data, 2, lambda words: None)
-    assert not hasattr(prior, "classes_")  # else it would bring what it has seen into the next folds
+    assert not hasattr(prior, "classes_")  # it is not fitted across folds
     assert not hasattr(model, "classes_")
 
 
@@ -96,7 +96,7 @@ def test_all_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(first[0].paper) <= {row.method for row in first[0].rows}
     assert [row.method for c in second for row in c.rows] == list(kernel_labeling.PAPER_TABLE_2) * 3
     assert [row.method for row in third[0].rows] == [*kernel_labeling.PAPER_TABLE_2, "path kernel"]
-    assert all(row.accuracy.mean == 100.0 for c in (*second, *third) for row in c.rows)  # folds are alike
+    assert all(row.accuracy.mean == 100.0 for c in (*second, *third) for row in c.rows)
     assert said
 
 

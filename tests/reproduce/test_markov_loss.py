@@ -44,7 +44,7 @@ def test_both_tables(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     first = list(markov_loss.table_1(corpus, said.append))
     assert [tuned.loss for tuned in first] == list(markov_loss.LOSSES)
-    assert all(tuned.testa == tuned.testb == 100.0 for tuned in first)  # the test files are the training file
+    assert all(tuned.testa == tuned.testb == 100.0 for tuned in first)  # equal files
     second = dict(markov_loss.table_2(corpus, said.append))
     assert list(second) == [2, 3]
     assert second[3] == [100.0] * len(markov_loss.LOSSES)

@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged, foreign or hostile: a clear error, or a fit that ends in finite weights."""
+"""Checkpoints that are damaged, foreign or hostile: a clear error, or finite weights."""
 
 from __future__ import annotations
 

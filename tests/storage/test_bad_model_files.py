@@ -8,6 +8,8 @@ import json
 import pickle
 import struct
 import zipfile
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from model_file_cases import altered, craft, parts, peak, refused
 
 X = [["Ana", "lives", "in", "Lima"], ["Bo", "sleeps"]]
 Y = [["PER", "O", "O", "LOC"], ["PER", "O"]]
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 EMISSION = "arrays/emission_0.npy"
 
 
@@ -186,7 +189,7 @@ LIES = {
     "smoothing text": (parameter(smoothing="x"), "smoothing='x'"),
     "smoothing none": (parameter(smoothing=None), "smoothing=None"),
     "smoothing below 0": (parameter(smoothing=-1), "smoothing=-1"),
-    "smoothing a list": (parameter(smoothing=[1]), "parameter 'smoothing' is not of its kind"),
+    "smoothing a list": (parameter(smoothing=[1]), "parameter 'smoothing' has the wrong type"),
     "smoothing a dict": (parameter(smoothing={"function": "os.system"}), "parameter 'smoothing'"),
     "decode": (parameter(decode="magic"), "decode='magic'"),
     "decode none": (parameter(decode=None), "decode=None"),
@@ -198,10 +201,10 @@ LIES = {
     "window less": (parameter(window=0), "array 'emission_1'"),
     "features unknown": (parameter(features="nope"), "features='nope'"),
     "features a number": (parameter(features=5), "features=5"),
-    "features a list": (parameter(features=["word"]), "parameter 'features' is not of its kind"),
+    "features a list": (parameter(features=["word"]), "parameter 'features' has the wrong type"),
     "features a function": (
         parameter(features={"function": "os.system"}),
-        "the function 'os.system', which a file does not hold",
+        "does not contain the feature function 'os.system'",
         "features=function",
     ),
     "features an empty dict": (parameter(features={}), "features=function"),
@@ -213,28 +216,31 @@ LIES = {
     ),
     "no observations": (without("observations"), "'observations'"),
     "observations text": (set_to("observations", value="text"), "'observations'"),
-    "observations of no kind": (set_to("observations", "kind", value="sound"), "no known kind, ('sound', 0)"),
-    "observations of a list": (set_to("observations", "kind", value=["text"]), "no known kind"),
+    "observations of no kind": (
+        set_to("observations", "kind", value="sound"),
+        "an unknown kind, ('sound', 0)",
+    ),
+    "observations of a list": (set_to("observations", "kind", value=["text"]), "an unknown kind"),
     "observations of no size": (set_to("observations", "size", value=-1), "'observations'"),
-    "observations of a size": (set_to("observations", "size", value=3), "no known kind, ('text', 3)"),
+    "observations of a size": (set_to("observations", "size", value=3), "an unknown kind, ('text', 3)"),
     "observations vectors": (
         set_to("observations", value={"kind": "vector", "size": 3}),
         "empty for vectors",
     ),
-    "observations columns": (set_to("observations", value={"kind": "columns", "size": 0}), "no known kind"),
+    "observations columns": (set_to("observations", value={"kind": "columns", "size": 0}), "an unknown kind"),
     "huge vectors": (huge_vector, "does not fit"),
     "no reading": (without("reading"), "'reading'"),
     "reading a list": (set_to("reading", value=[]), "'reading'"),
     "no members": (without("members"), "'members'"),
     "members a list": (set_to("members", value=[]), "'members'"),
-    "member not listed": (without("members", EMISSION), "list of members does not fit"),
-    "member not there": (lambda meta, members: members.pop(EMISSION), "list of members does not fit"),
+    "member not listed": (without("members", EMISSION), "list of members does not match"),
+    "member not there": (lambda meta, members: members.pop(EMISSION), "list of members does not match"),
     "member listed as a list": (set_to("members", EMISSION, value=[]), "the size of member"),
     "no vocabularies": (
         lambda meta, members: (members.pop("vocabularies.json"), meta["members"].pop("vocabularies.json")),
-        "list of members does not fit",
+        "list of members does not match",
     ),
-    "size": (listed(bytes=1), "the size of member 'arrays/emission_0.npy' is not what its list says"),
+    "size": (listed(bytes=1), "the size of member 'arrays/emission_0.npy' is not the one listed"),
     "size text": (listed(bytes="368"), "the size of member"),
     "dtype object": (array(npy(GOOD), dtype="object"), "dtype 'object'"),
     "dtype half": (array(npy(GOOD), dtype="float16"), "dtype 'float16'"),
@@ -253,11 +259,11 @@ LIES = {
         array(npy(np.zeros((0, 3)), shape=(0, 2**47, 2**47)), shape=[0, 2**47, 2**47]),
         "has the shape (0,",
     ),
-    "header says more": (array(npy(GOOD, shape=(10**9, 3))), "not the array that its list says"),
-    "header of another shape": (array(npy(GOOD.T)), "not the array that its list says"),
-    "header of another dtype": (array(npy(GOOD.astype(np.int64))), "not the array that its list says"),
-    "big endian": (array(npy(GOOD.astype(">f8"))), "not the array that its list says"),
-    "fortran order": (array(npy(np.asfortranarray(GOOD + 1))), "not the array that its list says"),
+    "header says more": (array(npy(GOOD, shape=(10**9, 3))), "not the array listed"),
+    "header of another shape": (array(npy(GOOD.T)), "not the array listed"),
+    "header of another dtype": (array(npy(GOOD.astype(np.int64))), "not the array listed"),
+    "big endian": (array(npy(GOOD.astype(">f8"))), "not the array listed"),
+    "fortran order": (array(npy(np.asfortranarray(GOOD + 1))), "not the array listed"),
     "pickled objects": (
         array(npy(np.zeros(0), descr="|O", shape=(1,)) + pickle.dumps(Evil())),
         "member 'arrays/emission_0.npy'",
@@ -271,8 +277,8 @@ LIES = {
     "npy of version 2": (array(npy(GOOD).replace(b"NUMPY\x01", b"NUMPY\x02", 1)), "not the array"),
     "no npy": (array(bytes(400)), "not the array"),
     "data cut off": (array(npy(GOOD)[:-8]), "emission_0"),
-    "data too long": (array(npy(GOOD) + bytes(8)), "not as long as its shape says"),
-    "nan": (array(npy(GOOD * np.nan)), "holds NaN"),
+    "data too long": (array(npy(GOOD) + bytes(8)), "not have the length of its shape"),
+    "nan": (array(npy(GOOD * np.nan)), "contains NaN"),
     "infinite": (array(npy(GOOD + np.inf)), "is not finite"),
     "wrong shape throughout": (array(npy(np.zeros((3, 8))), shape=[3, 8]), "does not fit"),
     "wrong dtype throughout": (array(npy(GOOD.astype(np.int64)), dtype="int64"), "is int64 of shape"),
@@ -317,6 +323,36 @@ def test_the_same_without_a_lie_loads(model_path, tmp_path):
     path = altered(model_path, tmp_path / "true.fuda", lambda meta, members: None)
     assert load(path).predict(X).tolist() == Y
     assert load(altered(model_path, path, array(npy(GOOD)))).predict(X).shape == (2,)
+
+
+# Numbers and parts of marginalized models that no fit gives.
+
+NUMBERS = {
+    "mixing": [0.0, -1.0, 1e-200, 1e200],
+    "point": [-1.0, 1.7e308],
+    "whole": [-1.0, 1.7e308],
+    "pairs": [-1.7e308, 1.7e308],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in NUMBERS for value in NUMBERS[name]])
+def test_numbers_of_a_marginalized_model(name, value, tmp_path):
+    def change(meta, members):
+        member = f"arrays/{name}.npy"
+        numbers = np.load(io.BytesIO(members[member]))
+        numbers.flat[-1] = value
+        members[member] = npy(numbers)
+
+    words = f"its mixing is {value}" if name == "mixing" else f"its array {name!r} has numbers outside"
+    refused(altered(FIXTURES / "marginalizedperceptron-1.fuda", tmp_path / "bad.fuda", change), words)
+
+
+def test_a_prior_of_a_class_without_posteriors(tmp_path):
+    model = load(FIXTURES / "marginalizedperceptron-prior-1.fuda")
+    other = load(FIXTURES / "marginalizedsvm-1.fuda")
+    model.prior_source_ = replace(model.prior_source_, source=other)
+    model.save(tmp_path / "prior.fuda")
+    refused(tmp_path / "prior.fuda", "prior=MarginalizedSVM(", "an HMM, MEMM or CRF")
 
 
 METAS = {
@@ -412,9 +448,9 @@ def test_very_many_members(tmp_path):
 def test_a_seal_that_is_forged_or_missing(model_path, tmp_path):
     path, data = tmp_path / "seal.fuda", model_path.read_bytes()
     path.write_bytes(data[:-64] + b"0" * 64)
-    refused(path, "does not have its checksum")
+    refused(path, "its checksum is wrong")
     stream = io.BytesIO(data)
     with zipfile.ZipFile(stream, "a") as archive:
         archive.comment = b""
     path.write_bytes(stream.getvalue())
-    refused(path, "does not have its checksum")
+    refused(path, "its checksum is wrong")

@@ -36,7 +36,7 @@ class Killed(BaseException):
 
 @pytest.fixture
 def kill(monkeypatch):
-    """Save after every iteration; from then on raise at an iteration of one's choice, after the save."""
+    """Save after every iteration, and raise after the save of a chosen iteration."""
     monkeypatch.setattr(module, "SECONDS_BETWEEN", 0.0)
 
     def at(iteration, error=Killed):
@@ -77,7 +77,7 @@ def test_killed_and_resumed(parameters, iteration, kill, tmp_path):
     resumed = CRF(**parameters, checkpoint=str(path), n_jobs=1).fit(X, Y)
     np.testing.assert_array_equal(resumed.weights_, whole.weights_)
     assert [p.objective for p in resumed.result_.history] == [p.objective for p in whole.result_.history]
-    again = CRF(**parameters, checkpoint=path).fit(X, Y)  # finished: it ends at once, in the same state
+    again = CRF(**parameters, checkpoint=path).fit(X, Y)  # finished: ends at once
     np.testing.assert_array_equal(again.weights_, whole.weights_)
     assert again.result_.history == resumed.result_.history
     assert again.result_.reason == whole.result_.reason

@@ -148,7 +148,7 @@ def test_what_metadata_says(model_path):
 
 @pytest.mark.slow
 def test_every_single_byte_matters(model_path, tmp_path):
-    """Each byte flipped in turn: always an error, whether in an array or in a field that unzip ignores."""
+    """Each byte flipped in turn is an error, even in a field that unzip ignores."""
     data, path = model_path.read_bytes(), tmp_path / "damaged.fuda"
     random = np.random.default_rng(0)
     meta = model_file.read_meta(model_path)
@@ -290,7 +290,7 @@ def test_a_class_of_ones_own_is_not_saved(tmp_path):
     class Mine(HMM):
         pass
 
-    with pytest.raises(DataError, match=r"Mine is no model of fuda's own, .* pickle it"):
+    with pytest.raises(DataError, match=r"Mine is not a model of fuda, .* pickle it"):
         Mine().fit(X, Y).save(tmp_path / "model.fuda")
     assert os.listdir(tmp_path) == []
 

@@ -1,6 +1,7 @@
 """Model files of earlier versions keep loading, and say what they said when they were written.
 
-A file is added for every version of a class's state; none is ever replaced. This is how they were made::
+A file is added for every version of a class's state; none is ever replaced. This is how they were
+made::
 
     model, structures = MODELS["hmm-1.fuda"]
     clone(model).fit(structures, Y).save("tests/fixtures/hmm-1.fuda")
@@ -32,7 +33,7 @@ MODELS = {
     "hmsvm-1.fuda": (fuda.HMSVM(tol=1e-6), X),
     "hmsvm-push-1.fuda": (fuda.HMSVM(kernel=RBF(0.1), C=100.0, tol=1e-6), TREES),
     "reranker-1.fuda": (fuda.Reranker(base=fuda.CRF(l2=0.1), n=3, folds=3), X),
-    "marginalizedperceptron-1.fuda": (fuda.MarginalizedPerceptron(orders=3), X),  # by default, then
+    "marginalizedperceptron-1.fuda": (fuda.MarginalizedPerceptron(orders=3), X),
     "marginalizedperceptron-prior-1.fuda": (fuda.MarginalizedPerceptron(prior=fuda.HMM(), orders=3), TREES),
     "marginalizedsvm-1.fuda": (fuda.MarginalizedSVM(C=100.0), DAGS),
 }

@@ -1,7 +1,8 @@
-"""The command ``fuda``: one module a subcommand. Heavy libraries load inside the subcommands that need them.
+"""The command ``fuda``: one module per subcommand.
 
-Exit codes: 0 all is well, 2 a mistake in data or usage, 130 interrupted. Results go to standard output, all
-else to standard error.
+Exit codes: 0 success, 2 an error in data or usage, 130 interrupted. Results are printed to
+standard output, everything else to standard error. Subcommands import large libraries when they
+run, which keeps the help fast.
 """
 
 from __future__ import annotations
@@ -30,17 +31,19 @@ Examples:
   fuda evaluate spanish.fuda esp.testb
   fuda tag spanish.fuda news.conll > tagged.conll
 
-Exit codes: 0 all is well, 2 a mistake in data or usage, 130 interrupted.
+Exit codes: 0 success, 2 an error in data or usage, 130 interrupted.
 """
 
 
 class Commands(click.Group):
-    """Subcommands in the order of use. What ends one early is told in a line and an exit code."""
+    """Subcommands in the order of use; an error becomes a line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the subcommands in the order in which they were added."""
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand."""
         try:
             return super().invoke(ctx)
         except DataError as error:
@@ -52,8 +55,8 @@ class Commands(click.Group):
 
 
 def _end_output(error: OSError) -> NoReturn:
-    """Standard output failed (for files there is a DataError): its reader is gone, or the disk is full."""
-    # What is still buffered has nowhere to go, and the interpreter would fail on it at its end.
+    """Exit after a failure of standard output (files raise DataError), as on a full disk."""
+    # What is still buffered cannot be written, and the interpreter would fail on it at exit.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if isinstance(error, BrokenPipeError):  # as `head` does
         sys.exit(0)
@@ -61,7 +64,7 @@ def _end_output(error: OSError) -> NoReturn:
 
 
 def _end(message: str, code: int) -> NoReturn:
-    """One line on standard error, whatever characters a file's name has, and the exit code."""
+    """Print one line to standard error, whatever characters a file's name has, and exit."""
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
     click.echo(f"fuda: {line}", err=True)
     sys.exit(code)
@@ -83,7 +86,7 @@ for command in (demo, train, evaluate, tag, inspect, convert, reproduce):
 
 def _whole(stdout: io.TextIOWrapper) -> io.TextIOWrapper:
     """Standard output as a stream that writes all of a text or raises an OSError."""
-    errors = "backslashreplace"  # a terminal that cannot show a label shows its code
+    errors = "backslashreplace"  # for a terminal that cannot show a label
     if isinstance(stdout.buffer, io.RawIOBase):  # PYTHONUNBUFFERED: a short write would lose text
         return open(stdout.fileno(), "w", 1, stdout.encoding, errors, closefd=False)
     stdout.reconfigure(errors=errors)
@@ -98,6 +101,6 @@ def main() -> None:
         try:
             group(prog_name="fuda")
         finally:
-            sys.stdout.flush()  # while a failure can still be told
-    except OSError as error:  # also of help, which is printed before a command is invoked
+            sys.stdout.flush()  # while a failure can still be reported
+    except OSError as error:  # also from the help, which is printed before a command is invoked
         _end_output(error)

@@ -1,4 +1,4 @@
-"""fuda demo: labelers at work on the embedded corpus."""
+"""fuda demo: models compared on the embedded corpus."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Examples:
 
 @click.command(epilog=_EXAMPLES)
 def demo() -> None:
-    """Show labelers at work on an embedded corpus, in under a minute.
+    """Compare models on an embedded corpus, in under a minute.
 
-    The corpus is synthetic: sales-log sentences in which products, vendors, numbers and reasons are linked
-    to whether the customer uses, wants or rejects them. The verb that tells is often far away in the sentence
-    and near in its dependency tree.
+    The corpus is synthetic: sales-log sentences in which products, vendors, numbers and reasons
+    are labelled by whether the customer uses, wants or rejects them. The deciding verb is often
+    far away in the sentence, but close in its dependency tree.
     """
     from rich.table import Table
 
@@ -37,54 +37,54 @@ def demo() -> None:
     from fuda.models.crf import CRF
     from fuda.models.hmm import HMM
 
-    say = printer()
+    show = printer()
     data = load_product_usage()
     (X, y), (X_test, y_test) = data.train, data.test
-    say(f"{len(X)} synthetic sales-log sentences to learn from, {len(X_test)} to label; 12 labels.\n")
+    show(f"{len(X)} synthetic sales-log sentences to learn from, {len(X_test)} to label; 12 labels.\n")
 
-    table = Table(title="Labels right, over all labels but O")
-    table.add_column("labeler")
-    table.add_column("sees the sentence as")
+    table = Table(title="Scores over all labels except O")
+    table.add_column("model")
+    table.add_column("shape of sentences")
     for name in ("precision", "recall", "F1", "seconds"):
         table.add_column(name, justify="right")
     predicted: Any = None
     for learner, shape in ((HMM(), "sequence"), (HMM(), "tree"), (CRF(), "sequence"), (CRF(), "tree")):
-        as_seen = [[Sequence(tree) for tree in part] if shape == "sequence" else part for part in (X, X_test)]
+        parts = [[Sequence(tree) for tree in part] if shape == "sequence" else part for part in (X, X_test)]
         name = type(learner).__name__
         began = time.perf_counter()
         with stage(f"training {name} on {shape}s (the first run compiles)"):
             with inner_training():  # Ctrl-C ends the demo, and not just one training
-                learner.fit(as_seen[0], y)
-            predicted = learner.predict(as_seen[1])
+                learner.fit(parts[0], y)
+            predicted = learner.predict(parts[1])
         micro = metrics.label_scores(y_test, predicted).micro
         figures = (f"{100 * value:.1f}" for value in (micro.precision, micro.recall, micro.f1))
         table.add_row(name, shape, *figures, f"{time.perf_counter() - began:.1f}")
-    say(table)
-    say("\nWhat the CRF on trees says of three sentences it has not seen:\n")
+    show(table)
+    show("\nThe CRF on trees labels three sentences of the test set:\n")
     for tree, labels, gold in list(zip(X_test, predicted, y_test, strict=True))[:3]:
-        _show(say, [form for form, *_ in tree], labels, gold)
-    say("Next: [bold]fuda train FILE -o MODEL[/bold], and fuda --help.")
+        _show_sentence(show, [form for form, *_ in tree], labels, gold)
+    show("Next: [bold]fuda train FILE -o MODEL[/bold], and fuda --help.")
 
 
-def _show(say: Callable[..., None], words: list[str], labels: list[str], gold: list[str]) -> None:
-    """The words, coloured by state, and what was found; a label that is wrong says what it should be."""
+def _show_sentence(show: Callable[..., None], words: list[str], labels: list[str], gold: list[str]) -> None:
+    """Print the words, coloured by state, and the labels that are not O or wrong."""
     from rich.text import Text
 
     line = Text()
-    found = []
+    meanings = []
     for word, label, true in zip(words, labels, gold, strict=True):
         state, _, role = label.partition("-")
         line.append(word, style=f"bold {_STATES[state][1]}" if role else "")
         line.append(" ")
         if role or label != true:
             wrong = "" if label == true else f" (should be {_meaning(true)})"
-            found.append(f"{word}: {_meaning(label)}{wrong}")
-    say(line)
-    say("  " + "; ".join(found) + "\n", style="dim", markup=False)
+            meanings.append(f"{word}: {_meaning(label)}{wrong}")
+    show(line)
+    show("  " + "; ".join(meanings) + "\n", style="dim", markup=False)
 
 
 def _meaning(label: str) -> str:
-    """What a label says, in words.
+    """A label in words.
 
     >>> _meaning("P-p"), _meaning("O")
     ('wants product', 'nothing')

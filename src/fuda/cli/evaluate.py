@@ -1,4 +1,4 @@
-"""fuda evaluate: compare a model's labels with those of a file."""
+"""fuda evaluate: compare the predictions of a model with the labels of a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from fuda.cli.options import naming, read_as_trained, reading, reading_options
+from fuda.cli.options import errors_name_file, read_as_trained, reading_keywords, reading_options
 from fuda.errors import DataError
 from fuda.progress import stage
 
@@ -27,12 +27,13 @@ _SCHEME = (
 @click.argument("model_path", metavar="MODEL")
 @click.argument("file", metavar="FILE")
 @click.option("--scheme", metavar="NAME", help=_SCHEME)
-@click.option("--json", "as_json", is_flag=True, help="Print figures as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the scores as JSON.")
 @reading_options
 def evaluate(model_path: str, file: str, scheme: str | None, as_json: bool, **how: Any) -> None:
     """Compare the labels of MODEL with those of FILE.
 
-    FILE is read as the files that MODEL was trained on, if its format is theirs; - is standard input.
+    FILE is read like the files that MODEL was trained on, if it has their format; - is standard
+    input.
     """
     import fuda
     from fuda import metrics
@@ -40,12 +41,12 @@ def evaluate(model_path: str, file: str, scheme: str | None, as_json: bool, **ho
 
     scheme = None if scheme is None else scheme_name(scheme)
     model = fuda.load(model_path)
-    data, _ = read_as_trained(file, model, reading(**how), labelled=True)
-    with naming([file], [data]):
+    data, _ = read_as_trained(file, model, reading_keywords(**how), labelled=True)
+    with errors_name_file([file], [data]):
         if data.y is None:
-            raise DataError("has no labels to compare with; say where they stand with --label")
+            raise DataError("has no labels to compare with; name their column or field with --label")
         if all(label is None for labels in data.y for label in labels):
-            raise DataError("every label in it is one not known; give labels to compare with")
+            raise DataError("every label in it is unknown; give labels to compare with")
         with stage("labelling (the first run compiles, for some seconds)"):
             predicted = model.predict(data.X)
         report = metrics.evaluate(data.y, predicted, scheme=scheme)

@@ -1,4 +1,4 @@
-"""fuda inspect: what a model file says of itself, and the features that weigh most."""
+"""fuda inspect: show the metadata of a model file, and the features of largest weight."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ Examples:
   fuda inspect spanish.fuda --top 5
   fuda inspect spanish.fuda --json
 """
+_TOP = "List the N features of largest weight per label."
 _MARGIN = 12
 
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("model_path", metavar="MODEL")
-@click.option(
-    "--top", type=click.IntRange(min=1), metavar="N", help="List the N features of largest weight, by label."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print all as JSON.")
+@click.option("--top", type=click.IntRange(min=1), metavar="N", help=_TOP)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def inspect(model_path: str, top: int | None, as_json: bool) -> None:
-    """Show what MODEL is: its kind, parameters, labels and size.
+    """Show the class, parameters, labels and size of MODEL.
 
-    Only its metadata is read, and its arrays too with --top.
+    Only metadata is read, unless --top is given.
     """
     from fuda.storage.model_file import read_meta
 
@@ -39,18 +38,17 @@ def inspect(model_path: str, top: int | None, as_json: bool) -> None:
         shown = meta if top is None else meta | {"top_features": features}
         click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
         return
-    wrapper = textwrap.TextWrapper(
-        100, subsequent_indent=" " * _MARGIN, break_long_words=False, break_on_hyphens=False
-    )
+    wrap = textwrap.TextWrapper(100, "", " " * _MARGIN, break_long_words=False, break_on_hyphens=False).fill
     for name, value in _lines(meta):
-        click.echo(wrapper.fill(f"{name:<{_MARGIN}}{value}"))
-    for label, weighed in features.items():
+        click.echo(wrap(f"{name:<{_MARGIN}}{value}"))
+    for label, weights in features.items():
         click.echo(f"\n{label}")
-        for feature, weight in weighed:
+        for feature, weight in weights:
             click.echo(f"{weight:>+{_MARGIN}.4f}  {feature}")
 
 
 def _top_features(path: str, count: int) -> dict[Any, list[tuple[str, float]]]:
+    """The features of largest weight of a model file, by label."""
     import fuda
 
     model = fuda.load(path)
@@ -61,6 +59,7 @@ def _top_features(path: str, count: int) -> dict[Any, list[tuple[str, float]]]:
 
 
 def _lines(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the metadata as names and values to print."""
     members = meta["members"]
     labels = ", ".join(map(str, meta["labels"][:20])) + (", …" if len(meta["labels"]) > 20 else "")
     yield "model", f"{meta['class']} (version {meta['class_version']}), written by fuda {meta['fuda']}"
@@ -77,11 +76,12 @@ def _lines(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _assigned(values: dict[str, Any]) -> str:
+    """Parameters as name=value pairs."""
     return ", ".join(f"{name}={_shown(value)}" for name, value in values.items())
 
 
 def _shown(value: Any) -> str:
-    """A value; of a template the name of its file, of a function its own, of kernels and labelers theirs.
+    """A parameter as text: templates and functions by name, kernels and models in full.
 
     >>> _shown({"kernel": {"type": "Normalized", "kernel": {"type": "Polynomial", "degree": 2}}})
     'Normalized(kernel=Polynomial(degree=2))'

@@ -1,4 +1,4 @@
-"""What several subcommands share: how files are read, NAME=VALUE options, errors that name their file."""
+"""Shared by subcommands: options for reading files, NAME=VALUE pairs, errors with file names."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ from fuda.progress import stage
 if TYPE_CHECKING:
     from fuda.formats import Dataset
 
-# {} is filled in by the formats.
-_FORMAT = "{}; by default what the file's extension says."
-_LABEL = "Where labels stand: {}; 'none' for a file without labels."
-_COLUMNS = "Which columns are the observation, {}."
+# {} is replaced by the names or the help of the formats.
+_FORMAT = "{}; by default that of the file's extension."
+_LABEL = "The column of the labels: {}; 'none' for a file without labels."
+_COLUMNS = "The columns of the observation, {}."
 _GRAPH = "The shape to read: {}."
-_OPTION = "Any other option of the format, by the name that messages use: --option cyclic=skip."
+_OPTION = "Any other option of the format: --option cyclic=skip."
 
 
 class _FormatOption(click.Option):
-    """An option whose help comes from the formats, which are imported only where help is shown."""
+    """An option whose help is completed by the formats, which are imported when help is shown."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option and its help."""
         from fuda.formats import FORMATS
 
         record = super().get_help_record(ctx)
         if record is None:
             return None
-        of_formats = {format.name: format.help.get(str(self.name)) for format in FORMATS.values()}
-        words = [f"{words} ({name})" for name, words in of_formats.items() if words]
-        return record[0], record[1].format(", ".join(words or of_formats))
+        texts = {format.name: format.help.get(str(self.name)) for format in FORMATS.values()}
+        helps = [f"{text} ({name})" for name, text in texts.items() if text]
+        return record[0], record[1].format(", ".join(helps or texts))
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--format, --label, --columns, --graph and --option, which say how input is read."""
+    """Add --format, --label, --columns, --graph and --option to a command that reads files."""
     shapes = click.Choice(["sequence", "tree", "dag"])
     for option in (
         click.option("--option", "options", metavar="NAME=VALUE", multiple=True, help=_OPTION),
@@ -53,28 +54,25 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def reading(
+def reading_keywords(
     format_name: str | None, label: str | None, columns: str | None, graph: str | None, options: Iterable[str]
 ) -> dict[str, Any]:
-    """The keywords for `fuda.formats.read` that the options ask for; what was not given is left out."""
-    keywords: dict[str, Any] = {}
-    if format_name is not None:
-        keywords["format"] = format_name
+    """The keywords for `fuda.formats.read` from those `reading_options` that were given."""
+    named = {"format": format_name, "label": label, "columns": columns, "graph": graph}
+    keywords: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
     if label is not None:
         keywords["label"] = None if label.lower() == "none" else _number_or_text(label)
     if columns is not None:
         keywords["columns"] = [_number_or_text(part.strip()) for part in columns.split(",")]
-    if graph is not None:
-        keywords["graph"] = graph
     further = assignments(options, "--option")
     for name in further:
-        if name in ("format", "label", "columns", "graph"):
+        if name in named:
             raise DataError(f"--option {name}=…: write --{name} instead")
     return keywords | further
 
 
 def assignments(pairs: Iterable[str], option: str) -> dict[str, Any]:
-    """NAME=VALUE pairs; a value is a Python literal where it reads as one, else text."""
+    """The values of NAME=VALUE pairs by name: Python literals where possible, else text."""
     values = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -87,7 +85,7 @@ def assignments(pairs: Iterable[str], option: str) -> dict[str, Any]:
 
 
 def literal(text: str) -> Any:
-    """A value from the command line.
+    """Convert a value from the command line.
 
     >>> [literal(text) for text in ("2", "0.5", "true", "None", "word", "'2'")]
     [2, 0.5, True, None, 'word', '2']
@@ -102,7 +100,7 @@ def literal(text: str) -> Any:
 
 
 def check_output(path: str, *others: str) -> None:
-    """Refuse, before any work, an output that could not be written, or that is one of the `others`."""
+    """Refuse, before any work, an output that cannot be written or is one of the `others`."""
     folder = os.path.dirname(path) or "."
     if os.path.isdir(path):
         raise DataError(f"{path}: is a folder; name a file")
@@ -116,58 +114,57 @@ def check_output(path: str, *others: str) -> None:
 
 
 def read(path: str, keywords: dict[str, Any]) -> Dataset:
-    """Read a file, with progress; what the reader has to say goes to standard error."""
+    """Read a file, with progress; the notes of the reader are printed to standard error."""
     from fuda.files import display_name
     from fuda.formats import format_of
 
     options = dict(keywords)
     format = format_of(path, options.pop("format", None))
-    with stage(f"reading {display_name(path)}") as say:
+    with stage(f"reading {display_name(path)}") as show:
         data = format.read_file(path, format.from_command(options))
-        say(describe(data))
+        show(describe(data))
     for note in data.notes:
         click.echo(f"fuda: {note}", err=True)
     return data
 
 
 def read_as_trained(path: str, model: Any, keywords: dict[str, Any], labelled: bool) -> tuple[Dataset, str]:
-    """A file, read as those that the model was trained on if its format is theirs, and its format's name.
+    """Read a file, like the training files of a model if it has their format; return the format.
 
-    `keywords` take precedence. Standard input has the format of the training files. `labelled` says whether
-    labels are needed.
+    `keywords` take precedence. Standard input has the format of the training files. `labelled` is
+    true if labels are required.
     """
     from fuda.formats import format_of
 
-    learned = model.reading_
-    named = keywords.get("format", learned.get("format") if path == "-" else None)
-    format = format_of(path, named)
-    same = format.name == learned.get("format")
-    options = format.as_trained(path, keywords, learned if same else None, labelled)
+    stored = model.reading_
+    format = format_of(path, keywords.get("format", stored.get("format") if path == "-" else None))
+    same_format = format.name == stored.get("format")
+    options = format.options_for_model(path, keywords, stored if same_format else None, labelled)
     return read(path, options | {"format": format.name}), format.name
 
 
-def how_read(path: str, keywords: dict[str, Any], data: Dataset) -> dict[str, Any]:
-    """What a model remembers of the files it was trained on."""
+def options_to_store(path: str, keywords: dict[str, Any], data: Dataset) -> dict[str, Any]:
+    """The options with which a model that was trained on a file reads others."""
     from fuda.formats import format_of
 
     format = format_of(path, keywords.get("format"))
-    return keywords | {"format": format.name} | format.remembered(data)
+    return keywords | {"format": format.name} | format.options_to_store(data)
 
 
 @contextmanager
-def naming(paths: Sequence[str], parts: Sequence[Dataset]) -> Iterator[None]:
-    """Errors inside name the file. Structures, which count through all files there, count within theirs."""
+def errors_name_file(paths: Sequence[str], parts: Sequence[Dataset]) -> Iterator[None]:
+    """Add the file to errors, and count structures within their file instead of over all files."""
     from fuda.files import display_name
 
     names = [display_name(path) for path in paths]
 
-    def within_file(found: re.Match[str]) -> str:
-        index = int(found[1])
+    def within_file(match: re.Match[str]) -> str:
+        index = int(match[1])
         for name, part in zip(names, parts, strict=True):
             if index < len(part):
                 return f"structure {index} of {name}"
             index -= len(part)
-        return found[0]
+        return match[0]
 
     try:
         yield
@@ -180,30 +177,31 @@ def naming(paths: Sequence[str], parts: Sequence[Dataset]) -> Iterator[None]:
 
 
 def printer() -> Callable[..., None]:
-    """A function that prints what rich lays out.
+    """A function that prints text and tables formatted by rich.
 
-    The writing is click's: rich would end the process where the reader of the output goes away.
+    The output is written by click: rich would end the process if the pipe is closed.
     """
     from rich.console import Console
 
     console = Console(highlight=False)
 
-    def say(*shown: Any, **how: Any) -> None:
+    def show(*values: Any, **style: Any) -> None:
         with console.capture() as captured:
-            console.print(*shown, **how)
+            console.print(*values, **style)
         click.echo(captured.get(), nl=False)
 
-    return say
+    return show
 
 
 def describe(*parts: Dataset) -> str:
-    """How many structures and nodes, in words."""
+    """The numbers of structures and nodes, in words."""
     structures = [structure for part in parts for structure in part.X]
     return f"{counted(len(structures), structures[0].shape)}, {counted(sum(map(len, structures)), 'node')}"
 
 
 def counted(number: int, thing: str) -> str:
-    """
+    """A number of things, in words.
+
     >>> counted(1, "tree"), counted(8323, "tree")
     ('1 tree', '8,323 trees')
     """
@@ -211,4 +209,5 @@ def counted(number: int, thing: str) -> str:
 
 
 def _number_or_text(text: str) -> Any:
+    """A column number, or the name of a column."""
     return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else text

@@ -1,4 +1,4 @@
-"""fuda reproduce: a paper's experiments, printed beside its numbers."""
+"""fuda reproduce: repeat the experiments of a paper and print them beside its results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from fuda.cli.options import printer
 
-Say = Callable[[Any], None]
+Show = Callable[[Any], None]
 
 _EXAMPLES = """\b
 Examples:
@@ -22,46 +22,49 @@ Examples:
 """
 
 
-def _markov_loss(data: str, table: int | None, say: Say, progress: Say) -> None:
+def _markov_loss(data: str, table: int | None, show: Show, progress: Show) -> None:
+    """Print the tables of the Markov-loss paper."""
     from fuda.reproduce import markov_loss
 
     corpus = markov_loss.load(data)
     if table in (None, 1):
-        say(_losses_tuned(list(markov_loss.table_1(corpus, progress))))
+        show(_losses_tuned(list(markov_loss.table_1(corpus, progress))))
         grid = ", ".join(map(str, markov_loss.L2_GRID))
-        say(
-            f"Tuned on testa: the L2 weight of each loss, from {grid}. The grid and the spelling flags "
-            "were settled with testb in view.\n"
+        show(
+            f"The L2 weight of each loss is tuned on testa, from {grid}. The grid and the spelling flags "
+            "were chosen with testb in view.\n"
         )
     if table in (None, 2):
-        say(_losses_by_size(list(markov_loss.table_2(corpus, progress))))
-        say(
-            "Without regularization, by conjugate gradient; the stopping rule was chosen with figures in "
-            "view (docs/reproduction.md)."
+        show(_losses_by_size(list(markov_loss.table_2(corpus, progress))))
+        show(
+            "Without regularization, by conjugate gradient; the stopping rule was chosen with results "
+            "in view (docs/reproduction.md)."
         )
 
 
-def _hm_svm(data: str, table: int | None, say: Say, progress: Say) -> None:
+def _hm_svm(data: str, table: int | None, show: Show, progress: Show) -> None:
+    """Print the comparison of the hidden Markov SVM paper."""
     from fuda.reproduce import hm_svm, spanish
 
     corpus = spanish.first_sentences(data)
-    say(_methods_compared(list(hm_svm.comparison(corpus, progress)), len(corpus)))
-    say(
+    show(_methods_compared(list(hm_svm.comparison(corpus, progress)), len(corpus)))
+    show(
         "Means and standard deviations over five folds, in per cent. Label F1 is over labels other than O. "
-        "Places are by token error, in brackets the paper's, which shows bars without numbers."
+        "Ranks are by token error; the paper's, in brackets, come from bars without numbers."
     )
 
 
-def _kernel_labeling(data: str, table: int | None, say: Say, progress: Say) -> None:
+def _kernel_labeling(data: str, table: int | None, show: Show, progress: Show) -> None:
+    """Print the tables of the kernel-labeling papers."""
     from fuda.reproduce import kernel_labeling
 
     for number, compare in enumerate(kernel_labeling.TABLES, 1):
         if table in (None, number):
             for comparison in compare(data, progress):
-                say(_kernels_compared(comparison))
-    say(
+                show(_kernels_compared(comparison))
+    show(
         "Means and standard deviations over folds, in per cent. Precision, recall and F1 are over labels "
-        "other than O; in brackets the papers' figures, in table 2 of their own corpus, which is private."
+        "other than O; in brackets the papers' results, in table 2 on another corpus, which is private."
     )
 
 
@@ -71,15 +74,15 @@ TABLES = {"markov-loss": 2, "hm-svm": 1, "kernel-labeling": 3}
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("name", type=click.Choice(list(EXPERIMENTS)), metavar="NAME")
-@click.option("--data", required=True, metavar="DIR", help="The folder with the corpora that the paper used.")
+@click.option("--data", required=True, metavar="DIR", help="The folder with the corpora of the paper.")
 @click.option("--table", type=click.IntRange(1, max(TABLES.values())), help="Only this table.")
 def reproduce(name: str, data: str, table: int | None) -> None:
-    """Repeat the experiments of a paper, beside its numbers.
+    """Repeat the experiments of a paper, beside its results.
 
     \b
     markov-loss      CRFs with pointwise, Markov and sequential losses on the
                      Spanish corpus of CoNLL-2002 (esp.train, esp.testa,
-                     esp.testb); two tables, each of some minutes
+                     esp.testb); two tables, some minutes each
     hm-svm           HMM, CRF, HM-perceptron and HM-SVM, cross-validated on the
                      first 300 sentences of esp.train
     kernel-labeling  marginalized kernels on sequences, trees and graphs; table 1
@@ -94,64 +97,61 @@ def reproduce(name: str, data: str, table: int | None) -> None:
         EXPERIMENTS[name](data, table, printer(), status.update if status else lambda text: None)
 
 
-def _losses_tuned(found: list) -> object:
+def _losses_tuned(results: list) -> object:
+    """Table 1 of the Markov-loss paper."""
     from fuda.reproduce.markov_loss import PAPER_TABLE_1
 
-    table = _table(
-        "Table 1: CoNLL-2002 Spanish, S3 features, testb",
-        ("loss", "l2", "F1 testa", "precision", "recall", "F1", "F1 in the paper"),
-    )
-    for tuned, paper in zip(found, PAPER_TABLE_1, strict=True):
+    columns = ("loss", "l2", "F1 testa", "precision", "recall", "F1", "F1 in the paper")
+    table = _table("Table 1: CoNLL-2002 Spanish, S3 features, testb", columns)
+    for tuned, paper in zip(results, PAPER_TABLE_1, strict=True):
         figures = (tuned.testa, tuned.precision, tuned.recall, tuned.testb, paper)
         table.add_row(tuned.loss, f"{tuned.l2:g}", *(f"{figure:.2f}" for figure in figures))
     return table
 
 
-def _losses_by_size(found: list) -> object:
+def _losses_by_size(results: list) -> object:
+    """Table 2 of the Markov-loss paper."""
     from fuda.reproduce.markov_loss import LOSSES, PAPER_TABLE_2
 
-    table = _table(
-        "Table 2: first n sentences, no regularization, mean F1 of testa and testb (paper's)", ("n", *LOSSES)
-    )
-    for size, row in found:
-        paper = PAPER_TABLE_2[size]
-        table.add_row(
-            str(size), *(f"{ours:.2f} ({theirs:.2f})" for ours, theirs in zip(row, paper, strict=True))
-        )
+    title = "Table 2: first n sentences, no regularization, mean F1 of testa and testb (paper's)"
+    table = _table(title, ("n", *LOSSES))
+    for size, row in results:
+        pairs = zip(row, PAPER_TABLE_2[size], strict=True)
+        table.add_row(str(size), *(f"{ours:.2f} ({theirs:.2f})" for ours, theirs in pairs))
     return table
 
 
-def _methods_compared(found: list, sentences: int) -> object:
+def _methods_compared(results: list, sentences: int) -> object:
+    """The methods of the hidden Markov SVM paper, best first."""
     from fuda.reproduce.hm_svm import PAPER_ORDER
 
-    table = _table(
-        f"First {sentences} sentences of CoNLL-2002 Spanish, S3 features, 5 folds",
-        ("method", "token error", "label F1", "entity F1", "seconds", "place"),
-    )
-    places = sorted(found, key=lambda row: -row.accuracy.mean)
-    for row in sorted(found, key=lambda row: PAPER_ORDER.index(row.method)):
+    columns = ("method", "token error", "label F1", "entity F1", "seconds", "rank")
+    table = _table(f"First {sentences} sentences of CoNLL-2002 Spanish, S3 features, 5 folds", columns)
+    ranking = sorted(results, key=lambda row: -row.accuracy.mean)
+    for row in sorted(results, key=lambda row: PAPER_ORDER.index(row.method)):
         error = f"{100 - row.accuracy.mean:.2f} ± {row.accuracy.deviation:.2f}"
-        place = f"{places.index(row) + 1} ({PAPER_ORDER.index(row.method) + 1})"
+        rank = f"{ranking.index(row) + 1} ({PAPER_ORDER.index(row.method) + 1})"
         figures = str(row.label_f1), str(row.entity_f1), f"{row.seconds:.1f}"
-        table.add_row(row.method, error, *figures, place)
+        table.add_row(row.method, error, *figures, rank)
     return table
 
 
 def _kernels_compared(comparison: Any) -> object:
+    """A table of the kernel-labeling papers."""
     names = ("method", "accuracy", "precision", "recall", "label F1", "entity F1", "seconds")
     table = _table(comparison.title, names)
     for row in comparison.rows:
-        each = (row.accuracy, row.precision, row.recall, row.label_f1, row.entity_f1)
-        figures = [f"{f.mean:.1f}±{f.deviation:.1f}" if f else "" for f in each]
+        scores = (row.accuracy, row.precision, row.recall, row.label_f1, row.entity_f1)
+        figures = [f"{f.mean:.1f}±{f.deviation:.1f}" if f else "" for f in scores]
         paper = comparison.paper.get(row.method, ())
-        for at, theirs in zip(range(4 - len(paper), 4), paper, strict=True):
-            figures[at] += f"\n({theirs})"
+        for column, theirs in zip(range(4 - len(paper), 4), paper, strict=True):
+            figures[column] += f"\n({theirs})"
         table.add_row(row.method, *figures, f"{row.seconds:.1f}")
     return table
 
 
 def _table(title: str, columns: tuple[str, ...]) -> Any:
-    """A table whose first column is text, which may be broken, the others numbers, which may not."""
+    """A table whose first column is text, which may wrap, the others numbers, which may not."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""fuda train: learn a labeler from files and write it to a model file."""
+"""fuda train: fit a model to labelled files and write it to a model file."""
 
 from __future__ import annotations
 
@@ -8,17 +8,7 @@ from typing import Any
 
 import click
 
-from fuda.cli.options import (
-    assignments,
-    check_output,
-    counted,
-    describe,
-    how_read,
-    naming,
-    read,
-    reading,
-    reading_options,
-)
+from fuda.cli import options
 from fuda.errors import DataError
 from fuda.registry import MODELS, model_class
 
@@ -31,7 +21,7 @@ Examples:
   fuda train train.conllu -o entities.fuda --label MISC:NE --graph tree
   fuda train notes.tsv -o notes.fuda --template crfpp.template
 """
-_SET = "A parameter of the learner, such as window=2; a wrong name is answered by the list of them."
+_SET = "A parameter of the learner, such as window=2; an unknown name prints the list of parameters."
 
 
 @click.command(epilog=_EXAMPLES)
@@ -40,7 +30,7 @@ _SET = "A parameter of the learner, such as window=2; a wrong name is answered b
 @click.option("--learner", type=click.Choice(list(LEARNERS)), default="crf", show_default=True)
 @click.option("--set", "parameters", metavar="NAME=VALUE", multiple=True, help=_SET)
 @click.option("--template", metavar="FILE", help="Features by a CRF++ or Wapiti template.")
-@reading_options
+@options.reading_options
 def train(
     files: tuple[str, ...],
     output: str,
@@ -49,48 +39,48 @@ def train(
     template: str | None,
     **how: Any,
 ) -> None:
-    """Learn a labeler from labelled FILEs.
+    """Fit a model to labelled FILEs.
 
     Ctrl-C ends the training of a CRF early: the model is written with the best weights so far.
     """
     if output == "-":
         raise DataError("-o -: a model is not written to standard output; name a file")
-    check_output(output, *files, *([template] if template else []))
-    keywords = reading(**how)
-    model = make_learner(learner, assignments(parameters, "--set"), template)
-    parts = [read(path, keywords) for path in files]
+    options.check_output(output, *files, *([template] if template else []))
+    keywords = options.reading_keywords(**how)
+    model = make_learner(learner, options.assignments(parameters, "--set"), template)
+    parts = [options.read(path, keywords) for path in files]
     for path, part in zip(files, parts, strict=True):
         if part.y is None:
-            raise DataError(f"{path}: has no labels to learn from; say where they stand with --label")
+            raise DataError(f"{path}: has no labels to learn from; name their column with --label")
     X, y = [x for part in parts for x in part.X], [labels for part in parts for labels in part.y or []]
-    with naming(files, parts):
+    with options.errors_name_file(files, parts):
         fit(model, X, y)
-    model.reading_ = how_read(files[0], keywords, parts[0])
+    model.reading_ = options.options_to_store(files[0], keywords, parts[0])
     model.save(output)
     remove_checkpoint(model)
-    labels = counted(len(model.classes_), "label")
-    click.echo(f"{output}: {type(model).__name__}, {describe(*parts)}, {labels}", err=True)
+    labels = options.counted(len(model.classes_), "label")
+    click.echo(f"{output}: {type(model).__name__}, {options.describe(*parts)}, {labels}", err=True)
 
 
 def fit(model: Any, X: list[Any], y: list[list[Any]]) -> None:
-    """Fit, with progress on a terminal; each warning becomes a line on standard error."""
+    """Fit a model, with progress on a terminal; each warning becomes a line on standard error."""
     verbose = getattr(model, "verbose", None)
     if verbose is False:
         model.verbose = sys.stderr.isatty()
 
-    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+    def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
         click.echo(f"fuda: {' '.join(str(message).split())}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = tell
+        warnings.showwarning = show_warning
         model.fit(X, y)
     if verbose is False:  # the file does not depend on where the command ran
         model.verbose = verbose
 
 
 def remove_checkpoint(model: Any) -> None:
-    """Remove what a finished fit has left, now that its model is saved."""
+    """Remove the checkpoint of a finished fit whose model is saved."""
     from fuda.storage.checkpoint import remove_finished
 
     path = getattr(model, "checkpoint", None)
@@ -103,7 +93,7 @@ def remove_checkpoint(model: Any) -> None:
 
 
 def make_learner(name: str, parameters: dict[str, Any], template: str | None = None) -> Any:
-    """The unfitted labeler of that name, with its parameters checked."""
+    """The unfitted model of that name on the command line, with its parameters checked."""
     from fuda.data.encoders import make_encoder
 
     cls = model_class(LEARNERS[name])
@@ -115,7 +105,7 @@ def make_learner(name: str, parameters: dict[str, Any], template: str | None = N
         from fuda.features.templates import Template
 
         if "features" in parameters:
-            raise DataError("--template and --set features=… both say what the features are; give one")
+            raise DataError("--template and --set features=… both determine the features; give one")
         parameters = parameters | {"features": Template.read(template)}
     model = cls(**parameters)
     model._check_parameters()

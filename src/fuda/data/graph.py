@@ -28,6 +28,22 @@ class Neighbours(NamedTuple):
     indices: Array
 
 
+class Links(NamedTuple):
+    """The nodes of a corpus, parents first, and the parents and children of each node."""
+
+    order: Array
+    parents: Neighbours
+    children: Neighbours
+
+
+class Span(NamedTuple):
+    """One structure: the nodes begin … end−1 of a corpus with these links."""
+
+    links: Links
+    begin: int
+    end: int
+
+
 class Graph:
     """The nodes and edges of a corpus of chains or trees; forests are fine.
 
@@ -119,6 +135,11 @@ class Graph:
         heads = np.full(self.node_count, -1, dtype=np.int64)
         heads[self.edges[:, 1]] = self.edges[:, 0]
         return heads
+
+    @property
+    def links(self) -> Links:
+        """Order, parents and children, as arguments of compiled functions."""
+        return Links(self.order, self.parents, self.children)
 
     @cached_property
     def edges(self) -> Array:

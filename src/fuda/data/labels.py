@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fuda.data.corpus import Corpus
 from fuda.errors import DataError, described, place
+
+if TYPE_CHECKING:
+    from fuda.data.corpus import Corpus
 
 Label = Any  # str or int; None where the label is not known
 _NO_LABELS = "no node has a label: every label in y is None; give labels to learn from"

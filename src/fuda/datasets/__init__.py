@@ -44,20 +44,20 @@ class ProductUsage(Dataset):
 def load_product_usage() -> ProductUsage:
     """Load 900 synthetic sales-log sentences as dependency trees with 12 labels.
 
-    A label joins the state of the customer (D already uses, P wishes to use, R rejects) and the role
-    of the token (p product, v vendor, n number bought, r reason), as in ``D-p``; all other tokens are
-    ``O``. An observation is the tuple (form, lemma, part of speech).
+    A label joins the state of the customer (D already uses, P wishes to use, R rejects) and the
+    role of the token (p product, v vendor, n number bought, r reason), as in ``D-p``; all other
+    tokens are ``O``. An observation is the tuple (form, lemma, part of speech).
 
     Returns
     -------
     ProductUsage
-        The corpus; `train` holds the first 600 sentences, `test` the last 300. Every call reads the
-        file anew, so the caller may modify the result.
+        The corpus; `train` contains the first 600 sentences, `test` the last 300. Every call reads
+        the file anew, so the caller may modify the result.
 
     Notes
     -----
-    ``fuda.formats.write(data, "usage.conllu")`` writes the corpus as CoNLL-U, with the labels in MISC
-    under the key ``Usage``.
+    ``fuda.formats.write(data, "usage.conllu")`` writes the corpus as CoNLL-U, with the labels in
+    MISC under the key ``Usage``.
 
     Examples
     --------

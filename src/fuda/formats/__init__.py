@@ -1,4 +1,4 @@
-"""Files of structures: `read` and `write`, by format.
+"""Reading and writing files of structures: `read` and `write`, by format.
 
 >>> for format in FORMATS.values():
 ...     print(format.name, *format.extensions)
@@ -7,19 +7,23 @@ conllu .conllu
 fasta .fasta .fa .faa .fna
 jsonl .jsonl .ndjson
 
-A name may end in ``.gz``. ``-`` is standard input or output, CoNLL columns unless a format is named.
+A file name may end in ``.gz``. ``-`` is standard input or output, in CoNLL columns unless another
+format is named.
 
-To add a format, write a module ``fuda/formats/NAME.py`` and add a row to `FORMATS`. The module defines
+To add a format, write a module ``fuda/formats/NAME.py`` and add a row to `FORMATS`. The module
+defines
 
-- ``read(text, name, **options)``, which gives a `Dataset` (`name` is the file's, for messages), and
-- ``write(records, **options)``, which gives a text; and where the format has rules of its own also
-- ``from_command(options)``: options as the command line gives them, as `read` and `write` take them,
-- ``remembered(dataset)``: further options by which a model that was trained on a dataset reads other files,
-- ``as_trained(path, given, learned, labelled)``: the options to read a file for a model, from those given
-  on the command line and those of the training files (None where these had another format); `labelled`
-  says whether labels are needed.
+- ``read(text, name, **options)``, which returns a `Dataset` (`name` is the file's, for messages),
+  and
+- ``write(records, **options)``, which returns a text; and, if the defaults do not suit the format,
+- ``from_command(options)``: converts options from the command line to those of `read` and `write`,
+- ``options_to_store(dataset)``: further options with which a model trained on `dataset` reads
+  files,
+- ``options_for_model(path, given, stored, labelled)``: the options for reading a file for a model,
+  from those given on the command line and those of the training files (None if these had another
+  format); `labelled` is true if labels are required.
 
-Modules of formats load on first use, so that the command's help is quick.
+Modules of formats are imported on first use, which keeps the help of the command fast.
 """
 
 from __future__ import annotations
@@ -35,17 +39,8 @@ from fuda import files
 from fuda.errors import DataError
 
 if TYPE_CHECKING:
-    from fuda.formats.dataset import Dataset as Dataset
-    from fuda.formats.dataset import Record as Record
-    from fuda.formats.graph import from_networkx as from_networkx
-    from fuda.formats.graph import to_networkx as to_networkx
-
-_HOME = {
-    "Dataset": "fuda.formats.dataset",
-    "Record": "fuda.formats.dataset",
-    "from_networkx": "fuda.formats.graph",
-    "to_networkx": "fuda.formats.graph",
-}
+    from fuda.formats.dataset import Dataset, Record
+    from fuda.formats.graph import from_networkx, to_networkx
 
 __all__ = [
     "FORMATS",
@@ -59,6 +54,8 @@ __all__ = [
     "write",
 ]
 
+_MODULES = {"Dataset": "dataset", "Record": "dataset", "from_networkx": "graph", "to_networkx": "graph"}
+
 Options = dict[str, Any]
 
 
@@ -66,14 +63,15 @@ Options = dict[str, Any]
 class Format:
     """A file format.
 
-    Attributes
+    Parameters
     ----------
     name : str
-        Also that of its module.
+        The name of the format and of its module.
     extensions : tuple of str
-        Those of its files, in lower case with the dot.
+        The extensions of its files, in lower case with the dot.
     help : dict of str
-        What ``--label``, ``--columns`` and ``--graph`` of the command mean to the format, for those it has.
+        The meaning of ``--label``, ``--columns`` and ``--graph`` of the command for the format;
+        only the options that it has.
     """
 
     name: str
@@ -81,7 +79,7 @@ class Format:
     help: Mapping[str, str] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("read", "write", "from_command", "remembered", "as_trained"):
+        if name not in ("read", "write", *_DEFAULTS):
             raise AttributeError(f"a format has no attribute {name!r}")
         return getattr(import_module(f"fuda.formats.{self.name}"), name, _DEFAULTS.get(name))
 
@@ -96,13 +94,36 @@ class Format:
         return tuple(inspect.signature(self.write).parameters)[1:]
 
     def read_file(self, path: str | Path, options: Options) -> Dataset:
-        """The dataset in a file, in its gzip, or from standard input (``-``)."""
+        """Read a file, which may be gzipped, or standard input (``-``).
+
+        Parameters
+        ----------
+        path : str or Path
+            The name of the file, or ``-``.
+        options : dict
+            The options of `read`, by name.
+
+        Returns
+        -------
+        Dataset
+            The structures and labels.
+        """
         self._check_options("reading", self.read_options, options)
         dataset: Dataset = self.read(files.read_text(path), files.display_name(path), **options)
         return dataset
 
     def write_file(self, dataset: Dataset, path: str | Path, options: Options) -> None:
-        """Write a dataset, whole or not at all."""
+        """Write a dataset; if this fails, the file is left as it was.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            What to write; at least one record.
+        path : str or Path
+            The name of the file (gzipped if it ends in ``.gz``), or ``-`` for standard output.
+        options : dict
+            The options of `write`, by name.
+        """
         self._check_options("writing", self.write_options, options)
         if not dataset.records:
             raise DataError(f"{path}: there are no structures to write; give at least one")
@@ -116,11 +137,11 @@ class Format:
                 raise DataError(f"{action} {self.name} takes no option {option!r}; it takes: {listed}")
 
 
-# Of formats without rules of their own.
+# The hooks of formats that do not define them.
 _DEFAULTS: dict[str, Callable[..., Options]] = {
     "from_command": lambda options: options,
-    "remembered": lambda dataset: {},
-    "as_trained": lambda path, given, learned, labelled: (learned or {}) | given,
+    "options_to_store": lambda dataset: {},
+    "options_for_model": lambda path, given, stored, labelled: (stored or {}) | given,
 }
 
 _CONLL = (".conll", ".tsv", ".txt", ".iob", ".iob2", ".bio", ".train", ".testa", ".testb", ".test", ".dev")
@@ -128,35 +149,38 @@ _CONLLU = {"label": "a column's name or MISC:KEY", "columns": "as FORM,UPOS", "g
 
 # The first is the format of standard input and output, unless another is named.
 FORMATS = {
-    format.name: format
-    for format in (
-        Format("conll", _CONLL, {"label": "a column number", "columns": "as 1 or 1,2"}),
-        Format("conllu", (".conllu",), _CONLLU),
-        Format("fasta", (".fasta", ".fa", ".faa", ".fna")),
-        Format("jsonl", (".jsonl", ".ndjson")),
-    )
+    "conll": Format("conll", _CONLL, {"label": "a column number", "columns": "as 1 or 1,2"}),
+    "conllu": Format("conllu", (".conllu",), _CONLLU),
+    "fasta": Format("fasta", (".fasta", ".fa", ".faa", ".fna")),
+    "jsonl": Format("jsonl", (".jsonl", ".ndjson")),
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'fuda.formats' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    return getattr(import_module(f"fuda.formats.{_MODULES[name]}"), name)
 
 
 def format_of(path: str | Path, format: str | None = None) -> Format:
-    """The format of that name, or else that of the path's extension.
+    """Return the named format, or else that of the file's extension.
 
     Parameters
     ----------
     path : str or Path
-        A file's name, or ``-``.
+        The name of a file, or ``-``.
     format : str, optional
         One of `FORMATS`.
 
     Returns
     -------
     Format
+        A value of `FORMATS`.
+
+    Raises
+    ------
+    DataError
+        If neither the name nor the extension is known.
 
     Examples
     --------
@@ -175,21 +199,23 @@ def format_of(path: str | Path, format: str | None = None) -> Format:
             return known
     listed = "; ".join(f"{known.name} ({' '.join(known.extensions)})" for known in FORMATS.values())
     raise DataError(
-        f"{path}: the extension {extension!r} names no format; pass format= (on the command line --format) "
-        f"or rename the file. The formats: {listed}"
+        f"{path}: the extension {extension!r} does not belong to a format; pass format= (on the command "
+        f"line --format) or rename the file. The formats: {listed}"
     )
 
 
 def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset:
-    """The structures and labels of a file, of its gzip, or of standard input (``-``).
+    """Read structures and labels from a file, possibly gzipped, or from standard input (``-``).
 
     Parameters
     ----------
     path : str or Path
+        The name of the file, or ``-``.
     format : str, optional
-        By default that of the file's extension.
+        One of `FORMATS`; by default that of the file's extension.
     **options
-        Those of the format's own ``read``: see `fuda.formats.conll`, `conllu`, `fasta` and `jsonl`.
+        Those of the ``read`` of the format's module: `fuda.formats.conll`, `conllu`, `fasta`,
+        `jsonl`.
 
     Returns
     -------
@@ -200,16 +226,17 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset
 
 
 def write(dataset: Dataset, path: str | Path, format: str | None = None, **options: Any) -> None:
-    """Write a dataset whole or not at all.
+    """Write a dataset to a file or to standard output; a failure leaves the file as it was.
 
     Parameters
     ----------
     dataset : Dataset
+        What to write, such as ``data.with_labels(model.predict(data.X))``.
     path : str or Path
-        A name that ends in ``.gz`` gives a gzipped file; ``-`` is standard output.
+        The file is gzipped if its name ends in ``.gz``; ``-`` is standard output.
     format : str, optional
-        By default that of the file's extension.
+        One of `FORMATS`; by default that of the file's extension.
     **options
-        Those of the format's own ``write``.
+        Those of the ``write`` of the format's module.
     """
     format_of(path, format).write_file(dataset, path, options)

@@ -1,22 +1,22 @@
-"""CoNLL-U: ten columns separated by tabs, one word a line, a blank line after each sentence.
+"""CoNLL-U: ten columns separated by tabs, one word per line, a blank line after each sentence.
 
 ======  ==============================================================================
-column  what
+column  content
 ======  ==============================================================================
 ID      1, 2, … for words; ``1-2`` a multiword token; ``5.1`` an empty node after word 5
-FORM …  FORM, LEMMA, UPOS, XPOS, FEATS: what is known of the word
+FORM …  FORM, LEMMA, UPOS, XPOS, FEATS: the word and its properties
 HEAD    the ID of its parent in the basic tree, 0 at the root; DEPREL is the relation
 DEPS    its parents in the enhanced graph, ``4:nsubj|8.1:dep``
 MISC    anything else, ``key=value|key=value``
 ======  ==============================================================================
 
-A label or an observed column is named by its column, or as ``MISC:KEY`` or ``FEATS:KEY``. ``_`` is a label
-not known (None).
+A label or an observed column is named by its column, or as ``MISC:KEY`` or ``FEATS:KEY``. ``_`` is
+an unknown label (None).
 
-The view of a sentence is a tree (HEAD), a DAG (DEPS) or a sequence (the order of the words alone). Empty
-nodes are nodes of the DAG, in their place between the words, and are no nodes of the other two views.
-Multiword tokens are never nodes. All lines are kept, so writing gives a file that was read back byte for
-byte, labels replaced.
+A sentence is read as a tree (HEAD), a DAG (DEPS) or a sequence (the order of the words). Empty
+nodes are nodes of the DAG, at their position between the words, but not of trees and sequences.
+Multiword tokens are never nodes. All lines are kept, so that writing reproduces a file that was
+read byte for byte, except for the labels.
 """
 
 from __future__ import annotations
@@ -31,16 +31,9 @@ from fuda.data import structures
 from fuda.data.structures import Dag, Structure, Tree
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
-from fuda.formats.conllu_fields import COLUMNS, EMPTY, Field, LabelField, check_value, named
-from fuda.formats.dataset import (
-    Dataset,
-    Label,
-    Record,
-    check_line,
-    check_rows,
-    column_values,
-    labels_to_write,
-)
+from fuda.formats import dataset
+from fuda.formats.conllu_fields import COLUMNS, EMPTY, Field, LabelField, check_value, parse_field
+from fuda.formats.dataset import Dataset, Label, Record, check_line
 
 ID, HEAD, DEPREL, DEPS = (COLUMNS.index(name) for name in ("ID", "HEAD", "DEPREL", "DEPS"))
 
@@ -51,7 +44,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}\Z")
 
 @dataclass(slots=True)
 class Rows:
-    """The lines of one sentence as they stood, which of them are the nodes, and where the labels were."""
+    """The lines of one sentence, the indices of those of nodes, and the field of the labels."""
 
     lines: list[str]
     nodes: list[int]
@@ -67,7 +60,7 @@ def read(
     columns: str | Sequence[str] = ("FORM",),
     cyclic: str = "error",
 ) -> Dataset:
-    """Sentences as trees (`graph` "tree"), DAGs ("dag") or sequences ("sequence").
+    """Read sentences as trees, DAGs or sequences.
 
     Parameters
     ----------
@@ -76,19 +69,23 @@ def read(
     name : str
         The name of the file, for messages.
     label : str or None
-        The column or key of the label, such as ``UPOS`` or ``MISC:NE``; None means that there are no labels.
+        The column or key of the label, such as ``UPOS`` or ``MISC:NE``; None means that there are
+        no labels.
     absent : str or None
         The label of a word without the key.
     graph : {"tree", "dag", "sequence"}
+        The shape of the structures: the basic tree, the enhanced graph, or the order of the words.
     columns : str or list of str
-        What is observed, as a list or with commas between. One column gives a string, several a tuple, with
-        ``_`` where a key is absent.
+        The observed columns or keys, as a list or separated by commas. One column gives a string,
+        several a tuple, with ``_`` where a key is absent.
     cyclic : {"error", "skip"}
-        Enhanced graphs may have cycles: refuse them, or leave such sentences out and count them in the notes.
+        Enhanced graphs may have cycles: refuse them, or leave such sentences out and count them in
+        the notes.
 
     Returns
     -------
     Dataset
+        One record per sentence.
 
     Examples
     --------
@@ -99,17 +96,16 @@ def read(
     """
     check_choice("graph", graph, ("tree", "dag", "sequence"))
     check_choice("cyclic", cyclic, ("error", "skip"))
-    where = None if label is None else LabelField(named(label, "label"), absent)
-    observed = _observed(columns, where)
+    label_field = None if label is None else LabelField(parse_field(label, "label"), absent)
+    observed = _observed(columns, label_field)
     records: list[Record] = []
-    skipped = 0
-    trailing: list[str] = []
+    skipped = trailing = 0
     for sentence in _sentences(split_lines(text, name), name):
         if not sentence.lines:
-            trailing = sentence.comments
+            trailing = len(sentence.comments)
             break
         nodes = _nodes(sentence, empty_nodes=graph == "dag")
-        observations, labels = _values(sentence, nodes, observed, where)
+        observations, labels = _values(sentence, nodes, observed, label_field)
         try:
             structure = _structure(graph, sentence, nodes, observations)
         except _CycleError as error:
@@ -118,25 +114,14 @@ def read(
                 continue
             message = f"sentence {sentence.sent_id}: {error}, or pass cyclic='skip' to leave it out"
             raise sentence.fault(0, message) from None
-        rows = Rows(sentence.lines, list(nodes.values()), where)
-        records.append(Record(structure, None if where is None else labels, sentence.comments, rows))
+        rows = Rows(sentence.lines, list(nodes.values()), label_field)
+        records.append(Record(structure, None if label_field is None else labels, sentence.comments, rows))
     if not records:
-        why = (
-            "every one has a cycle: remove an edge"
-            if skipped
-            else "give lines of ten columns and a blank line"
-        )
-        raise DataError(f"{name}: no sentences; {why}")
-    notes = []
-    if skipped:
-        notes.append(
-            f"{name}: {skipped} of {skipped + len(records)} sentences left out: their graph has a cycle"
-        )
-    if trailing:
-        notes.append(
-            f"{name}: {len(trailing)} comment line(s) after the last sentence left out: no sentence has them"
-        )
-    return Dataset(records, notes)
+        cause = "every one has a cycle: remove an edge"
+        raise DataError(f"{name}: no sentences; {cause if skipped else 'give lines of ten columns'}")
+    total = skipped + len(records)
+    notes = [f"{name}: {skipped} of {total} sentences left out: their graph has a cycle"] if skipped else []
+    return Dataset(records, notes + dataset.trailing_note(name, trailing))
 
 
 def write(
@@ -145,55 +130,60 @@ def write(
     absent: str | None = "O",
     columns: str | Sequence[str] = ("FORM",),
 ) -> str:
-    """The lines that were read, labels replaced; structures of other formats get fresh lines.
+    """Write the lines that were read with new labels, or new lines for other formats.
 
-    A tree fills HEAD, a DAG fills DEPS with the relation ``dep``, and a sequence neither: read it with
-    ``graph="sequence"``.
+    A tree fills HEAD, a DAG fills DEPS with the relation ``dep``, and a sequence neither: read it
+    with ``graph="sequence"``.
 
     Parameters
     ----------
     records : list of Record
+        The structures and labels.
     label : str, optional
-        Where labels go; by default where they were read from, and UPOS for other formats.
+        The column or key of the labels; by default that from which they were read, and UPOS for
+        other formats.
     absent : str or None
-        The label that takes the key out.
+        The label for which the key is removed.
     columns : str or list of str
-        Where the observations of other formats go: one column for strings, several for tuples.
+        The columns of the observations of other formats: one for strings, several for tuples.
 
     Returns
     -------
     str
+        The content of the file.
     """
-    given = None if label is None else LabelField(named(label, "label"), absent)
+    given = None if label is None else LabelField(parse_field(label, "label"), absent)
     labelled = any(record.labels is not None for record in records)
     lines: list[str] = []
     for index, record in enumerate(records):
-        labels = labels_to_write(index, record)
+        labels = dataset.labels_to_write(index, record)
         if isinstance(record.rows, Rows):
-            where = given or record.rows.label
-            check_rows(index, record, len(record.rows.nodes))
-            body = list(record.rows.lines)
-            nodes = record.rows.nodes
+            dataset.check_rows(index, record, len(record.rows.nodes))
+            label_field, body, nodes = given or record.rows.label, list(record.rows.lines), record.rows.nodes
         else:
-            where = given or LabelField(named("UPOS", "label"), absent)
+            label_field = given or LabelField(parse_field("UPOS", "label"), absent)
             if labels is None and labelled:
                 labels = [None] * len(record.structure)
-            body = _fresh_lines(index, record, _observed(columns, where if labelled else None))
+            body = _new_lines(index, record, _observed(columns, label_field if labelled else None))
             nodes = list(range(len(body)))
         if labels is not None:
-            if where is None:
-                raise DataError(
-                    f"{place(index)}: it has labels now, but was read without; say where they go, such as "
-                    "label='MISC:NE'"
-                )
+            if label_field is None:
+                message = "has labels now, but was read without; name their field, such as label='MISC:NE'"
+                raise DataError(f"{place(index)}: {message}")
             for node, row in enumerate(nodes):
                 cells = body[row].split("\t")
-                where.put(cells, labels[node], index, node)
+                label_field.put(cells, labels[node], index, node)
                 body[row] = "\t".join(cells)
-        lines += _comment_lines(index, record)
-        lines += [check_line(line, index) for line in body]
-        lines.append("")
+        lines += [*_comment_lines(index, record), *(check_line(line, index) for line in body), ""]
     return "\n".join(lines) + "\n"
+
+
+def options_for_model(path: str, given: dict, stored: dict | None, labelled: bool) -> dict[str, Any]:
+    """Require ``label`` for a model trained on another format, so that UPOS is not replaced."""
+    if stored is None and "label" not in given:
+        message = "the model was not trained on conllu files; name the field of the labels, such as"
+        raise DataError(f"{path}: {message} --label MISC:NE")
+    return (stored or {}) | given
 
 
 class _CycleError(DataError):
@@ -201,41 +191,40 @@ class _CycleError(DataError):
 
 
 def _observed(columns: str | Sequence[str], label: LabelField | None) -> list[Field]:
+    """The fields of the observed columns."""
     names = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else columns
     if not isinstance(names, list | tuple) or not names:
         raise DataError(f"columns={columns!r}: name at least one column to observe, such as FORM")
-    fields = [named(name, "columns") for name in names]
+    fields = [parse_field(name, "columns") for name in names]
     for number, field in enumerate(fields):
+        column = COLUMNS[field.column]
         if any(field.overlaps(other) for other in fields[:number]):
-            raise DataError(f"columns: {COLUMNS[field.column]} is named twice; name it once")
+            raise DataError(f"columns: {column} is named twice; name it once")
         if label is not None and field.overlaps(label.field):
-            raise DataError(
-                f"columns: {COLUMNS[field.column]} is both observed and the label; leave it out, or name "
-                "another label"
-            )
+            raise DataError(f"columns: {column} is both observed and the label; leave it out of one")
     return fields
 
 
 class _Sentence:
-    """The lines of a sentence, the number of the first row, and the cells of all rows."""
+    """The lines of a sentence, the line number of the first row, and the cells of all rows."""
 
     def __init__(self, name: str, start: int, comments: list[str], lines: list[str]) -> None:
         self.name, self.start, self.comments, self.lines = name, start, comments, lines
         self.rows = [line.split("\t") for line in lines]
 
     def fault(self, row: int, message: str) -> DataError:
+        """An error in a row."""
         return fault(self.name, self.start + row, message)
 
     @property
     def sent_id(self) -> str:
-        for comment in self.comments:
-            if found := re.match(r"#[ \t]*sent_id[ \t]*=[ \t]*(.*)", comment):
-                return found[1]
-        return "without sent_id"
+        """The identifier in the comments."""
+        match = re.search(r"^#[ \t]*sent_id[ \t]*=[ \t]*(.*)", "\n".join(self.comments), re.MULTILINE)
+        return match[1] if match else "without sent_id"
 
 
 def _sentences(lines: list[str], name: str) -> Iterator[_Sentence]:
-    """The sentences; after the last, one without rows if comments follow it."""
+    """Yield the sentences; after the last, one without rows if comments follow it."""
     comments: list[str] = []
     rows: list[str] = []
     for number, line in enumerate(lines, 1):
@@ -245,13 +234,10 @@ def _sentences(lines: list[str], name: str) -> Iterator[_Sentence]:
                 raise fault(name, number, message)
             comments.append(line)
         elif line.strip(" \t"):
-            if (found := line.count("\t") + 1) != len(COLUMNS):
-                raise fault(
-                    name,
-                    number,
-                    f"{found} columns where {len(COLUMNS)} are expected: {short(line)}; separate them by "
-                    "single tabs and fill an empty one with _",
-                )
+            if (count := line.count("\t") + 1) != len(COLUMNS):
+                message = f"{count} columns where {len(COLUMNS)} are expected: {short(line)}"
+                remedy = "separate them by single tabs and write _ for an empty one"
+                raise fault(name, number, f"{message}; {remedy}")
             rows.append(line)
         elif rows:
             yield _Sentence(name, number - len(rows), comments, rows)
@@ -261,7 +247,7 @@ def _sentences(lines: list[str], name: str) -> Iterator[_Sentence]:
 
 
 def _nodes(sentence: _Sentence, empty_nodes: bool) -> dict[str, int]:
-    """The row of each node by its ID. IDs must count up; ranges and empty nodes stand in their places."""
+    """The row of each node by its ID; checks the order of words, ranges and empty nodes."""
     nodes: dict[str, int] = {}
     words = empties = covered = range_row = 0
     for row, cells in enumerate(sentence.rows):
@@ -275,25 +261,19 @@ def _nodes(sentence: _Sentence, empty_nodes: bool) -> dict[str, int]:
         elif match := _RANGE.match(ident):
             first, last = int(match[1]), int(match[2])
             if first != words + 1 or last < first or first <= covered:
-                raise sentence.fault(
-                    row,
-                    f"the range {ident} stands before word {words + 1}; put ranges before their first "
-                    "word, one after the other",
-                )
+                message = f"the range {ident} comes before word {words + 1}"
+                raise sentence.fault(row, f"{message}; put ranges before their first word, without overlap")
             covered, range_row = last, row
         elif _EMPTY_NODE.match(ident):
-            if ident != (expected := f"{words}.{empties + 1}"):
-                raise sentence.fault(
-                    row, f"the empty node {ident} stands where {expected} is expected; renumber it"
-                )
             empties += 1
+            if ident != (expected := f"{words}.{empties}"):
+                message = f"the empty node {ident} was found where {expected} is expected; renumber it"
+                raise sentence.fault(row, message)
             if empty_nodes:
                 nodes[ident] = row
         else:
-            expected = str(words + 1)
-            raise sentence.fault(
-                row, f"the ID {short(ident)} stands where {expected} is expected; number words 1, 2, …"
-            )
+            message = f"the ID {short(ident)} was found where {words + 1} is expected; number words 1, 2, …"
+            raise sentence.fault(row, message)
     if covered > words:
         message = f"a range ends at {covered}, but the sentence has {words} words; correct the range"
         raise sentence.fault(range_row, message)
@@ -321,21 +301,19 @@ def _values(
 
 
 def _structure(graph: str, sentence: _Sentence, nodes: dict[str, int], observations: list) -> Structure:
+    """The structure of a sentence, in the shape `graph`."""
     if graph == "sequence":
         return structures.Sequence(observations)
     if graph == "tree":
         return _acyclic(Tree, observations, [_head(sentence, row, len(nodes)) for row in nodes.values()])
     numbers = {ident: node for node, ident in enumerate(nodes)}
-    edges = {
-        (parent, child)
-        for child, row in enumerate(nodes.values())
-        for parent in _parents(sentence, row, numbers)
-    }
+    children = enumerate(nodes.values())
+    edges = {(parent, child) for child, row in children for parent in _parents(sentence, row, numbers)}
     return _acyclic(Dag, observations, sorted(edges))
 
 
 def _acyclic(shape: Callable[..., Structure], observations: list, links: list) -> Structure:
-    """A tree or DAG; all but cycles was checked before, where the line was known."""
+    """A tree or DAG; everything except cycles was checked before, where the line was known."""
     try:
         return shape(observations, links)
     except DataError as error:
@@ -343,6 +321,7 @@ def _acyclic(shape: Callable[..., Structure], observations: list, links: list) -
 
 
 def _head(sentence: _Sentence, row: int, words: int) -> int:
+    """The parent of a word in the basic tree, −1 at the root."""
     head = sentence.rows[row][HEAD]
     if not _NUMBER.match(head):
         message = f"HEAD is {short(head)}, not a number; read a file without trees with graph='sequence'"
@@ -354,6 +333,7 @@ def _head(sentence: _Sentence, row: int, words: int) -> int:
 
 
 def _parents(sentence: _Sentence, row: int, numbers: dict[str, int]) -> Iterator[int]:
+    """The parents of a node in the enhanced graph."""
     deps = sentence.rows[row][DEPS]
     if deps == EMPTY:
         message = "DEPS is _: the file has no enhanced graph here; read it with graph='tree'"
@@ -361,58 +341,41 @@ def _parents(sentence: _Sentence, row: int, numbers: dict[str, int]) -> Iterator
     for item in deps.split("|"):
         head, colon, relation = item.partition(":")
         if not colon or not relation:
-            message = f"DEPS holds {short(item)}; write each parent as ID:relation, such as 4:nsubj"
+            message = f"DEPS contains {short(item)}; write each parent as ID:relation, such as 4:nsubj"
             raise sentence.fault(row, message)
-        if head == "0":
-            continue
-        if head not in numbers:
+        if head in numbers:
+            yield numbers[head]
+        elif head != "0":
             message = f"DEPS names the node {short(head)}, which the sentence does not have; correct it"
             raise sentence.fault(row, message)
-        yield numbers[head]
 
 
-def _fresh_lines(index: int, record: Record, fields: list[Field]) -> list[str]:
-    """Ten columns a node for a structure that comes from another format."""
+def _new_lines(index: int, record: Record, fields: list[Field]) -> list[str]:
+    """Rows for a structure that was read from another format."""
     structure = record.structure
-    rows = []
+    parents: list[list[str]] = [[] for _ in structure.observations]
+    for parent, child in structure.edges.tolist():
+        parents[child].append(f"{parent + 1}:dep")
+    lines = []
     for node, observation in enumerate(structure.observations):
         cells = [str(node + 1)] + [EMPTY] * (len(COLUMNS) - 1)
         if isinstance(structure, Tree):
             cells[HEAD] = str(structure.heads[node] + 1)
             cells[DEPREL] = "root" if structure.heads[node] < 0 else EMPTY
-        values = column_values(observation, index, node)
+        if isinstance(structure, Dag):
+            cells[DEPS] = "|".join(parents[node]) or "0:root"
+        values = dataset.column_values(observation, index, node)
         if len(values) != len(fields):
-            raise DataError(
-                f"{place(index, node)}: an observation of {len(values)} columns, but {len(fields)} are "
-                "named; name as many in columns, such as columns=['FORM', 'XPOS']"
-            )
+            message = f"an observation of {len(values)} columns, but {len(fields)} are named; name as many"
+            raise DataError(f"{place(index, node)}: {message} in columns, such as columns=['FORM', 'XPOS']")
         for field, value in zip(fields, values, strict=True):
             check_value(value, field, index, node)
             field.put(cells, value)
-        rows.append(cells)
-    if isinstance(structure, Dag):
-        parents: list[list[str]] = [[] for _ in rows]
-        for parent, child in structure.edges.tolist():
-            parents[child].append(f"{parent + 1}:dep")
-        for cells, above in zip(rows, parents, strict=True):
-            cells[DEPS] = "|".join(above) or "0:root"
-    return ["\t".join(cells) for cells in rows]
+        lines.append("\t".join(cells))
+    return lines
 
 
 def _comment_lines(index: int, record: Record) -> list[str]:
-    """The comments, each with a ``#``; blank lines, which the comments of CoNLL columns may hold, are
-    dropped."""
+    """The comments, each with a ``#``, without the blank lines among those of CoNLL columns."""
     comments = [check_line(comment, index) for comment in record.comments if comment.strip(" \t")]
     return [comment if comment.startswith("#") else f"# {comment}" for comment in comments]
-
-
-def as_trained(
-    path: str, given: dict[str, Any], learned: dict[str, Any] | None, labelled: bool
-) -> dict[str, Any]:
-    """Labels must not replace UPOS unasked where the model was trained on files of another format."""
-    if learned is None and "label" not in given:
-        raise DataError(
-            f"{path}: the model was not trained on conllu files; say where labels stand in this one, such as "
-            "--label MISC:NE"
-        )
-    return (learned or {}) | given

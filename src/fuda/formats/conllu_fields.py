@@ -1,4 +1,4 @@
-"""Where a value stands in a row of CoNLL-U: in a column, or under a key of FEATS or MISC."""
+"""Fields of a row of CoNLL-U: a column, or a key of FEATS or MISC."""
 
 from __future__ import annotations
 
@@ -14,63 +14,59 @@ EMPTY = "_"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A place in a row that holds a value: a column, or a key of FEATS or MISC."""
+    """A column, or a key of FEATS or MISC."""
 
     column: int
     key: str | None = None
 
     def get(self, cells: list[str]) -> str | None:
-        """The value; None where the key is absent."""
+        """The value in a row; None if the key is absent."""
         cell = cells[self.column]
         if self.key is None:
             return cell
-        if self.key not in cell:
+        if self.key not in cell:  # fast: most words have no such key
             return None
         values = [value for key, _, value in _items(cell) if key == self.key]
+        where = f"{COLUMNS[self.column]} has the key {self.key}"
         if len(values) > 1:
-            raise DataError(
-                f"{COLUMNS[self.column]} has the key {self.key} twice: {short(cell)}; keep it once"
-            )
+            raise DataError(f"{where} twice: {short(cell)}; keep it once")
         if values == [""]:
-            raise DataError(
-                f"{COLUMNS[self.column]} has the key {self.key} without a value: {short(cell)}; give one"
-            )
+            raise DataError(f"{where} without a value: {short(cell)}; give one")
         return values[0] if values else None
 
     def put(self, cells: list[str], value: str | None) -> None:
-        """Replace the value in its place; None takes the key out."""
+        """Replace the value in a row; None removes the key."""
         if self.key is None:
             cells[self.column] = EMPTY if value is None else value
             return
         items = _items(cells[self.column])
-        at = next((i for i, (key, _, _) in enumerate(items) if key == self.key), len(items))
-        items[at : at + 1] = [] if value is None else [(self.key, "=", value)]
+        position = next((i for i, (key, _, _) in enumerate(items) if key == self.key), len(items))
+        items[position : position + 1] = [] if value is None else [(self.key, "=", value)]
         cells[self.column] = "|".join(map("".join, items)) or EMPTY
 
     def overlaps(self, other: Field) -> bool:
+        """Whether one of two fields contains the other."""
         return self.column == other.column and (None in (self.key, other.key) or self.key == other.key)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelField:
-    """Where labels stand. A word without the key has the label `absent`; None is a label not known."""
+    """The field of the labels; `absent` is the label of a word without the key."""
 
     field: Field
     absent: str | None
 
     def __post_init__(self) -> None:
         if self.absent is not None and (not isinstance(self.absent, str) or not self.absent):
-            raise DataError(
-                f"absent={self.absent!r}: give the label of words without the key as text, or None"
-            )
+            raise DataError(f"absent={self.absent!r}: give the label of words without the key, or None")
 
     def get(self, cells: list[str]) -> Label:
+        """The label in a row."""
         value = self.field.get(cells)
-        if value is None:
-            return self.absent
-        return None if value == EMPTY else value
+        return self.absent if value is None else None if value == EMPTY else value
 
     def put(self, cells: list[str], label: Label, index: int, node: int) -> None:
+        """Replace the label in the row of a node."""
         try:
             if label == self.get(cells):
                 return
@@ -84,8 +80,8 @@ class LabelField:
         self.field.put(cells, text)
 
 
-def named(name: str, option: str) -> Field:
-    """The field that the user calls `name`, given as `option`."""
+def parse_field(name: str, option: str) -> Field:
+    """The field of that name, such as ``UPOS`` or ``MISC:NE``, the value of `option`."""
     if isinstance(name, str):
         column, colon, key = name.partition(":")
         if not colon and column in NAMEABLE:
@@ -102,7 +98,7 @@ def check_value(value: str, field: Field, index: int, node: int) -> None:
     if not value or any(c in value for c in ("\t\n" if field.key is None else "\t\n|")):
         raise DataError(
             f"{place(index, node)}: {short(value)} does not fit into {COLUMNS[field.column]}: it is empty, "
-            "or holds a tab, a line end or, under a key, a bar; write jsonl"
+            "or contains a tab, a line break or, under a key, a bar; write jsonl"
         )
 
 

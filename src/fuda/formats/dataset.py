@@ -1,5 +1,4 @@
-"""What a reader gives and a writer takes: records of a structure, its labels and what else the file said of
-it."""
+"""Datasets: records of a structure, its labels, and what the file contains beside them."""
 
 from __future__ import annotations
 
@@ -9,16 +8,25 @@ from typing import Any
 
 from fuda.data.labels import Label
 from fuda.data.structures import Observation, Structure
-from fuda.errors import DataError, place, short
+from fuda.errors import DataError, described, place, short
 
 
 @dataclass
 class Record:
     """One structure of a file.
 
-    `labels` is None where the file carries none at all. `comments` are its comment lines as they stood.
-    `rows` is what the reader of a format keeps for its own writer, so that writing the same format back loses
-    nothing but the labels replaced; the writers of other formats pass it over.
+    Parameters
+    ----------
+    structure : Structure
+        A sequence, tree or DAG.
+    labels : list of str, int or None, optional
+        One label per node, None where it is not known; None instead of a list if the file has no
+        labels.
+    comments : list of str
+        The comment lines of the structure, unchanged.
+    rows : object, optional
+        What the reader of a format keeps for the writer of the same format, so that only labels
+        change. Writers of other formats ignore it.
     """
 
     structure: Structure
@@ -29,10 +37,21 @@ class Record:
 
 @dataclass
 class Dataset:
-    """Records in file order. ``X, y = dataset`` unpacks into structures and labels (y is None without
-    labels).
+    """Records in file order; ``X, y = dataset`` unpacks into structures and labels.
 
-    `notes` say in a line each what the reader left out of the file, such as sentences skipped on request.
+    Parameters
+    ----------
+    records : list of Record
+        The structures with their labels.
+    notes : list of str
+        What the reader left out of the file, such as sentences skipped on request; one line each.
+
+    Examples
+    --------
+    >>> from fuda import Sequence
+    >>> X, y = Dataset([Record(Sequence(["Ana", "sleeps"]), ["N", "V"])])
+    >>> X, y
+    ([Sequence(['Ana', 'sleeps'], 2 nodes)], [['N', 'V']])
     """
 
     records: list[Record]
@@ -40,72 +59,75 @@ class Dataset:
 
     @property
     def X(self) -> list[Structure]:
+        """The structures."""
         return [record.structure for record in self.records]
 
     @property
     def y(self) -> list[list[Label]] | None:
+        """The labels of each structure; None if any structure has none."""
         labels = [record.labels for record in self.records if record.labels is not None]
         return labels if labels and len(labels) == len(self.records) else None
 
     def with_labels(self, y: Sequence[Sequence[Label]]) -> Dataset:
-        """The same records with the labels `y`, one list a structure: what a labeler predicted, ready to
-        write."""
+        """Return the same records with other labels, for example those that a model predicted.
+
+        Parameters
+        ----------
+        y : list of list of labels
+            One list per structure, one label per node.
+
+        Returns
+        -------
+        Dataset
+            A copy that shares the structures.
+        """
         if len(y) != len(self):
             raise DataError(f"{len(self)} structures need as many lists of labels, but {len(y)} were given")
         pairs = zip(self.records, y, strict=True)
         return replace(self, records=[replace(record, labels=list(labels)) for record, labels in pairs])
 
     def __iter__(self) -> Iterator[Any]:
-        yield self.X
-        yield self.y
+        yield from (self.X, self.y)
 
     def __len__(self) -> int:
         return len(self.records)
 
 
 def labels_to_write(index: int, record: Record) -> list[Label] | None:
-    """The labels of record `index`, checked to be one a node."""
+    """The labels of record `index`, after checking that there is one per node."""
     if record.labels is None:
         return None
     if len(record.labels) != len(record.structure):
-        raise DataError(
-            f"{place(index)}: {len(record.labels)} labels for {len(record.structure)} nodes; give one a "
-            "node, None where it is not known"
-        )
+        problem = f"{len(record.labels)} labels for {len(record.structure)} nodes"
+        raise DataError(f"{place(index)}: {problem}; give one per node, None where it is not known")
     return list(record.labels)
 
 
 def label_text(label: Label, index: int, node: int, absent: str = "_") -> str:
-    """A label as a cell of text, `absent` for None; only strings come back from text as they were."""
+    """The text of a label, `absent` for None; refuse one that would be read back differently."""
     if label is None:
         return absent
     if not isinstance(label, str) or label in ("", absent):
         raise DataError(
-            f"{place(index, node)}: the label {label!r} would not be read back as it is: labels in this "
-            f"format are non-empty strings, and {absent!r} stands for a label not known; rename the label "
-            "or write jsonl"
+            f"{place(index, node)}: the label {label!r} would not be read back: labels in this format are "
+            f"non-empty strings, and {absent!r} is an unknown label; rename it or write jsonl"
         )
     return label
 
 
 def column_values(observation: Observation, index: int, node: int) -> list[str]:
-    """An observation as the values of its columns: a string is one, a tuple of strings several."""
-    if isinstance(observation, str):
-        return [observation]
-    if (
-        isinstance(observation, tuple)
-        and len(observation) > 1
-        and all(isinstance(value, str) for value in observation)
-    ):
-        return list(observation)
-    raise DataError(
-        f"{place(index, node)}: the observation {short(observation)} ({type(observation).__name__}) is "
-        "neither a string nor a tuple of several strings, so it does not fit into columns; write jsonl"
-    )
+    """The columns of an observation: one for a string, several for a tuple of strings."""
+    values = observation if isinstance(observation, tuple) and len(observation) > 1 else (observation,)
+    if not all(isinstance(value, str) for value in values):
+        raise DataError(
+            f"{place(index, node)}: the observation {described(observation)} is neither a string nor a tuple "
+            "of several strings, so it does not fit into columns; write jsonl"
+        )
+    return list(values)
 
 
 def check_rows(index: int, record: Record, nodes: int) -> None:
-    """Rows kept from reading must be those of the structure they are written for."""
+    """Refuse rows that were kept from reading another structure than the one to write."""
     if nodes != len(record.structure):
         raise DataError(
             f"{place(index)}: {len(record.structure)} nodes, but the rows kept from its file have {nodes}; "
@@ -114,9 +136,14 @@ def check_rows(index: int, record: Record, nodes: int) -> None:
 
 
 def check_line(line: str, index: int, node: int | None = None) -> str:
-    """The line, if a reader will find it as one line, to its last character."""
+    """The line, after checking that a reader finds it as one line, to its last character."""
     if "\n" in line or line.endswith("\r"):
-        raise DataError(
-            f"{place(index, node)}: {short(line)} holds or ends in a line end; remove it, or write jsonl"
-        )
+        message = f"{short(line)} contains or ends in a line break; remove it, or write jsonl"
+        raise DataError(f"{place(index, node)}: {message}")
     return line
+
+
+def trailing_note(name: str, count: int) -> list[str]:
+    """A note on comment lines after the last sentence, which belong to no record."""
+    note = f"{name}: {count} comment line(s) after the last sentence left out: no sentence has them"
+    return [note] if count else []

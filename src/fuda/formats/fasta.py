@@ -1,23 +1,23 @@
 """FASTA: a header that starts with ``>``, then the residues of a sequence, one character each.
 
-Labels come in two forms:
+Labels have one of two forms:
 
-- *lines*: the residues on one line and their labels, one character each, on the next, ``?`` for a label not
-  known (None)::
+- *lines*: the residues on one line and their labels, one character each, on the next; ``?`` is an
+  unknown label (None)::
 
       >protein 1
       MKVLA
       CHHHC
 
-- *marks*: a mark after a residue, over any number of lines, makes it a site: its label is ``site``, that of
-  all others ``O``::
+- *marks*: a mark after a residue, on any number of lines, makes it a site: its label is ``site``,
+  that of all others ``O``::
 
       >protein 2
       MRRS#VA
 
-Headers are kept in ``Record.comments`` as they stood. Residues are ASCII letters, ``*``, ``-`` and ``.``, in
-the case given. Writing gives a file that was read back byte for byte, labels replaced, if it has no blank
-lines.
+Headers are kept unchanged in ``Record.comments``. Residues are ASCII letters, ``*``, ``-`` and
+``.``; case is kept. Writing reproduces a file that was read byte for byte, except for the labels,
+if it has no blank lines.
 """
 
 from __future__ import annotations
@@ -25,22 +25,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import islice, pairwise
 from typing import Any
 
 from fuda.checks import check_choice
 from fuda.data import structures
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
-from fuda.formats.dataset import (
-    Dataset,
-    Label,
-    Record,
-    check_line,
-    check_rows,
-    label_text,
-    labels_to_write,
-)
+from fuda.formats.dataset import Dataset, Label, Record, check_line, check_rows, label_text, labels_to_write
 
 SITE, OTHER, UNKNOWN = "site", "O", "?"
 MODES = ("auto", "lines", "marks", "none")
@@ -48,10 +40,12 @@ LINE_WIDTH = 60
 _RESIDUE = re.compile(r"[A-Za-z*.-]")
 _NOT_RESIDUES = re.compile(r"[^A-Za-z*.-]")
 
+Line = tuple[int, str]  # with its number
+
 
 @dataclass(slots=True)
 class Rows:
-    """How the residues of a record stood: how many on each line, and the form of the labels."""
+    """The number of residues on each line of a record, and the form of its labels."""
 
     widths: list[int]
     labels: str
@@ -60,7 +54,7 @@ class Rows:
 def read(
     text: str, name: str, labels: str | None = "auto", mark: str = "#", sites: str | None = None
 ) -> Dataset:
-    """Proteins, DNA or RNA as sequences of characters.
+    """Read proteins, DNA or RNA as sequences of characters.
 
     Parameters
     ----------
@@ -69,16 +63,17 @@ def read(
     name : str
         The name of the file, for messages.
     labels : {"auto", "lines", "marks", "none"} or None
-        The form of the labels. "auto" is marks if any mark is found; lines if every record has two lines
-        and these cannot be residues broken at one length; else none.
+        The form of the labels. "auto" means marks if there is any mark; lines if every record has
+        two lines that cannot be residues broken at a fixed length; else none.
     mark : str
         The character after a residue that makes it a site.
     sites : str, optional
-        The residues that can be sites: marks after others are dropped and counted in the notes.
+        The residues that can be sites; marks after others are dropped and counted in the notes.
 
     Returns
     -------
     Dataset
+        One record per header.
 
     Examples
     --------
@@ -91,13 +86,13 @@ def read(
     _check_mark(mark)
     if sites is not None and (not isinstance(sites, str) or not sites):
         raise DataError(f"sites={sites!r}: give the residues that can be sites as text, such as STY")
-    found = list(_records(split_lines(text, name), name))
+    sections = list(_records(split_lines(text, name), name))
     if labels == "auto":
-        labels = "marks" if sites is not None else _form(found, mark, name)
+        labels = "marks" if sites is not None else _form(sections, mark, name)
     elif sites is not None and labels != "marks":
         raise DataError(f"sites={sites!r} needs labels='marks', not labels={labels!r}; leave one of them out")
     records, dropped = [], 0
-    for header, lines in found:
+    for header, lines in sections:
         if labels == "lines":
             record = _read_lines(header, lines, name)
         else:
@@ -109,20 +104,22 @@ def read(
 
 
 def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> str:
-    """FASTA text.
+    """Write sequences of residues.
 
     Parameters
     ----------
     records : list of Record
+        Sequences whose observations are residues.
     labels : {"auto", "lines", "marks", "none"}
-        The form of the labels. "auto" is the form read; for other formats marks if every label is ``site``
-        or ``O``, else lines.
+        The form of the labels. "auto" is the form read; for other formats marks if every label is
+        ``site`` or ``O``, else lines.
     mark : str
         The character after a residue that is a site.
 
     Returns
     -------
     str
+        The content of the file.
     """
     check_choice("labels", labels, MODES)
     _check_mark(mark)
@@ -130,120 +127,109 @@ def write(records: Sequence[Record], labels: str = "auto", mark: str = "#") -> s
         labels = _form_to_write(records)
     lines: list[str] = []
     for index, record in enumerate(records):
-        residues = _residues(index, record)
+        cells = _residues(index, record)
         lines.append(_header(index, record))
-        values = labels_to_write(index, record)
+        values = labels_to_write(index, record) or [None] * len(cells)
         if labels == "lines":
-            values = values or [None] * len(residues)
-            lines += [
-                residues,
-                "".join(_label_character(value, index, node) for node, value in enumerate(values)),
-            ]
+            lines.append("".join(cells))
+            lines.append("".join(_label_character(value, index, node) for node, value in enumerate(values)))
             continue
-        cells = list(residues)
         if labels == "marks":
-            for node, value in enumerate(values or [None] * len(residues)):
-                if value not in (SITE, OTHER):
-                    raise DataError(
-                        f"{place(index, node)}: the label {value!r} is neither {SITE!r} nor {OTHER!r}, so a "
-                        "mark cannot say it; write labels='lines', or jsonl"
-                    )
-                cells[node] += mark if value == SITE else ""
+            cells = [cell + _mark(values[node], index, node, mark) for node, cell in enumerate(cells)]
         widths = [LINE_WIDTH] * (len(cells) // LINE_WIDTH + 1)
         if isinstance(record.rows, Rows) and record.rows.labels != "lines":
             check_rows(index, record, sum(record.rows.widths))
             widths = record.rows.widths
-        ends = list(accumulate(widths))
-        pieces = ("".join(cells[end - width : end]) for width, end in zip(widths, ends, strict=True))
-        lines += [piece for piece in pieces if piece]
+        remaining = iter(cells)
+        pieces = ("".join(islice(remaining, width)) for width in widths)
+        lines += filter(None, pieces)
     return "\n".join(lines) + "\n"
 
 
+def from_command(options: dict[str, Any]) -> dict[str, Any]:
+    """Replace ``--label none`` by ``labels=None``."""
+    if "label" not in options or options["label"] is not None:
+        return options
+    return {name: value for name, value in options.items() if name != "label"} | {"labels": None}
+
+
+def options_for_model(path: str, given: dict, stored: dict | None, labelled: bool) -> dict[str, Any]:
+    """Allow files without lines of labels to be labelled, even if the training files had them."""
+    options = (stored or {}) | given
+    unneeded = stored is not None and not labelled and options.get("labels") == "lines"
+    return options | ({"labels": "auto"} if unneeded else {})
+
+
 def _check_mark(mark: str) -> None:
+    """Refuse a mark that a reader could not distinguish from residues, headers or line ends."""
     if not isinstance(mark, str) or len(mark) != 1 or _RESIDUE.match(mark) or mark in "> \t\r\n":
-        raise DataError(f"mark={mark!r}: give one character that is no residue, such as #")
+        raise DataError(f"mark={mark!r}: give one character that is not a residue, such as #")
 
 
-def _records(lines: list[str], name: str) -> Iterator[tuple[tuple[int, str], list[tuple[int, str]]]]:
-    """(header, lines) of each record, every line with its number; blank lines are passed over."""
-    header: tuple[int, str] | None = None
-    body: list[tuple[int, str]] = []
-    for number, line in enumerate(lines, 1):
-        if line.startswith(">"):
-            if header is not None:
-                yield header, _filled(header, body, name)
-            header, body = (number, line), []
-        elif content := line.rstrip(" \t"):
-            if header is None:
-                raise fault(
-                    name, number, f"text before the first header: {short(line)}; a record starts with >name"
-                )
-            body.append((number, content))
-    if header is None:
+def _records(lines: list[str], name: str) -> Iterator[tuple[Line, list[Line]]]:
+    """Yield header and lines of each record; blank lines are ignored."""
+    numbered = [(number, line.rstrip(" \t")) for number, line in enumerate(lines, 1)]
+    content = [(number, line) for number, line in numbered if line]
+    starts = [i for i, (_, line) in enumerate(content) if line.startswith(">")]
+    if not content:
         raise DataError(f"{name}: no records; give each as a line >name and lines of residues")
-    yield header, _filled(header, body, name)
+    if not starts or starts[0] > 0:
+        number, line = content[0]
+        raise fault(name, number, f"text before the first header: {short(line)}; a record starts with >name")
+    for start, end in pairwise([*starts, len(content)]):
+        number, header = content[start]
+        if end == start + 1:
+            raise fault(name, number, f"no residues after {short(header)}; remove the empty record")
+        yield (number, lines[number - 1]), content[start + 1 : end]
 
 
-def _filled(header: tuple[int, str], body: list[tuple[int, str]], name: str) -> list[tuple[int, str]]:
-    if not body:
-        raise fault(name, header[0], f"no residues after {short(header[1])}; remove the empty record")
-    return body
-
-
-def _form(found: list, mark: str, name: str) -> str:
-    """Whether residues are marked, or have a line of labels, or no labels."""
-    if any(mark in line for _, lines in found for _, line in lines):
+def _form(records: list[tuple[Line, list[Line]]], mark: str, name: str) -> str:
+    """The form of the labels: marks, lines or none."""
+    if any(mark in line for _, lines in records for _, line in lines):
         return "marks"
-    if any(len(lines) != 2 for _, lines in found):
+    if any(len(lines) != 2 for _, lines in records):
         return "none"
-    lengths = {(len(first), len(second)) for _, ((_, first), (_, second)) in found}
+    lengths = {(len(first), len(second)) for _, ((_, first), (_, second)) in records}
     if len({first for first, _ in lengths}) > 1 or any(first < second for first, second in lengths):
         return "lines"  # residues broken into two lines are broken at one length
     if all(first == second for first, second in lengths):
-        raise DataError(
-            f"{name}: every record has two lines of {lengths.pop()[0]} characters; say whether the second "
-            "holds labels (labels='lines') or residues (labels='none')"
-        )
+        problem = f"every record has two lines of {lengths.pop()[0]} characters"
+        remedy = "pass labels='lines' if the second contains labels, labels='none' if it contains residues"
+        raise DataError(f"{name}: {problem}; {remedy}")
     return "none"
 
 
 def _check_residues(residues: str, name: str, number: int) -> None:
+    """Refuse a line with other characters than residues."""
     if bad := _NOT_RESIDUES.search(residues):
-        raise fault(
-            name,
-            number,
-            f"column {bad.start() + 1}: {bad[0]!r} is no residue; residues are letters, *, - and .; a line "
-            "of labels is read with labels='lines', marks with labels='marks' and mark=",
+        message = (
+            f"column {bad.start() + 1}: {bad[0]!r} is not a residue; residues are letters, *, - and .; read "
+            "lines of labels with labels='lines', marks with labels='marks' and mark="
         )
+        raise fault(name, number, message)
 
 
-def _read_lines(header: tuple[int, str], lines: list[tuple[int, str]], name: str) -> Record:
+def _read_lines(header: Line, lines: list[Line], name: str) -> Record:
+    """A record of one line of residues and one of labels."""
     if len(lines) != 2:
-        raise fault(
-            name,
-            header[0],
-            f"{len(lines)} line(s) after the header; with labels='lines' there are two, residues and labels",
-        )
+        message = f"{len(lines)} line(s) after the header; labels='lines' requires two, residues and labels"
+        raise fault(name, header[0], message)
     (number, residues), (labels_number, labels) = lines
     _check_residues(residues, name, number)
     if len(residues) != len(labels):
-        raise fault(
-            name,
-            labels_number,
-            f"{len(labels)} labels for {len(residues)} residues; give one character a residue",
-        )
+        message = f"{len(labels)} labels for {len(residues)} residues; give one character per residue"
+        raise fault(name, labels_number, message)
     if bad := re.search(r"\s", labels):
-        raise fault(
-            name, labels_number, f"column {bad.start() + 1}: {bad[0]!r} is no label; use ? for an unknown one"
-        )
+        message = f"column {bad.start() + 1}: {bad[0]!r} is not a label; use ? for an unknown one"
+        raise fault(name, labels_number, message)
     values: list[Label] = [None if label == UNKNOWN else label for label in labels]
     return Record(structures.Sequence(list(residues)), values, [header[1]], Rows([len(residues)], "lines"))
 
 
 def _read_marks(
-    header: tuple[int, str], lines: list[tuple[int, str]], name: str, mark: str | None, sites: str | None
+    header: Line, lines: list[Line], name: str, mark: str | None, sites: str | None
 ) -> tuple[Record, int]:
-    """A record over any number of lines, and how many marks were dropped; `mark` None reads no labels."""
+    """A record on any number of lines, and how many marks were dropped; no labels without mark."""
     residues = ""
     labels: list[Label] = []
     widths = []
@@ -251,13 +237,12 @@ def _read_marks(
     for number, line in lines:
         pieces = [line] if mark is None else line.split(mark)
         before = len(residues)
-        for piece_number, piece in enumerate(pieces):
+        for position, piece in enumerate(pieces):
             _check_residues(piece, name, number)
-            if piece_number:
-                if not residues or labels[-1] == SITE or (not pieces[piece_number - 1] and piece_number > 1):
-                    raise fault(
-                        name, number, f"a mark {mark!r} that follows no residue: {short(line)}; remove it"
-                    )
+            if position:
+                if not residues or labels[-1] == SITE or (not pieces[position - 1] and position > 1):
+                    message = f"a mark {mark!r} that follows no residue: {short(line)}; remove it"
+                    raise fault(name, number, message)
                 if sites is None or residues[-1] in sites:
                     labels[-1] = SITE
                 else:
@@ -265,15 +250,13 @@ def _read_marks(
             residues += piece
             labels += [OTHER] * len(piece)
         widths.append(len(residues) - before)
-    if not residues:
-        raise fault(name, header[0], f"no residues after {short(header[1])}; remove the empty record")
     rows = Rows(widths, "none" if mark is None else "marks")
-    return Record(
-        structures.Sequence(list(residues)), None if mark is None else labels, [header[1]], rows
-    ), dropped
+    values = None if mark is None else labels
+    return Record(structures.Sequence(list(residues)), values, [header[1]], rows), dropped
 
 
 def _form_to_write(records: Sequence[Record]) -> str:
+    """The form of the labels that was read, or else the simplest that can express them."""
     values = {value for record in records if record.labels is not None for value in record.labels}
     if not values:
         return "none"
@@ -283,47 +266,37 @@ def _form_to_write(records: Sequence[Record]) -> str:
     return "marks" if values <= {SITE, OTHER} else "lines"
 
 
-def _residues(index: int, record: Record) -> str:
+def _residues(index: int, record: Record) -> list[str]:
+    """The residues of a record."""
     structure = record.structure
     if not isinstance(structure, structures.Sequence):
-        raise DataError(f"{place(index)}: FASTA holds sequences, not a {structure.shape}; write jsonl")
+        raise DataError(f"{place(index)}: FASTA contains sequences, not a {structure.shape}; write jsonl")
     for node, observation in enumerate(structure.observations):
         if not (isinstance(observation, str) and len(observation) == 1 and _RESIDUE.match(observation)):
-            raise DataError(
-                f"{place(index, node)}: the observation {short(observation)} is no residue, which is a "
-                "letter, *, - or .; write conll or jsonl"
-            )
-    return "".join(structure.observations)
+            message = f"the observation {short(observation)} is not a residue, that is, a letter, *, - or ."
+            raise DataError(f"{place(index, node)}: {message}; write conll or jsonl")
+    return list(structure.observations)
 
 
 def _header(index: int, record: Record) -> str:
-    """The header that was read, even if another format put a ``#`` before it; else the record's number."""
+    """The header that was read, even if another format added a ``#``; else the record's number."""
     headers = [comment.removeprefix("# ") for comment in record.comments]
     header = next((line for line in headers if line.startswith(">")), f">{index + 1}")
     return check_line(header, index)
 
 
 def _label_character(label: Label, index: int, node: int) -> str:
+    """A label in a line of labels."""
     text = label_text(label, index, node, UNKNOWN)
     if len(text) != 1 or text.isspace() or text == ">":
-        raise DataError(
-            f"{place(index, node)}: the label {label!r} is not one character other than a space or >, so it "
-            "does not fit into a line of labels; write conll or jsonl"
-        )
+        message = f"the label {label!r} is not one character other than a space or >, so it does not fit"
+        raise DataError(f"{place(index, node)}: {message} into a line of labels; write conll or jsonl")
     return text
 
 
-def from_command(options: dict[str, Any]) -> dict[str, Any]:
-    """``--label none`` reads no labels, as ``labels=None`` does."""
-    if "label" not in options or options["label"] is not None:
-        return options
-    return {name: value for name, value in options.items() if name != "label"} | {"labels": None}
-
-
-def as_trained(
-    path: str, given: dict[str, Any], learned: dict[str, Any] | None, labelled: bool
-) -> dict[str, Any]:
-    """A file to be labelled need not have lines of labels, even where the training files had them."""
-    options = (learned or {}) | given
-    unneeded = learned is not None and not labelled and options.get("labels") == "lines"
-    return options | ({"labels": "auto"} if unneeded else {})
+def _mark(label: Label, index: int, node: int, mark: str) -> str:
+    """What follows a residue with that label."""
+    if label not in (SITE, OTHER):
+        message = f"the label {label!r} is neither {SITE!r} nor {OTHER!r}, so a mark cannot express it"
+        raise DataError(f"{place(index, node)}: {message}; write labels='lines', or jsonl")
+    return mark if label == SITE else ""

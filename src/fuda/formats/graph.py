@@ -1,6 +1,6 @@
-"""networkx graphs: node attributes hold the observation and the label, edges run from parent to child.
+"""networkx graphs: observation and label are node attributes, edges lead from parent to child.
 
-networkx is loaded on first use; it comes with the extra ``fuda[graph]``.
+networkx is imported on first use; install it with the extra ``fuda[graph]``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,32 @@ def from_networkx(
     label: str = "label",
     shape: str = "dag",
 ) -> Dataset:
-    """A record a graph; node t is the t-th node of the graph.
+    """Convert networkx graphs; node t is the t-th node of the graph.
 
-    `observation` and `label` name node attributes. A node without the second has no known label; if no node
-    of any graph has it, there are no labels. `shape` "tree" or "sequence" makes trees or sequences of graphs
-    that are such.
+    Parameters
+    ----------
+    graphs : iterable of networkx.DiGraph
+        Edges lead from parent to child.
+    observation : str
+        The node attribute of the observation.
+    label : str
+        The node attribute of the label. A node without it has an unknown label (None); if no node
+        of any graph has it, there are no labels.
+    shape : {"dag", "tree", "sequence"}
+        The shape of the structures; graphs of another shape are refused.
+
+    Returns
+    -------
+    Dataset
+        One record per graph.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> graph = networkx.DiGraph([("sleeps", "Ana")])
+    >>> networkx.set_node_attributes(graph, {"sleeps": "sleeps", "Ana": "Ana"}, "observation")
+    >>> from_networkx([graph], shape="tree").X
+    [Tree(['sleeps', 'Ana'], 2 nodes)]
     """
     nx = _networkx()
     check_choice("shape", shape, SHAPES)
@@ -40,23 +61,20 @@ def from_networkx(
     records = []
     for index, graph in enumerate(graphs):
         if not isinstance(graph, nx.DiGraph) or graph.is_multigraph():
-            raise DataError(
-                f"{place(index)}: a {type(graph).__name__} where a networkx DiGraph is expected: edges run "
-                "from parent to child, once; build one with networkx.DiGraph"
-            )
+            problem = f"a {type(graph).__name__} where a networkx DiGraph is expected"
+            raise DataError(f"{place(index)}: {problem}: build one, with edges from parent to child")
         observations, labels = [], []
         for node, (name, attributes) in enumerate(graph.nodes(data=True)):
             if observation not in attributes:
-                raise DataError(
-                    f"{place(index, node)}: the graph's node {short(name)} has no attribute "
-                    f"{observation!r}; set it, or name another with observation="
-                )
+                problem = f"the graph's node {short(name)} has no attribute {observation!r}"
+                remedy = "set it, or name another with observation="
+                raise DataError(f"{place(index, node)}: {problem}; {remedy}")
             observations.append(attributes[observation])
             labels.append(attributes.get(label))
         numbers = {name: node for node, name in enumerate(graph.nodes)}
         edges = [(numbers[parent], numbers[child]) for parent, child in graph.edges]
         try:
-            records.append(Record(_shaped(shape, observations, edges), labels))
+            records.append(Record(_structure(shape, observations, edges), labels))
         except DataError as error:
             raise DataError(f"{place(index)}: {error}") from None
     if all(value is None for record in records for value in record.labels or []):
@@ -66,8 +84,22 @@ def from_networkx(
 
 
 def to_networkx(structure: Structure, labels: Sequence[Label] | None = None) -> networkx.DiGraph:
-    """A DiGraph over 0..T−1 with the node attributes ``observation`` and, where known, ``label``.
+    """Convert a structure to a DiGraph over the nodes 0..T−1.
 
+    Parameters
+    ----------
+    structure : Structure
+        A sequence, tree or DAG.
+    labels : list of labels, optional
+        One label per node, None where it is not known.
+
+    Returns
+    -------
+    networkx.DiGraph
+        With the node attributes ``observation`` and, where known, ``label``.
+
+    Examples
+    --------
     >>> graph = to_networkx(structures.Sequence(["Ana", "sleeps"]), ["N", "V"])
     >>> list(graph.edges), graph.nodes[1]
     ([(0, 1)], {'observation': 'sleeps', 'label': 'V'})
@@ -75,14 +107,14 @@ def to_networkx(structure: Structure, labels: Sequence[Label] | None = None) -> 
     values = labels_to_write(0, Record(structure, None if labels is None else list(labels)))
     graph = _networkx().DiGraph()
     for node, observation in enumerate(structure.observations):
-        graph.add_node(node, observation=observation)
-        if values is not None and values[node] is not None:
-            graph.nodes[node]["label"] = values[node]
+        label = None if values is None else values[node]
+        graph.add_node(node, observation=observation, **({} if label is None else {"label": label}))
     graph.add_edges_from(structure.edges.tolist())
     return graph
 
 
 def _networkx() -> ModuleType:
+    """The module networkx."""
     try:
         import networkx
     except ModuleNotFoundError:
@@ -90,21 +122,20 @@ def _networkx() -> ModuleType:
     return networkx
 
 
-def _shaped(shape: str, observations: list[Any], edges: list[tuple[int, int]]) -> Structure:
+def _structure(shape: str, observations: list[Any], edges: list[tuple[int, int]]) -> Structure:
+    """The structure of that shape."""
     if shape == "dag":
         return Dag(observations, edges)
     if shape == "tree":
         heads = [-1] * len(observations)
         for parent, child in edges:
             if heads[child] >= 0:
-                raise DataError(
-                    f"{place(node=child)}: more than one parent, so it is no tree; read it with shape='dag'"
-                )
+                problem = "more than one parent, so it is not a tree"
+                raise DataError(f"{place(node=child)}: {problem}; read it with shape='dag'")
             heads[child] = parent
         return Tree(observations, heads)
     sequence = structures.Sequence(observations)
     if sequence.edges.tolist() != sorted(map(list, edges)):
-        raise DataError(
-            "the edges do not run from each node to the next, so it is no sequence; read it with shape='dag'"
-        )
+        problem = "the edges do not lead from each node to the next, so it is not a sequence"
+        raise DataError(f"{problem}; read it with shape='dag'")
     return sequence

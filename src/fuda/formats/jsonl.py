@@ -1,14 +1,13 @@
-"""JSON lines: one object a line, one structure an object. Every structure and observation can be written and
-read back.
+"""JSON lines: one object per line, one structure per object, of every shape and observation.
 
 =============  =====================================================================
 key            value
 =============  =====================================================================
-observations   an array, one observation a node
-labels         an array of strings, integers or null (not known); may be missing
+observations   an array, one observation per node
+labels         an array of strings, integers or null (unknown); optional
 heads          the parents of a tree, −1 at a root; makes the structure a tree
 edges          an array of [parent, child] pairs; makes the structure a DAG
-comments       an array of strings; may be missing
+comments       an array of strings; optional
 =============  =====================================================================
 
 Without heads and edges the structure is a sequence. An observation is one of:
@@ -25,8 +24,8 @@ JSON                           Python
 ``{"features": {"f": 0.5}}``   a dict from features to numbers, strings or booleans
 =============================  =====================================================
 
-A frozenset comes back as a set. Characters at which some tools break lines, such as U+2028, are written as
-escapes.
+A frozenset is read back as a set. Characters at which some tools break lines, such as U+2028, are
+written as escapes.
 """
 
 from __future__ import annotations
@@ -53,9 +52,24 @@ _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read(text: str, name: str) -> Dataset:
-    """The structures of a file, each of the shape its keys say.
+    """Read structures, each of the shape that its keys determine.
 
-    >>> X, y = read('{"observations": ["Ana", "sleeps"], "heads": [1, -1], "labels": ["N", null]}', "example")
+    Parameters
+    ----------
+    text : str
+        The content of the file.
+    name : str
+        The name of the file, for messages.
+
+    Returns
+    -------
+    Dataset
+        One record per line that is not blank.
+
+    Examples
+    --------
+    >>> line = '{"observations": ["Ana", "sleeps"], "heads": [1, -1], "labels": ["N", null]}'
+    >>> X, y = read(line, "example")
     >>> X, y
     ([Tree(['Ana', 'sleeps'], 2 nodes)], [['N', None]])
     """
@@ -68,23 +82,32 @@ def read(text: str, name: str) -> Dataset:
         except DataError as error:
             raise fault(name, number, str(error)) from None
     if not records:
-        raise DataError(
-            f'{name}: no records; write each as a line, {{"observations": ["a", "b"], "labels": ["X", "Y"]}}'
-        )
+        example = '{"observations": ["a", "b"], "labels": ["X", "Y"]}'
+        raise DataError(f"{name}: no records; write each as a line, {example}")
     return Dataset(records)
 
 
 def write(records: Sequence[Record]) -> str:
-    """One line a record; keys that have nothing to say are left out."""
+    """Write one line per record, without keys that are not needed.
+
+    Parameters
+    ----------
+    records : list of Record
+        The structures and labels.
+
+    Returns
+    -------
+    str
+        The content of the file.
+    """
     lines = []
     for index, record in enumerate(records):
         structure = record.structure
-        content: dict[str, Any] = {
-            "observations": [_observation(x, index, node) for node, x in enumerate(structure.observations)]
-        }
+        observations = [_observation(x, index, node) for node, x in enumerate(structure.observations)]
+        content: dict[str, Any] = {"observations": observations}
         labels = labels_to_write(index, record)
         if labels is not None:
-            content["labels"] = [_plain_label(x, place(index, t)) for t, x in enumerate(labels)]
+            content["labels"] = [_json_label(x, place(index, t)) for t, x in enumerate(labels)]
         if isinstance(structure, Tree):
             content["heads"] = structure.heads.tolist()
         elif isinstance(structure, Dag):
@@ -92,11 +115,12 @@ def write(records: Sequence[Record]) -> str:
         if record.comments:
             content["comments"] = record.comments
         line = json.dumps(content, ensure_ascii=False, allow_nan=False)
-        lines.append(_LINE_BREAKERS.sub(lambda found: f"\\u{ord(found[0]):04x}", line) + "\n")
+        lines.append(_LINE_BREAKERS.sub(lambda match: f"\\u{ord(match[0]):04x}", line) + "\n")
     return "".join(lines)
 
 
 def _parse(line: str) -> Any:
+    """The JSON value of a line."""
     try:
         content = json.loads(line, object_pairs_hook=_unique, parse_constant=_not_a_number)
     except DataError:
@@ -104,20 +128,20 @@ def _parse(line: str) -> Any:
     except RecursionError:
         raise DataError("brackets are nested too deeply for a record; write an object of arrays") from None
     except json.JSONDecodeError as error:
-        raise DataError(f"not JSON: {error.msg} at column {error.colno}; write one object a line") from None
+        raise DataError(f"not JSON: {error.msg} at column {error.colno}; write one object per line") from None
     except ValueError as error:  # a number of thousands of digits
         raise DataError(f"not a usable number: {error}") from None
     if _SURROGATE_ESCAPE.search(line):
         try:
             json.dumps(content, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise DataError(
-                r"half of a surrogate pair (\ud800 to \udfff) is no character; replace it"
-            ) from None
+            message = r"half of a surrogate pair (\ud800 to \udfff) is not a character; replace it"
+            raise DataError(message) from None
     return content
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of the pairs, whose keys must differ."""
     content = dict(pairs)
     if len(content) < len(pairs):
         twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
@@ -126,33 +150,31 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _not_a_number(constant: str) -> NoReturn:
-    raise DataError(f"{constant} is no number of JSON; give finite numbers, or null for a label not known")
+    """Refuse NaN and the infinities, which Python's parser accepts."""
+    raise DataError(f"{constant} is not a number in JSON; give finite numbers, or null for an unknown label")
 
 
 def _record(content: Any) -> Record:
+    """The record of a JSON value."""
     if not isinstance(content, dict):
-        raise DataError(
-            f'a record is an object such as {{"observations": […]}}, but {short(content)} was found'
-        )
-    unknown = [key for key in content if key not in KEYS]
-    if unknown:
-        raise DataError(f"the key {short(unknown[0])} is not known; the keys are {', '.join(KEYS)}")
+        raise DataError(f"""a record is an object such as {{"observations": […]}}, not {short(content)}""")
     if "observations" not in content:
-        raise DataError('the key "observations" is missing; give an array, one observation a node')
+        raise DataError('the key "observations" is missing; give an array, one observation per node')
     for key, value in content.items():
+        if key not in KEYS:
+            raise DataError(f"the key {short(key)} is not known; the keys are {', '.join(KEYS)}")
         if not isinstance(value, list):
             raise DataError(
-                f"{key} must be an array, but {short(value)} was found; leave the key out if there are none"
+                f"{key} must be an array, not {short(value)}; leave the key out if there are none"
             )
     structure = _structure(content)
     labels: list[Label] | None = content.get("labels")
     if labels is not None:
         for node, label in enumerate(labels):
-            _plain_label(label, place(node=node))
+            _json_label(label, place(node=node))
         if len(labels) != len(structure):
-            raise DataError(
-                f"{len(labels)} labels for {len(structure)} observations; give one a node, null if not known"
-            )
+            problem = f"{len(labels)} labels for {len(structure)} observations"
+            raise DataError(f"{problem}; give one per node, null if it is unknown")
     comments = content.get("comments", [])
     if not all(isinstance(comment, str) for comment in comments):
         raise DataError("comments must be an array of strings; quote each")
@@ -160,6 +182,7 @@ def _record(content: Any) -> Record:
 
 
 def _structure(content: dict[str, Any]) -> Structure:
+    """The structure of the shape that the keys determine."""
     if "heads" in content and "edges" in content:
         raise DataError("both heads and edges are given; keep heads for a tree, edges for a DAG")
     observations = []
@@ -186,8 +209,8 @@ def _observation(x: Observation, index: int, node: int) -> Any:
         raise DataError(f"{place(index, node)}: {error}") from None
 
 
-def _plain_label(label: Label, where: str) -> str | int | None:
-    """A label as a value of JSON; an error where JSON would not give it back."""
+def _json_label(label: Label, where: str) -> str | int | None:
+    """A label as a JSON value that is read back as the same label."""
     value = label.item() if isinstance(label, np.generic) else label
     if not (value is None or isinstance(value, str) or is_whole(value)):
         raise DataError(f"{where}: the label {short(label)} is neither a string, an integer nor null (None)")

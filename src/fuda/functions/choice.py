@@ -66,7 +66,9 @@ def scores_for(
     return PushedScores(encoded, kernel, label_count, n_jobs, cache_bytes)
 
 
-def function_for(kernel: Kernel, encoded: Encoded, beta: Array, n_jobs: int | None = None) -> LabelFunction:
+def function_for(
+    kernel: Kernel, encoded: Encoded, beta: Array, n_jobs: int | None = None, cache_bytes: int = CACHE_BYTES
+) -> LabelFunction:
     """Choose a representation for the function Σ_τ β(τ) k(x_τ, ·).
 
     Parameters
@@ -79,13 +81,15 @@ def function_for(kernel: Kernel, encoded: Encoded, beta: Array, n_jobs: int | No
         Their coefficients β.
     n_jobs : int, optional
         Threads; None means all cores.
+    cache_bytes : int
+        The memory that explicit monomials may take.
 
     Returns
     -------
     LabelFunction
         Explicit weights, or an expansion over nodes.
     """
-    vectors = _explicit_vectors(kernel, encoded, CACHE_BYTES)
+    vectors = _explicit_vectors(kernel, encoded, cache_bytes)
     if vectors is not None and _weights(vectors, beta.shape[1]) <= max(8 * len(vectors), 2 * _FEW_WEIGHTS):
         scores = ExplicitScores(vectors, beta.shape[1], n_jobs)
         scores.add(0, len(beta), beta)

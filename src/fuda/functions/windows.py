@@ -104,11 +104,14 @@ def window_of(encoded: Encoded, kernel: Kernel, numbering: Numbering) -> Window:
 
 def _features(encoded: Encoded, channel: Channel, with_beyond: bool) -> ChannelView:
     """The features of a channel; joint texts that are not in the vocabulary have none."""
-    table = encoded.tables[channel.table]
-    used, rows = np.unique(channel.rows, return_inverse=True)
-    count = len(used)
-    beyond = table.beyond[used] if with_beyond else np.zeros(count)
-    points = Points(table.matrix[used], np.zeros(count, dtype=np.int64), beyond, [None] * count)
+    table, rows = encoded.tables[channel.table], channel.rows
+    matrix, beyond = table.matrix, table.beyond
+    if matrix.shape[0] > 4 * len(rows):  # a part of a large corpus
+        used, rows = np.unique(rows, return_inverse=True)
+        matrix, beyond = matrix[used], beyond[used]
+    count = matrix.shape[0]
+    beyond = beyond if with_beyond else np.zeros(count)
+    points = Points(matrix, np.zeros(count, dtype=np.int64), beyond, [None] * count)
     return ChannelView(points, replace(channel, rows=rows))
 
 

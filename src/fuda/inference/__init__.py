@@ -1,7 +1,7 @@
-"""Exact inference on chains and trees, shared by all models that score label pairs along edges.
+"""Exact inference on chains and trees, for all models that score pairs of labels along edges.
 
-``Graph`` holds the shape of a corpus; each function takes it with scores (N, L) and transitions (L, L) or
-(N, L, L), laid out as ``fuda.inference.graph`` says.
+A ``Graph`` describes the structures of a corpus; every function takes it with scores (N, L) and
+transitions (L, L) or (N, L, L), laid out as described in ``fuda.inference.graph``.
 """
 
 from __future__ import annotations
@@ -11,11 +11,4 @@ from fuda.inference.max_product import viterbi
 from fuda.inference.nbest import nbest
 from fuda.inference.sum_product import expectations, log_partition, marginals
 
-__all__ = [
-    "Graph",
-    "expectations",
-    "log_partition",
-    "marginals",
-    "nbest",
-    "viterbi",
-]
+__all__ = ["Graph", "expectations", "log_partition", "marginals", "nbest", "viterbi"]

@@ -1,28 +1,30 @@
-"""Forward–backward over batches of eight chains, from tables of factors to a CRF loss and its gradient.
+"""Forward–backward over batches of eight chains: from tables of factors to a CRF loss and gradient.
 
-A node's factor is a product of table rows, ψ_t(b) = Π_c E[rows(t, c), b], where E holds exp(score − largest
-of the row), and an edge's is T(a, b) = exp(A(a, b) − max A). With scaled forward and backward passes, c_t =
-Σ_b of the unscaled α_t,
+A node's factor is a product of table rows, ψ_t(b) = Π_c E[rows(t, c), b], where E contains
+exp(score − largest of the row), and an edge's is T(a, b) = exp(A(a, b) − max A). With scaled
+forward and backward passes, where c_t is the sum over b of the unscaled α_t,
 
     α_t(b) = ψ_t(b) Σ_a α_{t−1}(a) T(a, b) / c_t
     g_t(b) = ψ_t(b) β_t(b) / c_t      β_{t−1}(a) = Σ_b T(a, b) g_t(b)
     p_t(b) = α_t(b) β_t(b)            p_{t−1,t}(a, b) = α_{t−1}(a) T(a, b) g_t(b)
-    log Z  = Σ_t log c_t + what was taken out
+    log Z  = Σ_t log c_t + the largest scores that were subtracted
 
-The loss of a chain is  κ (log Z − F(y)) − Σ_t w_t log p_t(y_t): κ = 1 and w = 0 the sequential loss, κ = 0
-and w = 1 the pointwise one, κ = k and w = 1 the k-th order Markov loss. The κ F(y) is linear in the weights
-and left to the caller. With e_t(b) = w_t [b = y_t] and W = Σ w, evidence runs forward as u and backward as v,
+The loss of a chain is  κ (log Z − F(y)) − Σ_t w_t log p_t(y_t): κ = 1 and w = 0 is the sequential
+loss, κ = 0 and w = 1 the pointwise one, κ = k and w = 1 the k-th order Markov loss. The term κ
+F(y) is linear in the weights and left to the caller. With e_t(b) = w_t [b = y_t] and W = Σ w,
+evidence is propagated forward as u and backward as v,
 
     u_t(b) = e_t(b) + g_t(b) Σ_a T(a, b) u_{t−1}(a) / β_{t−1}(a)
     v_t(a) = e_t(a) + α_t(a) Σ_b T(a, b) V_{t+1}(b)      V_t(b) = v_t(b) ψ_t(b) / (c_t α_t(b))
 
-    ∂/∂s_t(b)    = (κ + W) p_t(b) − u_t(b) − v_t(b) + e_t(b)
-    ∂/∂A(a, b)   = T(a, b) Σ_t [ ((κ + W) α_{t−1}(a) − u_{t−1}(a)/β_{t−1}(a)) g_t(b) − α_{t−1}(a) V_t(b) ].
+    ∂/∂s_t(b)  = (κ + W) p_t(b) − u_t(b) − v_t(b) + e_t(b)
+    ∂/∂A(a, b) = T(a, b) Σ_t [ ((κ + W) α_{t−1}(a) − u_{t−1}(a)/β_{t−1}(a)) g_t(b)
+                               − α_{t−1}(a) V_t(b) ].
 
-Arrays are laid out (time, label, lane), so that every operation is one vector instruction over the eight
-lanes, whatever the number of labels. Chains come sorted by length; a lane whose chain has ended idles with
-ψ = 1 and counts for nothing. A chain with a probability that matters below TINY is left out and reported, to
-be done by `fuda.inference.sum_product`.
+Arrays are laid out (time, label, lane), so that every operation is one vector instruction over the
+eight lanes, whatever the number of labels. Chains are sorted by length; a lane whose chain has
+ended idles with ψ = 1 and contributes nothing. A chain with a relevant probability below TINY is
+left out and reported, to be computed by `fuda.inference.sum_product`.
 """
 
 from __future__ import annotations
@@ -35,18 +37,31 @@ import numpy as np
 from numba import config
 
 from fuda.compiled import compiled
+from fuda.data.graph import Array
 from fuda.inference.sum_product import TINY
 
 LANES = 8
 _lock = threading.Lock()
-Array = np.ndarray
-# Not "reassoc": LLVM would then vectorise over labels, with strides, and not over lanes.
+# Without "reassoc", with which LLVM would vectorise over labels, with strides, and not over lanes.
 _SUMS = {"contract", "nsz"}
 
 
 class Chains(NamedTuple):
-    """Labelled chains: bounds of all chains of a corpus (n + 1,); of its nodes the rows (N, channels) of the
-    table, labels and the weights w (empty for the sequential loss); and the weights (n,) of the chains."""
+    """Labelled chains.
+
+    Attributes
+    ----------
+    offsets : (n + 1,) ndarray
+        The bounds of all chains of a corpus.
+    rows : (N, channels) ndarray
+        The rows of the table at each node.
+    labels : (N,) ndarray
+        y.
+    node_weights : (N,) or (0,) ndarray
+        w; empty for the sequential loss.
+    weights : (n,) ndarray
+        The weights of the chains.
+    """
 
     offsets: Array
     rows: Array
@@ -56,7 +71,15 @@ class Chains(NamedTuple):
 
 
 class Factors(NamedTuple):
-    """E, T and the transpose of T."""
+    """The factors of nodes and edges.
+
+    Attributes
+    ----------
+    table : (rows, L) ndarray
+        E.
+    direct, transposed : (L, L) ndarray
+        T and its transpose.
+    """
 
     table: Array
     direct: Array
@@ -64,8 +87,17 @@ class Factors(NamedTuple):
 
 
 class Gradient(NamedTuple):
-    """What gradients are added to: one with respect to the rows of the table, and one, without the factor T,
-    with respect to the transitions; and the chains that were left out."""
+    """Where gradients are added.
+
+    Attributes
+    ----------
+    table : (rows, L) ndarray
+        The gradient with respect to the rows of the table.
+    pairs : (L, L) ndarray
+        The gradient with respect to the transitions, without the factor T.
+    unsafe : (n,) ndarray of bool
+        The chains that were left out.
+    """
 
     table: Array
     pairs: Array
@@ -73,8 +105,10 @@ class Gradient(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """Memory for one batch: arrays (time, label, lane), (time, lane) and (lane,). `psi` turns into g, `log_z`
-    into the loss; `mass` is W."""
+    """Memory for one batch: arrays (time, label, lane), (time, lane) and (lane,).
+
+    `psi` is replaced by g, `log_z` by the loss; `sum_w` is W.
+    """
 
     alpha: Array
     psi: Array
@@ -89,12 +123,12 @@ class _Work(NamedTuple):
     length: Array
     weight: Array
     log_z: Array
-    mass: Array
+    sum_w: Array
 
 
 @compiled(fastmath=_SUMS)
 def _multiply(matrix: Array, vectors: Array, out: Array) -> None:
-    """out(b, k) = Σ_a matrix(b, a) vectors(a, k), the lanes k written out so that they are one register."""
+    """out(b, k) = Σ_a matrix(b, a) vectors(a, k), the lanes k unrolled to make one register."""
     size = matrix.shape[0]
     for b in range(size):
         s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
@@ -156,7 +190,7 @@ def _gather(rows: Array, table: Array, first: Array, length: Array, count: int, 
 def _forward(
     count: int, length: Array, psi: Array, transposed: Array, alpha: Array, inverse: Array, log_z: Array
 ) -> int:
-    """α, 1/c and log Z of each lane; the first lane that is not safe, else −1."""
+    """α, 1/c and log Z of each lane; returns the first unsafe lane, else −1."""
     size = psi.shape[1]
     product = np.ones(LANES)
     lowest = np.empty(LANES)
@@ -194,7 +228,7 @@ def _forward(
 
 @compiled(fastmath=_SUMS)
 def _backward(count: int, length: Array, psi: Array, direct: Array, inverse: Array, beta: Array) -> None:
-    """β, and ψ turned into g; both vanish from g where no edge leads into the node."""
+    """β, and ψ replaced by g, which is 0 past the end of a chain."""
     size = psi.shape[1]
     for t in range(count - 1, -1, -1):
         after, factor, scale = beta[t], psi[t], inverse[t]
@@ -215,7 +249,7 @@ def _backward(count: int, length: Array, psi: Array, direct: Array, inverse: Arr
 
 @compiled(fastmath=_SUMS)
 def _evidence(count: int, factors: Factors, work: _Work) -> None:
-    """Take u + v − e from `gradient` (p scaled by κ + W); leave u/β in `ahead` and V in `behind`."""
+    """Subtract u + v − e from `gradient`, (κ + W) p; u/β is left in `ahead`, V in `behind`."""
     _, direct, transposed = factors
     alpha, g, beta, ahead, behind, gradient, _, evidence, gold, _, length, _, _, _ = work
     size = alpha.shape[1]
@@ -239,7 +273,7 @@ def _evidence(count: int, factors: Factors, work: _Work) -> None:
             _multiply(direct, behind[t + 1], message)
         for b in range(size):
             for k in range(LANES):
-                # ψ/(c α) = g/(β α): the message is v without e, which u has counted already
+                # ψ/(c α) = g/(β α); the message is v without e, which is part of u already
                 v = alpha[t, b, k] * message[b, k]
                 gradient[t, b, k] -= v
                 behind[t, b, k] = v
@@ -252,12 +286,12 @@ def _evidence(count: int, factors: Factors, work: _Work) -> None:
 
 
 @compiled(fastmath=_SUMS)
-def _posterior(alpha: Array, beta: Array, count: int, mass: Array, kappa: float, gradient: Array) -> None:
+def _posterior(alpha: Array, beta: Array, count: int, sum_w: Array, kappa: float, gradient: Array) -> None:
     """(κ + W) p."""
     for t in range(count):
         for b in range(alpha.shape[1]):
             for k in range(LANES):
-                gradient[t, b, k] = (kappa + mass[k]) * alpha[t, b, k] * beta[t, b, k]
+                gradient[t, b, k] = (kappa + sum_w[k]) * alpha[t, b, k] * beta[t, b, k]
 
 
 @compiled(fastmath=_SUMS)
@@ -290,10 +324,22 @@ def _scatter(
 
 
 def chain_losses(*arguments: Any) -> float:
-    """The loss of chains and its gradient: see `_chain_losses`, whose arguments it takes."""
+    """Compute the loss of chains and add its gradient.
+
+    Parameters
+    ----------
+    *arguments : tuple
+        ``chosen``, the numbers of the chains to compute, sorted by length; `Chains`; `Factors`; κ;
+        and the `Gradient` to add to.
+
+    Returns
+    -------
+    float
+        The loss of the chosen chains, without those marked as unsafe in the `Gradient`.
+    """
     if _chain_losses.signatures:
         return _chain_losses(*arguments)
-    with _lock:  # the first call compiles; numba leaves LLVM's SLP vectoriser off, which joins the lanes
+    with _lock:  # the first call compiles, with LLVM's SLP vectoriser, which joins the lanes
         before = config.__dict__["SLP_VECTORIZE"]
         config.__dict__["SLP_VECTORIZE"] = 1
         try:
@@ -304,7 +350,7 @@ def chain_losses(*arguments: Any) -> float:
 
 @compiled(fastmath=_SUMS)
 def _chain_losses(chosen: Array, chains: Chains, factors: Factors, kappa: float, into: Gradient) -> float:
-    """The loss of the chosen chains, its gradient added to `into`, where chains left out are marked."""
+    """The loss of the chosen chains; its gradient is added to `into`."""
     longest = 0
     for chain in chosen:
         longest = max(longest, chains.offsets[chain + 1] - chains.offsets[chain])
@@ -342,18 +388,18 @@ def _allocate(longest: int, size: int, pointwise: bool) -> _Work:
     ahead, behind = (np.empty_like(alpha), np.empty_like(alpha)) if pointwise else (alpha[:0], alpha[:0])
     first, length = np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
     evidence, gold = np.zeros(flat), np.zeros(flat, np.int64)
-    weight, log_z, mass = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
+    weight, log_z, sum_w = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
     return _Work(
         alpha, psi, beta, ahead, behind, gradient, np.empty(flat), evidence, gold, first, length, weight,
-        log_z, mass,
+        log_z, sum_w,
     )  # fmt: skip
 
 
 @compiled(fastmath=_SUMS)
 def _solve(batch: Array, chains: Chains, factors: Factors, kappa: float, work: _Work, unsafe: Array) -> int:
-    """Forward and backward passes of a batch, without chains that are not safe: its length."""
+    """Forward and backward passes of a batch without its unsafe chains; returns its length."""
     k, count = 0, 0
-    while k >= 0:  # again without a lane that is not safe
+    while k >= 0:  # again without the unsafe lane
         count = work.length.max()
         _gather(chains.rows, factors.table, work.first, work.length, count, work.psi)
         work.log_z[:] = 0.0
@@ -372,11 +418,9 @@ def _solve(batch: Array, chains: Chains, factors: Factors, kappa: float, work: _
 def _add_pointwise(
     count: int, rows: Array, factors: Factors, kappa: float, work: _Work, into: Gradient
 ) -> None:
-    """Add the gradient of a batch where the pointwise loss has a share."""
-    alpha, psi, beta, ahead, behind, gradient = (
-        work.alpha, work.psi, work.beta, work.ahead, work.behind, work.gradient
-    )  # fmt: skip
-    _posterior(alpha, beta, count, work.mass, kappa, gradient)
+    """Add the gradient of a batch for a loss with a pointwise term."""
+    alpha, psi, beta, ahead, behind, gradient = work[:6]
+    _posterior(alpha, beta, count, work.sum_w, kappa, gradient)
     _evidence(count, factors, work)
     beta[:count] = 1.0
     _scatter(rows, gradient, beta, work.first, work.length, work.weight, into.table)
@@ -385,23 +429,23 @@ def _add_pointwise(
     _scale(ahead, count, work.weight)
     _add_pairs(ahead, psi, count, into.pairs, -1.0)
     for k in range(LANES):
-        work.mass[k] += kappa
-    _scale(alpha, count, work.mass)
+        work.sum_w[k] += kappa
+    _scale(alpha, count, work.sum_w)
     _add_pairs(alpha, psi, count, into.pairs, 1.0)
 
 
 @compiled
 def _gold(count: int, chains: Chains, kappa: float, work: _Work) -> int:
-    """Labels, weights, their sums W, and the loss in place of log Z; the first lane not safe, else −1."""
-    alpha, beta, evidence, log_z, mass = work.alpha, work.beta, work.evidence, work.log_z, work.mass
+    """Labels, weights, W, and the loss in place of log Z; returns an unsafe lane, else −1."""
+    alpha, beta, evidence, log_z, sum_w = work.alpha, work.beta, work.evidence, work.log_z, work.sum_w
     for k in range(LANES):
-        mass[k] = 0.0
+        sum_w[k] = 0.0
         log_z[k] *= kappa
         for t in range(work.length[k]):
             node = work.first[k] + t
             y, weight = chains.labels[node], chains.node_weights[node]
             work.gold[t, k], evidence[t, k] = y, weight
-            mass[k] += weight
+            sum_w[k] += weight
             p = alpha[t, y, k] * beta[t, y, k]
             if weight > 0.0:
                 if not p > TINY:

@@ -4,10 +4,11 @@ A labeling y of a chain or tree scores
 
     F(y) = Σ_t s_t(y_t) + Σ_{edges p → t} A_t(y_p, y_t).
 
-All structures of a corpus lie one after another in packed arrays over its N nodes: ``scores`` (N, L)
-holds s, and ``transitions`` holds A, either one (L, L) matrix for all edges or an (N, L, L) array whose
-row t is the edge from t's parent to t (the rows of roots are not read). −inf forbids a label or a pair;
-scores of the start and the end, known labels and forbidden transitions all go in this way.
+The structures of a corpus are stored one after another in arrays over its N nodes: ``scores``,
+(N, L), contains s, and ``transitions`` contains A, either one (L, L) matrix for all edges or an
+array (N, L, L) whose row t is the edge from t's parent to t (the rows of roots are not read). −inf
+forbids a label or a pair; scores of the start and the end, known labels and forbidden transitions
+are all expressed in this way.
 """
 
 from __future__ import annotations
@@ -18,21 +19,36 @@ from fuda.data.graph import Array, Graph
 from fuda.errors import DataError, place
 from fuda.parallel import Block, blocks
 
-# What kernels over one structure take: its nodes, parents first; the first node; heads, matrices, stride.
+# A structure for compiled code: its nodes, parents first; the first node; heads, matrices, stride.
 Tree = tuple[Array, int, Array, Array, int]
-
-
-_BLOCK_ENTRIES = 65536  # a block's tables should stay in a core's own cache
+_BLOCK_ENTRIES = 65536  # a block's arrays should fit into the cache of one core
 
 
 class Problem:
-    """Scores laid on a graph, their shapes checked: what every recursion starts from.
+    """A graph with scores of checked shapes, which every recursion starts from.
 
-    ``matrices`` is (1, L, L) or (N, L, L); the edge into node t has the matrix ``matrices[t * stride]``.
+    Parameters
+    ----------
+    graph : Graph
+        The structures.
+    scores, transitions : array
+        s and A, as described above.
+
+    Attributes
+    ----------
+    shared : bool
+        Whether there is one matrix for all edges.
+    matrices : (1, L, L) or (N, L, L) array
+        A; the edge into node t has ``matrices[t * stride]``.
+    stride : int
+        0 where the matrix is shared, else 1.
+    label_count : int
+        L.
     """
 
     def __init__(self, graph: Graph, scores: Array, transitions: Array) -> None:
-        scores, transitions = _plain(scores), _plain(transitions)
+        # writable, or numba would compile everything again for read-only arrays
+        scores, transitions = (np.require(a, np.float64, ["C", "A", "W"]) for a in (scores, transitions))
         if scores.ndim != 2 or len(scores) != graph.node_count or scores.shape[1] == 0:
             raise DataError(f"scores need the shape ({graph.node_count}, labels), but have {scores.shape}")
         square = (scores.shape[1], scores.shape[1])
@@ -41,9 +57,7 @@ class Problem:
                 f"transitions need the shape {square} or {(graph.node_count, *square)}, "
                 f"but have {transitions.shape}"
             )
-        self.graph = graph
-        self.scores = scores
-        self.label_count = scores.shape[1]
+        self.graph, self.scores, self.label_count = graph, scores, scores.shape[1]
         self.shared = transitions.ndim == 2
         self.stride = 0 if self.shared else 1
         self.matrices = transitions[None] if self.shared else transitions
@@ -51,19 +65,17 @@ class Problem:
             self._check_matrices(slice(0, 1))
 
     def tree(self, structure: int) -> Tree:
+        """Return one structure for compiled code."""
         nodes = self.graph.nodes((structure, structure + 1))
         return self.graph.order[nodes], nodes.start, self.graph.heads, self.matrices, self.stride
 
     def blocks(self, matrices: bool = False) -> list[Block]:
-        """Blocks of structures; smaller ones where a matrix a node is read, or (`matrices`) written."""
+        """Return blocks of structures, smaller where matrices per node are read or written."""
         entries = self.label_count**2 if matrices or not self.shared else self.label_count
-        most = max(1, _BLOCK_ENTRIES // entries)
-        if 0 < self.graph.node_count <= most:
-            return [(0, len(self.graph))]
-        return blocks(self.graph.offsets, most)
+        return blocks(self.graph.offsets, max(1, _BLOCK_ENTRIES // entries))
 
     def check(self, block: Block) -> None:
-        """Raise at the first NaN or +inf of a block."""
+        """Raise DataError at the first NaN or +inf of a block."""
         nodes = self.graph.nodes(block)
         if not self.scores[nodes].max() < np.inf:
             for node in range(nodes.start, nodes.stop):
@@ -72,6 +84,7 @@ class Problem:
             self._check_matrices(nodes)
 
     def _check_matrices(self, rows: slice) -> None:
+        """Raise DataError at the first NaN or +inf of some matrices that are read."""
         if self.matrices[rows].max() < np.inf:
             return
         for row in range(rows.start, rows.stop):
@@ -81,24 +94,17 @@ class Problem:
 
     @staticmethod
     def _check_finite(values: Array, what: str) -> None:
+        """Raise DataError at the first NaN or +inf of an array."""
         bad = np.argwhere(~(values < np.inf))
         if len(bad):
             at = tuple(bad[0].tolist())
-            raise DataError(
-                f"{what} {' and '.join(map(str, at))} is {values[at]}; scores are finite, or -inf to forbid"
-            )
+            labels = " and ".join(map(str, at))
+            raise DataError(f"{what} {labels} is {values[at]}; scores are finite, or -inf to forbid")
 
     def check_possible(self, block: Block, best: Array) -> None:
-        """Raise at the first structure of a block whose best score, or log partition, is −inf."""
+        """Raise DataError at the first structure whose best score, or log partition, is −inf."""
         for structure in np.flatnonzero(best == -np.inf)[:1]:
             raise DataError(
                 f"{place(block[0] + int(structure))}: every labeling is forbidden by scores of -inf; "
                 "check its known labels, and the scheme, against the labels and transitions that are allowed"
             )
-
-
-def _plain(values: Array) -> Array:
-    """An array of doubles, contiguous, and writable: numba would compile all again for read-only ones."""
-    if isinstance(values, np.ndarray) and values.dtype == np.float64 and values.flags.carray:
-        return values
-    return np.require(values, np.float64, ["C", "A", "W"])

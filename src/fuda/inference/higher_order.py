@@ -1,6 +1,7 @@
-"""Viterbi for models that score stretches of up to k + 1 labels along a chain, or down a tree.
+"""Viterbi for models that score up to k + 1 consecutive labels along a chain, or down a tree.
 
-With c_t the *context* of node t, the labels of its k nearest ancestors (on a chain: the k labels before it),
+With c_t the *context* of node t, the labels of its k nearest ancestors (on a chain: the k labels
+before it),
 
     F(y) = Σ_t s_t(y_t) + G(c_t, y_t).
 
@@ -9,13 +10,13 @@ Up, children before parents, then down, parents before children:
     m_t(c) = max_b s_t(b) + G(c, b) + Σ_{children u} m_u(b ∘ c)
     y_t    = argmax_b s_t(b) + G(c_t, b) + Σ_{children u} m_u(b ∘ c_t)
 
-where b ∘ c is the context that a child sees: b, then c, cut to k labels. That is O(L^{k+1}) for each node. Of
-equal values argmax takes the smallest label, so that of several best labelings the lexicographically first is
-found, nodes read parents first.
+where b ∘ c is the context of a child: b, then c, cut to k labels. That is O(L^{k+1}) per node. Of
+equal values argmax chooses the smallest label, so that of several best labelings the result is the
+lexicographically first, nodes read parents first.
 
-Nodes fewer than k steps below a root have shorter contexts, with scores of their own. The contexts of j
-labels are numbered from 0 to L^j − 1 with the nearest label as the first digit, so that contexts which differ
-in the farthest label alone lie side by side, and lead to one context below.
+Nodes fewer than k steps below a root have shorter contexts, with separate scores. The contexts of
+j labels are numbered from 0 to L^j − 1 with the nearest label as the first digit, so that contexts
+which differ only in the farthest label are adjacent, and lead to the same context below.
 """
 
 from __future__ import annotations
@@ -33,25 +34,46 @@ from fuda.inference.graph import Problem
 from fuda.inference.max_product import maximize
 from fuda.parallel import Block, run
 
-_MOST = 1 << 27  # scores of label stretches: a gigabyte
+_MOST = 1 << 27  # scores of label n-grams: a gigabyte
 
 
 class Grams(NamedTuple):
-    """G: `short[bounds[j] + c, b]` for contexts c of j < k labels, and `full[c // L, b, c % L]` for those of
-    k. Where k is 0, there is one context, and `full` is (1, L, 1)."""
+    """The scores G.
+
+    Attributes
+    ----------
+    short : (contexts of fewer than k labels, L) ndarray
+        ``short[bounds[j] + c, b]`` for contexts c of j < k labels.
+    full : (L^(k−1), L, L) ndarray
+        ``full[c // L, b, c % L]`` for contexts c of k labels; (1, L, 1) where k is 0.
+    """
 
     short: Array
     full: Array
 
 
-# What kernels take of a graph: its nodes, parents first; their parents; how many labels their contexts have;
-# and where the contexts of 0, 1, …, k labels begin, counted through all lengths, and end.
+# A graph for compiled code: its nodes, parents first; their parents; the lengths of contexts; and
+# the bounds of the contexts of 0, 1, …, k labels, numbered over all lengths.
 Shape = tuple[Array, Array, Array, Array]
 
 
 def no_grams(order: int, label_count: int) -> Grams:
-    """Scores of 0 for all stretches of `order` + 1 labels and, below roots, of fewer.
+    """Return scores of 0 for all n-grams of `order` + 1 labels and, near roots, of fewer.
 
+    Parameters
+    ----------
+    order : int
+        k, the number of labels in a context.
+    label_count : int
+        L.
+
+    Returns
+    -------
+    Grams
+        The scores.
+
+    Examples
+    --------
     >>> [part.shape for part in no_grams(order=2, label_count=3)]
     [(4, 3), (3, 3, 3)]
     """
@@ -59,8 +81,8 @@ def no_grams(order: int, label_count: int) -> Grams:
         raise DataError(f"order={short(order)}: give how many labels before a label count, 0 or more")
     if order > 30 or label_count ** (order + 1) > _MOST:
         raise DataError(
-            f"order={order} with {label_count} labels: there are {label_count}^{order + 1} stretches of "
-            f"labels, and room for {_MOST:,}; choose a lower order"
+            f"order={order} with {label_count} labels: there are {label_count}^{order + 1} label "
+            f"n-grams, but at most {_MOST:,} are possible; choose a lower order"
         )
     last = label_count if order else 1
     shorter = sum(label_count**j for j in range(order))
@@ -68,7 +90,7 @@ def no_grams(order: int, label_count: int) -> Grams:
 
 
 def by_context(grams: Grams, order: int) -> list[Array]:
-    """G(c, b) for contexts of 0, 1, …, k labels: arrays (L^j, L), contexts by their numbers."""
+    """Return G(c, b) for contexts of j = 0, 1, …, k labels: arrays (L^j, L)."""
     size = grams.full.shape[1]
     bounds = np.cumsum([0, *(size**j for j in range(order))])
     short = [grams.short[a:b] for a, b in itertools.pairwise(bounds)]
@@ -76,7 +98,7 @@ def by_context(grams: Grams, order: int) -> list[Array]:
 
 
 def with_pairs(grams: Grams, order: int, pairs: Array) -> Grams:
-    """G with pairs (L, L) added: of each label and the nearest label before it; k is 1 or more."""
+    """Return G plus the scores (L, L) of each label after the nearest one; k is 1 or more."""
     size = len(pairs)
     start, *parts = by_context(grams, order)
     parts = [part + np.repeat(pairs, len(part) // size, axis=0) for part in parts]
@@ -85,7 +107,7 @@ def with_pairs(grams: Grams, order: int, pairs: Array) -> Grams:
 
 
 def shape_of(graph: Graph, order: int, label_count: int) -> Shape:
-    """What the kernels take of a graph."""
+    """Return a graph for compiled code."""
     depths = np.zeros(graph.node_count, dtype=np.int64)
     _fill_depths(graph.order, graph.heads, order, depths)
     bounds = np.cumsum([0, *(label_count**j for j in range(order + 1))])
@@ -94,6 +116,7 @@ def shape_of(graph: Graph, order: int, label_count: int) -> Shape:
 
 @compiled
 def _fill_depths(order: Array, parents: Array, most: int, depths: Array) -> None:
+    """The lengths of the contexts, at most `most`."""
     for t in order:
         if parents[t] >= 0:
             depths[t] = min(depths[parents[t]] + 1, most)
@@ -109,10 +132,8 @@ def _below(bounds: Array, size: int, depth: int, context: int, label: int) -> in
 
 
 @compiled
-def add_to_gram(
-    grams: Grams, bounds: Array, depth: int, context: int, label: int, amount: float
-) -> None:  # fmt: skip
-    """G(c, b) += amount, for a context c of `depth` labels."""
+def add_to_gram(grams: Grams, bounds: Array, depth: int, context: int, label: int, amount: float) -> None:
+    """Add to G(c, b), for a context c of `depth` labels."""
     if depth < len(bounds) - 2:
         grams.short[bounds[depth] + context, label] += amount
     else:
@@ -122,13 +143,16 @@ def add_to_gram(
 
 @compiled
 def fill_contexts(begin: int, end: int, shape: Shape, size: int, labels: Array, contexts: Array) -> None:
-    """The contexts of the nodes begin … end − 1, one structure, under a labeling; rows count from begin."""
+    """Compute the contexts of the nodes begin … end − 1 of one structure, given their labels.
+
+    The rows of `labels` and `contexts` count from begin; `size` is L.
+    """
     order, parents, depths, bounds = shape
     for i in range(begin, end):
         t, p = order[i], parents[order[i]]
-        contexts[t - begin] = (
-            0 if p < 0 else _below(bounds, size, depths[p], contexts[p - begin], labels[p - begin])
-        )
+        contexts[t - begin] = 0
+        if p >= 0:
+            contexts[t - begin] = _below(bounds, size, depths[p], contexts[p - begin], labels[p - begin])
 
 
 @compiled
@@ -141,13 +165,13 @@ def _up(begin: int, end: int, shape: Shape, grams: Grams, scores: Array, sums: A
         t, p = order[i], parents[order[i]]
         if p < 0:
             continue
-        own, above, depth = sums[t - begin], sums[p - begin], depths[t]
+        below, above, depth = sums[t - begin], sums[p - begin], depths[t]
         count = bounds[depth + 1] - bounds[depth]
         if depth == most:
             stride = count // size
             for r in range(stride):
                 for b in range(size):
-                    values[b] = scores[t - begin, b] + own[b * stride + r]
+                    values[b] = scores[t - begin, b] + below[b * stride + r]
                 maximize(grams.full[r], values, message)
                 for last in range(size):
                     above[r * size + last] += message[last]
@@ -155,7 +179,7 @@ def _up(begin: int, end: int, shape: Shape, grams: Grams, scores: Array, sums: A
             for c in range(count):
                 top = -np.inf
                 for b in range(size):
-                    x = scores[t - begin, b] + own[b * count + c] + grams.short[bounds[depth] + c, b]
+                    x = scores[t - begin, b] + below[b * count + c] + grams.short[bounds[depth] + c, b]
                     top = max(x, top)
                 above[c] += top
 
@@ -164,9 +188,10 @@ def _up(begin: int, end: int, shape: Shape, grams: Grams, scores: Array, sums: A
 def decode(
     begin: int, end: int, shape: Shape, grams: Grams, scores: Array, sums: Array, below: Array, labels: Array
 ) -> float:  # fmt: skip
-    """The best labels of the nodes begin … end − 1, one structure, and their score.
+    """Find the best labels of the nodes begin … end − 1 of one structure; returns their score.
 
-    The rows of all arrays count from begin; `sums` is room for L^k numbers a node, `below` for one.
+    The rows of all arrays count from begin; `sums` is memory for L^k numbers per node, `below` for
+    one.
     """
     order, parents, depths, bounds = shape
     size, most, last = scores.shape[1], len(bounds) - 2, grams.full.shape[2]
@@ -178,18 +203,18 @@ def decode(
         t, p = order[i], parents[order[i]]
         depth = depths[t]
         context = 0 if p < 0 else below[p - begin]
-        own = grams.full[context // last, :, context % last]
+        gram = grams.full[context // last, :, context % last]
         if depth < most:
-            own = grams.short[bounds[depth] + context]
-        first = _below(bounds, size, depth, context, 0)  # the context below the label 0, and
-        stride = _below(bounds, size, depth, context, 1) - first  # from there to that below the next
+            gram = grams.short[bounds[depth] + context]
+        first = _below(bounds, size, depth, context, 0)  # the context below label 0
+        stride = _below(bounds, size, depth, context, 1) - first  # to the next label's
         label, top = 0, -np.inf
         for b in range(size):
-            x = scores[t - begin, b] + sums[t - begin, first + b * stride] + own[b]
+            x = scores[t - begin, b] + sums[t - begin, first + b * stride] + gram[b]
             if x > top:
                 label, top = b, x
         labels[t - begin], below[t - begin] = label, first + label * stride
-        total += scores[t - begin, label] + own[label]
+        total += scores[t - begin, label] + gram[label]
     return total
 
 
@@ -198,6 +223,7 @@ def _decode_all(
     first: int, last: int, offsets: Array, shape: Shape, grams: Grams, scores: Array, sums: Array,
     labels: Array, best: Array,
 ) -> None:  # fmt: skip
+    """The best labels and scores of the structures first … last − 1."""
     below = np.empty(len(sums), dtype=np.int64)
     for i in range(first, last):
         begin, end = offsets[i], offsets[i + 1]
@@ -207,8 +233,30 @@ def _decode_all(
 def viterbi(
     graph: Graph, scores: Array, grams: Grams, order: int, n_jobs: int | None = None
 ) -> tuple[Array, Array]:
-    """The best labeling (N,) and its score F (n,) of each structure; of equals the lexicographically first.
+    """Find the best labeling of each structure, of equal ones the lexicographically first.
 
+    Parameters
+    ----------
+    graph : Graph
+        The structures of a corpus.
+    scores : (N, L) array
+        s.
+    grams : Grams
+        G.
+    order : int
+        k.
+    n_jobs : int or None
+        The number of threads; None is all cores.
+
+    Returns
+    -------
+    labels : (N,) array of int
+        The best label of each node.
+    best : (n,) array
+        The score F of the best labeling of each structure.
+
+    Examples
+    --------
     >>> grams = no_grams(order=2, label_count=2)
     >>> grams.full[1, 1, 1] = 1.0  # a third 1 in a row
     >>> labels, best = viterbi(Graph([0, 3]), [[0.0, 0.0], [0.5, 0.0], [0.0, 0.0]], grams, order=2)
@@ -217,12 +265,12 @@ def viterbi(
     """
     problem = Problem(graph, scores, np.zeros((np.shape(scores)[-1],) * 2))
     size = problem.label_count
-    expected = [part.shape for part in no_grams(order, size)]
     grams = Grams(*(np.require(part, np.float64, ["C", "A", "W"]) for part in grams))
-    if [part.shape for part in grams] != expected:
-        raise DataError(f"grams need the shapes {expected}, but have {[part.shape for part in grams]}")
+    shapes, expected = ([part.shape for part in parts] for parts in (grams, no_grams(order, size)))
+    if shapes != expected:
+        raise DataError(f"grams need the shapes {expected}, but have {shapes}")
     if not all(part.max(initial=-np.inf) < np.inf for part in grams):
-        raise DataError("a score of a stretch of labels is inf or NaN; scores are finite, or -inf to forbid")
+        raise DataError("the score of a label n-gram is inf or NaN; scores are finite, or -inf to forbid")
     shape = shape_of(graph, order, size)
     labels, best = np.empty(graph.node_count, dtype=np.int32), np.empty(len(graph))
 

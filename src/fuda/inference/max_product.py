@@ -5,8 +5,9 @@ Up, children before parents, then down, parents before children:
     v_t(b) = s_t(b) + Σ_{children c} m_c(b),    m_t(a) = max_b A_t(a, b) + v_t(b)
     y_root = argmax_b v_root(b),                y_t = argmax_b A_t(y_p, b) + v_t(b)
 
-Of equal values argmax takes the smallest label. So of several best labelings the lexicographically
-first is found, nodes read parents first; a chain and the same chain given as a tree agree.
+Of equal values argmax chooses the smallest label. So of several best labelings the result is the
+lexicographically first one, nodes read parents first; a chain and the same chain represented as a
+tree have the same result.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from fuda.inference.graph import Problem
 from fuda.parallel import Block, run
 
 
-# A loop over a vectorises, a maximum over b would not: hence the transpose.
 @compiled
 def maximize(transposed: Array, vector: Array, out: Array) -> None:
-    """out(a) = max_b transposed(b, a) + vector(b), four b at once."""
+    """Compute out(a) = max_b transposed(b, a) + vector(b), for four b at once.
+
+    A loop over a vectorises, a maximum over b would not: hence the transpose.
+    """
     size = len(vector)
     odd = size % 4
     out[:] = -np.inf
@@ -43,8 +46,8 @@ def maximize(transposed: Array, vector: Array, out: Array) -> None:
 
 
 @compiled
-def _up(nodes: Array, base: int, parents: Array, transposed: Array, stride: int, values: Array) -> None:
-    """`values`, whose rows count from node `base`, comes in as s and leaves as v."""
+def pass_up(nodes: Array, base: int, parents: Array, transposed: Array, stride: int, values: Array) -> None:
+    """Replace s by v in `values`, whose rows count from node `base`."""
     message = np.empty(values.shape[1])
     for j in range(len(nodes) - 1, -1, -1):
         t = nodes[j]
@@ -57,54 +60,79 @@ def _up(nodes: Array, base: int, parents: Array, transposed: Array, stride: int,
 
 @compiled
 def _down(forest: Forest, matrices: Array, stride: int, values: Array, labels: Array, best: Array) -> None:
-    """The best labels; the value of the best root label goes into `best`."""
+    """The best labels, and the sum of the values of the best root labels, into `best`."""
     first, offsets, parents, order = forest
     base = offsets[first]
     for i in range(len(best)):
         for j in range(offsets[first + i], offsets[first + i + 1]):
             t = order[j]
             parent = parents[t]
-            top = -np.inf
-            label = 0
+            label, top = 0, -np.inf
             for b in range(values.shape[1]):
                 x = values[t - base, b]
                 if parent >= 0:
                     x += matrices[t * stride, labels[parent], b]
                 if x > top:
-                    top = x
-                    label = b
+                    label, top = b, x
             labels[t] = label
             if parent < 0:
                 best[i] += top
 
 
 class MaxProduct:
-    """The values v of a problem, block by block."""
+    """The values v of a problem, block by block.
+
+    Parameters
+    ----------
+    problem : Problem
+        Graph and scores.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self._shared = _transpose(problem.matrices) if problem.shared else None
 
     def values(self, block: Block) -> Array:
-        """v of the nodes of a block."""
+        """Return v (nodes of the block, L)."""
         problem, graph = self.problem, self.problem.graph
         problem.check(block)
         nodes = graph.nodes(block)
         transposed = _transpose(problem.matrices[nodes]) if self._shared is None else self._shared
         values = problem.scores[nodes].copy()
-        _up(graph.order[nodes], nodes.start, graph.heads, transposed, problem.stride, values)
+        pass_up(graph.order[nodes], nodes.start, graph.heads, transposed, problem.stride, values)
         return values
 
 
 def _transpose(matrices: Array) -> Array:
+    """The transpose of each matrix."""
     return np.ascontiguousarray(matrices.transpose(0, 2, 1))
 
 
 def viterbi(
     graph: Graph, scores: Array, transitions: Array, n_jobs: int | None = None
 ) -> tuple[Array, Array]:
-    """The best labeling (N,) and its score F (n,) of each structure; of equals the lexicographically first.
+    """Find the best labeling of each structure, of equal ones the lexicographically first.
 
+    Parameters
+    ----------
+    graph : Graph
+        The structures of a corpus.
+    scores : (N, L) array
+        The score of each label at each node; −inf forbids a label.
+    transitions : (L, L) or (N, L, L) array
+        The scores of label pairs along edges, for all edges or for the edge into each node.
+    n_jobs : int or None
+        The number of threads; None is all cores.
+
+    Returns
+    -------
+    labels : (N,) array of int
+        The best label of each node.
+    best : (n,) array
+        The score F of the best labeling of each structure.
+
+    Examples
+    --------
     >>> labels, best = viterbi(Graph([0, 2]), [[1.0, 0.0], [0.0, 2.0]], [[0.0, 0.5], [0.0, 0.0]])
     >>> labels.tolist(), best.tolist()
     ([0, 1], [3.5])
@@ -112,7 +140,6 @@ def viterbi(
     problem = Problem(graph, scores, transitions)
     labels = np.empty(graph.node_count, dtype=np.int32)
     best = np.zeros(len(graph))
-
     max_product = MaxProduct(problem)
 
     def solve(block: Block) -> None:

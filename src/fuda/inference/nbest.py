@@ -1,16 +1,18 @@
 """The n best labelings of each structure, exactly, by deviations from better ones.
 
-With v and m of the max-product recursion, label b at node t under the parent's label a costs the regret
+With v and m of the max-product recursion, label b at node t under the parent's label a has the
+regret
 
     r_t(a, b) = m_t(a) − (A_t(a, b) + v_t(b)) ≥ 0,
 
 and a labeling scores the best score minus the regrets of all its labels. Labels are chosen parents
-first. Let y be a labeling and i the last place in that order where its label is not the best under its
-parent's. The labelings that follow from y are, one for each place j ≥ i: y before j; at j the label
-next to y_j in value, ties by label; best labels after j. Every labeling follows from exactly one other,
-which scores no less: a heap yields them in order.
+first. Let y be a labeling and i the last place in that order where its label is not the best under
+its parent's. The successors of y are, one for each place j ≥ i: y before j; at j the label next to
+y_j in value, ties by label; best labels after j. Every labeling is the successor of exactly one
+other, which scores no less: a heap returns them in order.
 
-O(T L²) for v, then O(T L) for each labeling. The heap keeps no more candidates than can still be needed.
+O(T L²) for v, then O(T L) per labeling. The heap keeps no more candidates than can still be
+needed.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ from fuda.inference.graph import Problem, Tree
 from fuda.inference.max_product import MaxProduct
 from fuda.parallel import Block, run
 
-_MOST = 2**60  # labelings asked for; leaves room for sums in 64 bits
+_MOST = 2**60  # labelings; sums of such numbers fit into 64 bits
 
 
 @compiled
 def _fill_choices(tree: Tree, values: Array, labels: Array, t: int, choices: Array) -> None:
-    """choices(b) = A_t(y_p, b) + v_t(b), y_p the label of t's parent in `labels`."""
+    """choices(b) = A_t(y_p, b) + v_t(b), where y_p is the label of t's parent in `labels`."""
     _, base, parents, matrices, stride = tree
     choices[:] = values[t - base]
     if parents[t] >= 0:
@@ -41,10 +43,9 @@ def _fill_choices(tree: Tree, values: Array, labels: Array, t: int, choices: Arr
 
 @compiled
 def _next(choices: Array, after: int) -> int:
-    """The label next to `after` in value, ties by label; the best for −1. −1 if none is left."""
+    """The label next to `after` in value, ties by label; the best for −1; −1 if none is left."""
     bound = np.inf if after < 0 else choices[after]
-    label = -1
-    top = -np.inf
+    label, top = -1, -np.inf
     for b in range(len(choices)):
         if choices[b] > top and (choices[b] < bound or (choices[b] == bound and b > after)):
             label, top = b, choices[b]
@@ -53,6 +54,7 @@ def _next(choices: Array, after: int) -> int:
 
 @compiled
 def _grown(array: Array, size: int) -> Array:
+    """A copy with `size` rows, those beyond the given ones undefined."""
     grown = np.empty((size, *array.shape[1:]), dtype=array.dtype)
     grown[: len(array)] = array
     return grown
@@ -71,9 +73,9 @@ def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
             best += values[t - base].max()
     if best == -np.inf:
         return labels[:0], scores[:0]
-    # A candidate: −score, the labeling it follows from, the place in the order, the label there.
+    # A candidate: −score, the labeling it succeeds, the place in the order, the label there.
     heap = [(-best, 0, 0, _next(values[nodes[0] - base], -1))]
-    bound = np.inf  # of the costs that can still be needed
+    bound = np.inf  # on the costs that can still be needed
     found = 0
     while found < n and len(heap) > 0:
         cost, source, place, label = heapq.heappop(heap)
@@ -104,17 +106,36 @@ def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
 def nbest(
     graph: Graph, scores: Array, transitions: Array, n: int, n_jobs: int | None = None
 ) -> list[list[tuple[Array, float]]]:
-    """For each structure its n best labelings, each with its score F, best first; all, where there are fewer.
+    """Find the n best labelings of each structure.
 
-    The first is the one that ``viterbi`` finds. Forbidden labelings are not listed.
+    Parameters
+    ----------
+    graph : Graph
+        The structures of a corpus.
+    scores : (N, L) array
+        The score of each label at each node; −inf forbids a label.
+    transitions : (L, L) or (N, L, L) array
+        The scores of label pairs along edges, for all edges or for the edge into each node.
+    n : int
+        The number of labelings, at least 1.
+    n_jobs : int or None
+        The number of threads; None is all cores.
 
+    Returns
+    -------
+    list of lists of (array, float)
+        For each structure its labelings with their scores F, best first; fewer than n where there
+        are fewer. The first is that of ``viterbi``. Forbidden labelings are not listed.
+
+    Examples
+    --------
     >>> found = nbest(Graph([0, 2]), [[1.0, 0.0], [0.0, 2.0]], [[0.0, 0.5], [0.0, 0.0]], n=3)
     >>> [(labels.tolist(), score) for labels, score in found[0]]
     [([0, 1], 3.5), ([1, 1], 2.0), ([0, 0], 1.0)]
     """
     n = min(operator.index(n), _MOST)
     if n < 1:
-        raise DataError(f"n={n}: give the number of labelings wanted, at least 1")
+        raise DataError(f"n={n}: give the number of labelings, at least 1")
     problem = Problem(graph, scores, transitions)
     max_product = MaxProduct(problem)
 
@@ -124,10 +145,10 @@ def nbest(
         found = []
         for structure in range(*block):
             nodes = graph.nodes((structure, structure + 1))
-            own = values[nodes.start - first_node : nodes.stop - first_node]
-            labels, best = _enumerate(problem.tree(structure), own, n)
+            part = values[nodes.start - first_node : nodes.stop - first_node]
+            labels, best = _enumerate(problem.tree(structure), part, n)
             problem.check_possible((structure, structure + 1), best.max(initial=-np.inf, keepdims=True))
             found.append(list(zip(labels, best.tolist(), strict=True)))
         return found
 
-    return [one for part in run(solve, problem.blocks(), n_jobs) for one in part]
+    return [labelings for part in run(solve, problem.blocks(), n_jobs) for labelings in part]

@@ -1,24 +1,26 @@
 """Sum-product: the log partition and the marginals of the distribution P(y) ∝ exp F(y).
 
-Up, children before parents, with one message a node to its parent:
+Up, children before parents, with one message per node to its parent:
 
-    β_t(b) = exp s_t(b) · Π_{children c} m_c(b),    m_t(a) = Σ_b exp A_t(a, b) β_t(b),    Z = Π_roots Σ_b β(b)
+    β_t(b) = exp s_t(b) Π_{children c} m_c(b),    m_t(a) = Σ_b exp A_t(a, b) β_t(b)
+    Z      = Π_roots Σ_b β(b)
 
 Down, parents before children:
 
-    P(y_root = b) ∝ β_root(b),    P(y_p = a, y_t = b) = P(y_p = a) / m_t(a) · exp A_t(a, b) · β_t(b),  0/0 = 0
-    P(y_t = b) = Σ_a P(y_p = a, y_t = b)
+    P(y_root = b)       ∝ β_root(b)
+    P(y_p = a, y_t = b) = P(y_p = a) / m_t(a) · exp A_t(a, b) · β_t(b),  0/0 = 0
+    P(y_t = b)          = Σ_a P(y_p = a, y_t = b)
 
-A chain is the tree in which t−1 is the parent of t. Two sets of kernels compute this.
+A chain is the tree in which t−1 is the parent of t. There are two implementations.
 
-*Scaled.* Scores are shifted by the largest of their node, transitions by the largest of their matrix,
-and β_t is divided by its sum, whose logarithm goes into log Z. Nothing is lost as long as every nonzero
-factor and every nonzero β is at least TINY: its product with a message is then a normal number, so that
-a zero is a forbidden label and never an underflow. On the way down nothing is amplified: what
-underflows there is a probability below 1e−300.
+*Scaled.* Scores are shifted by the largest of their node, transitions by the largest of their
+matrix, and β_t is divided by its sum, whose logarithm is added to log Z. Nothing is lost as long
+as every nonzero factor and every nonzero β is at least TINY: its product with a message is then a
+normal number, so that a zero is a forbidden label and never an underflow. On the way down nothing
+is amplified: what underflows there is a probability below 1e−300.
 
-*Logarithmic.* A structure in which a nonzero number falls below TINY is done again with log β and log
-m, which serve for any scores.
+*Logarithmic.* A structure in which a nonzero number falls below TINY is computed again with log β
+and log m, which is correct for any scores.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ from fuda.parallel import Block, run
 TINY = 1e-100
 LOG_TINY = math.log(TINY)
 
-# Sums may be reordered and fused, so that they vectorise; infinities keep their meaning.
+# Sums may be reordered and fused, so that they vectorise; infinities are still respected.
 _SUMS = {"reassoc", "contract", "nsz"}
 _HUGE = 1e100
 
 
 @compiled(fastmath=_SUMS)
 def _multiply(matrix: Array, vector: Array, out: Array) -> None:
-    """out(a) = Σ_b matrix(a, b) vector(b), four rows at once."""
+    """out(a) = Σ_b matrix(a, b) vector(b), for four rows at once."""
     size = len(vector)
     odd = size % 4
     for a in range(odd):
@@ -64,7 +66,7 @@ def _multiply(matrix: Array, vector: Array, out: Array) -> None:
 
 @compiled
 def _shift(forest: Forest, scores: Array, shifted: Array, log_partition: Array, safe: Array) -> None:
-    """Scores minus the largest of their node, which goes into log Z; unsafe if one falls below TINY."""
+    """Scores minus the largest of their node, added to log Z; unsafe if below log TINY."""
     first, offsets, _, _ = forest
     base = offsets[first]
     for i in range(len(safe)):
@@ -81,41 +83,33 @@ def _shift(forest: Forest, scores: Array, shifted: Array, log_partition: Array, 
                 x = scores[t, b] - top
                 shifted[t - base, b] = x
                 lost |= (x < LOG_TINY) & (x > -np.inf)
-            if lost:
-                safe[i] = False
+            safe[i] &= not lost
 
 
 @compiled(fastmath=_SUMS, error_model="numpy")
 def _up(
-    forest: Forest,
-    factors: Array,
-    stride: int,
-    inside: Array,
-    messages: Array,
-    log_partition: Array,
-    safe: Array,
+    forest: Forest, factors: Array, stride: int, inside: Array, messages: Array, log_z: Array, safe: Array
 ) -> None:
-    """β and m of the safe structures. `inside` comes in as exp s and leaves as β_t divided by its sum."""
+    """β and m of the safe structures; `inside`, exp s, is replaced by β_t divided by its sum."""
     first, offsets, parents, order = forest
     base = offsets[first]
     size = inside.shape[1]
     for i in range(len(safe)):
         if not safe[i]:
             continue
-        product = 1.0  # of the sums; its logarithm is taken only when it grows too large or too small
+        product = 1.0  # of the sums; its logarithm is computed only at the ends of the range
         for j in range(offsets[first + i + 1] - 1, offsets[first + i] - 1, -1):
-            t = order[j]
-            parent = parents[t]
+            t, parent = order[j], parents[order[j]]
             row = inside[t - base]
             total = 0.0
             for b in range(size):
                 total += row[b]
             if total == 0.0:
-                safe[i] = False  # every labeling is forbidden; the logarithmic kernels say so exactly
+                safe[i] = False  # forbidden, as the logarithmic implementation will confirm
                 break
             product *= total
             if not TINY < product < _HUGE:
-                log_partition[i] += math.log(product)
+                log_z[i] += math.log(product)
                 product = 1.0
             scale = 1.0 / total
             for b in range(size):
@@ -132,24 +126,21 @@ def _up(
                 if lost:
                     safe[i] = False
                     break
-        log_partition[i] += math.log(product)
+        log_z[i] += math.log(product)
 
 
 @compiled(fastmath=_SUMS, error_model="numpy")
 def _down(
     forest: Forest, transposed: Array, stride: int, inside: Array, messages: Array, safe: Array, node: Array
 ) -> None:
-    """Marginals of the safe structures. Messages m_t(a) turn into P(y_p = a) / m_t(a), or 0 at roots."""
+    """Marginals of the safe structures; messages m_t(a) become P(y_p = a) / m_t(a), 0 at roots."""
     first, offsets, parents, order = forest
     base = offsets[first]
     size = inside.shape[1]
     for i in range(len(safe)):
         for j in range(offsets[first + i], offsets[first + i + 1]):
-            t = order[j]
-            parent = parents[t]
-            row = inside[t - base]
-            share = messages[t - base]
-            out = node[t]
+            t, parent = order[j], parents[order[j]]
+            row, share, out = inside[t - base], messages[t - base], node[t]
             if parent < 0 or not safe[i]:
                 for b in range(size):
                     share[b] = 0.0
@@ -165,7 +156,7 @@ def _down(
 
 @compiled(fastmath=_SUMS)
 def _outer_sum(left: Array, right: Array, total: Array) -> None:
-    """total(a, b) += Σ_t left(t, a) right(t, b), four nodes at once."""
+    """total(a, b) += Σ_t left(t, a) right(t, b), for four nodes at once."""
     count, size = left.shape
     odd = count % 4
     for t in range(odd):
@@ -193,6 +184,7 @@ def _fill_edges(shares: Array, factors: Array, stride: int, inside: Array, edge:
 
 @compiled
 def _log_sum_exp(values: Array) -> float:
+    """log Σ exp of the values, −inf where all are −inf."""
     top = -np.inf
     for x in values:
         top = max(top, x)
@@ -206,19 +198,20 @@ def _log_sum_exp(values: Array) -> float:
 
 @compiled
 def log_up(tree: Tree, log_inside: Array, log_messages: Array) -> float:
-    """log Z of one structure. `log_inside` comes in as s and leaves as log β_t, where β_t sums to one."""
+    """Return log Z of one structure, with log m in `log_messages`.
+
+    `log_inside` contains s, replaced by log β_t, where β_t sums to one.
+    """
     nodes, base, parents, matrices, stride = tree
-    log_partition = 0.0
-    size = log_inside.shape[1]
+    log_z, size = 0.0, log_inside.shape[1]
     terms = np.empty(size)
     for j in range(len(nodes) - 1, -1, -1):
-        t = nodes[j]
-        parent = parents[t]
+        t, parent = nodes[j], parents[nodes[j]]
         row = log_inside[t - base]
         total = _log_sum_exp(row)
         if total == -np.inf:
             return total
-        log_partition += total
+        log_z += total
         for b in range(size):
             row[b] -= total
         if parent >= 0:
@@ -227,14 +220,14 @@ def log_up(tree: Tree, log_inside: Array, log_messages: Array) -> float:
                     terms[b] = matrices[t * stride, a, b] + row[b]
                 log_messages[t - base, a] = _log_sum_exp(terms)
                 log_inside[parent - base, a] += log_messages[t - base, a]
-    return log_partition
+    return log_z
 
 
 @compiled
 def _log_down(
     tree: Tree, log_inside: Array, log_messages: Array, weight: float, node: Array, edge: Array, pairs: Array
 ) -> None:
-    """Marginals of one structure. `edge` and `pairs` are left alone where they have no entries."""
+    """Marginals of one structure; `edge` and `pairs` are not filled where they have no entries."""
     nodes, base, parents, matrices, stride = tree
     size = log_inside.shape[1]
     for t in nodes:
@@ -270,21 +263,15 @@ class _Factors:
 
 
 class _SumProduct:
-    """The recursions over the blocks of a problem, and what they fill; arrays not wanted are empty."""
+    """The recursions over the blocks of a problem; results that are not requested are empty."""
 
     def __init__(
-        self,
-        problem: Problem,
-        *,
-        node: bool = True,
-        edge: bool = False,
-        pairs: bool = False,
+        self, problem: Problem, node: bool = True, edge: bool = False, pairs: bool = False,
         weights: Array | None = None,
-    ) -> None:
-        size = problem.label_count
-        count = problem.graph.node_count
+    ) -> None:  # fmt: skip
+        size, count = problem.label_count, problem.graph.node_count
         self.problem = problem
-        self.pairs = np.zeros((size, size) if pairs else (0, 0))  # edge marginals, summed over the corpus
+        self.pairs = np.zeros((size, size) if pairs else (0, 0))  # edge marginals, summed
         self.weights = weights  # of the structures in that sum; None: all one
         self.log_partition = np.zeros(len(problem.graph))
         self.node = np.empty((count if node else 0, size))
@@ -293,12 +280,13 @@ class _SumProduct:
             self.factors = _Factors(problem.matrices) if problem.shared else None
 
     def run(self, n_jobs: int | None) -> _SumProduct:
+        """Compute all results."""
         for part in run(self._solve, self.problem.blocks(matrices=len(self.edge) > 0), n_jobs):
             self.pairs += part
         return self
 
     def _solve(self, block: Block) -> Array:
-        """Fill in the structures of a block; the block's part of `pairs`."""
+        """Compute the structures of a block; returns its part of `pairs`."""
         pairs = np.zeros_like(self.pairs)
         self.problem.check(block)
         with np.errstate(under="ignore"):
@@ -309,7 +297,7 @@ class _SumProduct:
         return pairs
 
     def _solve_scaled(self, block: Block, pairs: Array) -> Array:
-        """Which structures are safe; those are filled in."""
+        """Compute the structures of a block in which no number is too small; returns which."""
         problem, graph = self.problem, self.problem.graph
         first, last = block
         nodes = graph.nodes(block)
@@ -320,11 +308,10 @@ class _SumProduct:
         log_partition = self.log_partition[first:last]
         log_partition += np.add.reduceat(factors.log_shift * child, starts)
 
-        inside = np.empty_like(problem.scores[nodes])
-        messages = np.empty_like(inside)
+        inside, messages = np.empty_like(problem.scores[nodes]), np.empty_like(problem.scores[nodes])
         forest = graph.forest(block)
         _shift(forest, problem.scores, inside, log_partition, safe)
-        np.exp(inside, out=inside)  # numpy's is vectorised, the one compiled by numba is not
+        np.exp(inside, out=inside)  # NumPy's exp is vectorised, numba's is not
         _up(forest, factors.direct, problem.stride, inside, messages, log_partition, safe)
         if len(self.node):
             _down(forest, factors.transposed, problem.stride, inside, messages, safe, self.node)
@@ -332,14 +319,14 @@ class _SumProduct:
             _fill_edges(messages, factors.direct, problem.stride, inside, self.edge[nodes])
         if len(pairs):
             if self.weights is not None:
-                messages *= np.repeat(self.weights[first:last], np.diff(graph.offsets[first : last + 1]))[
-                    :, None
-                ]
+                sizes = np.diff(graph.offsets[first : last + 1])
+                messages *= np.repeat(self.weights[first:last], sizes)[:, None]
             _outer_sum(messages, inside, pairs)
             pairs *= factors.direct[0]
         return safe
 
     def _solve_log(self, structure: int, pairs: Array) -> None:
+        """Compute one structure in the logarithmic domain."""
         problem = self.problem
         nodes = problem.graph.nodes((structure, structure + 1))
         log_inside = problem.scores[nodes].copy()
@@ -352,9 +339,28 @@ class _SumProduct:
 
 
 def log_partition(graph: Graph, scores: Array, transitions: Array, n_jobs: int | None = None) -> Array:
-    """(n,) log Σ_y exp F(y) of each structure.
+    """Compute log Z = log Σ_y exp F(y) of each structure.
 
-    >>> log_partition(Graph([0, 2]), [[0.0, 0.0], [0.0, -np.inf]], np.zeros((2, 2))).round(4).tolist()
+    Parameters
+    ----------
+    graph : Graph
+        The structures of a corpus.
+    scores : (N, L) array
+        The score of each label at each node; −inf forbids a label.
+    transitions : (L, L) or (N, L, L) array
+        The scores of label pairs along edges, for all edges or for the edge into each node.
+    n_jobs : int or None
+        The number of threads; None is all cores.
+
+    Returns
+    -------
+    (n,) array
+        log Z of each structure.
+
+    Examples
+    --------
+    >>> scores = [[0.0, 0.0], [0.0, -np.inf]]
+    >>> log_partition(Graph([0, 2]), scores, np.zeros((2, 2))).round(4).tolist()
     [0.6931]
     """
     return _SumProduct(Problem(graph, scores, transitions), node=False).run(n_jobs).log_partition
@@ -363,11 +369,35 @@ def log_partition(graph: Graph, scores: Array, transitions: Array, n_jobs: int |
 def marginals(
     graph: Graph, scores: Array, transitions: Array, edges: bool = False, n_jobs: int | None = None
 ) -> tuple[Array, ...]:
-    """log Z (n,), the node marginals P(y_t = b) (N, L) and, with ``edges``, the edge marginals (N, L, L).
+    """Compute the marginals of P(y) ∝ exp F(y).
 
-    Entry (t, a, b) of the latter is P(y_p = a, y_t = b), where p is the parent of t; it is zero at roots.
+    Parameters
+    ----------
+    graph : Graph
+        The structures of a corpus.
+    scores : (N, L) array
+        The score of each label at each node; −inf forbids a label.
+    transitions : (L, L) or (N, L, L) array
+        The scores of label pairs along edges, for all edges or for the edge into each node.
+    edges : bool
+        Whether to return edge marginals too.
+    n_jobs : int or None
+        The number of threads; None is all cores.
 
-    >>> _, node = marginals(Graph([0, 2]), [[0.0, 0.0], [0.0, -np.inf]], [[0.0, 0.0], [np.log(3.0), 0.0]])
+    Returns
+    -------
+    log_partition : (n,) array
+        log Z of each structure.
+    node : (N, L) array
+        P(y_t = b).
+    edge : (N, L, L) array
+        With ``edges``: entry (t, a, b) is P(y_p = a, y_t = b), where p is the parent of t; 0 at
+        roots.
+
+    Examples
+    --------
+    >>> scores, transitions = [[0.0, 0.0], [0.0, -np.inf]], [[0.0, 0.0], [np.log(3.0), 0.0]]
+    >>> _, node = marginals(Graph([0, 2]), scores, transitions)
     >>> node.round(4).tolist()
     [[0.25, 0.75], [1.0, 0.0]]
     """
@@ -376,17 +406,36 @@ def marginals(
 
 
 def expectations(
-    graph: Graph,
-    scores: Array,
-    transitions: Array,
-    weights: Array | None = None,
-    n_jobs: int | None = None,
+    graph: Graph, scores: Array, transitions: Array, weights: Array | None = None, n_jobs: int | None = None
 ) -> tuple[Array, Array, Array]:
-    """log Z (n,), the node marginals (N, L) and the edge marginals summed over the corpus (L, L).
+    """Compute node marginals, and edge marginals summed over the corpus.
 
-    ``transitions`` is one (L, L) matrix. ``weights`` (n,) weigh the structures in the sum. Much cheaper than
-    the marginals of all edges, which are never laid out.
+    This is much cheaper than the marginals of all edges, which are never stored.
 
+    Parameters
+    ----------
+    graph : Graph
+        The structures of a corpus.
+    scores : (N, L) array
+        The score of each label at each node; −inf forbids a label.
+    transitions : (L, L) array
+        The scores of label pairs along edges.
+    weights : (n,) array, optional
+        The weights of the structures in the sum.
+    n_jobs : int or None
+        The number of threads; None is all cores.
+
+    Returns
+    -------
+    log_partition : (n,) array
+        log Z of each structure.
+    node : (N, L) array
+        P(y_t = b).
+    pairs : (L, L) array
+        The edge marginals P(y_p = a, y_t = b), weighted and summed over all edges.
+
+    Examples
+    --------
     >>> _, _, pairs = expectations(Graph([0, 2, 5]), np.zeros((5, 2)), np.zeros((2, 2)))
     >>> pairs.tolist()
     [[0.75, 0.75], [0.75, 0.75]]
@@ -395,8 +444,6 @@ def expectations(
     if not problem.shared:
         raise DataError("expectations need one (L, L) matrix of transitions; use marginals with edges=True")
     if weights is not None and np.shape(weights) != (len(graph),):
-        raise DataError(
-            f"weights need one entry a structure, {len(graph)} in all, but have {np.shape(weights)}"
-        )
+        raise DataError(f"weights need the shape ({len(graph)},), but have {np.shape(weights)}")
     solution = _SumProduct(problem, pairs=True, weights=weights).run(n_jobs)
     return solution.log_partition, solution.node, solution.pairs

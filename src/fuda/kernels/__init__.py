@@ -5,21 +5,6 @@ from fuda.kernels.checked import KERNELS, as_kernel, check_kernel, from_json
 from fuda.kernels.observations import RBF, Delta, Function, Linear, Polynomial, Precomputed
 
 __all__ = [
-    "KERNELS",
-    "RBF",
-    "Constant",
-    "Delta",
-    "Function",
-    "Kernel",
-    "Linear",
-    "Normalized",
-    "Polynomial",
-    "PolynomialForm",
-    "Precomputed",
-    "Product",
-    "Sees",
-    "Sum",
-    "as_kernel",
-    "check_kernel",
-    "from_json",
-]
+    "KERNELS", "RBF", "Constant", "Delta", "Function", "Kernel", "Linear", "Normalized", "Polynomial",
+    "PolynomialForm", "Precomputed", "Product", "Sees", "Sum", "as_kernel", "check_kernel", "from_json",
+]  # fmt: skip

@@ -1,7 +1,7 @@
 """The base of all kernels, and their algebra: constants, sums, products and normalization.
 
-A kernel is a function of inner products: of ⟨a, b⟩, that of two feature vectors, or [a = b], that of two
-indicator vectors.
+A kernel is a function of inner products: of ⟨a, b⟩, that of two feature vectors, or of [a = b],
+that of two indicator vectors.
 
 =====================  ==========================================  =============================
 Linear()               ⟨a, b⟩                                      of features
@@ -16,12 +16,12 @@ k.normalized()         k(a, b) / √(k(a, a) k(b, b))                0 where a r
 =====================  ==========================================  =============================
 
 A window concatenates the vectors of its observations, so over a window *inner products add*, and a
-kernel is evaluated on their sums: ``Polynomial(2)`` on a window of three words contains the products of any
-two features in it, ``Delta()`` counts the words that agree.
+kernel is evaluated on their sums: ``Polynomial(2)`` on a window of three words contains the
+products of any two of its features, ``Delta()`` counts the words that agree.
 
-What a kernel can be used for is read from its attributes, never from its class: `inner_count`, `sees` and
-`polynomial`. To add a kernel, write a class with these attributes; `fuda.kernels.checked` lists the classes
-that model files may name.
+Algorithms choose by the attributes of a kernel, never by its class: `inner_count`, `sees` and
+`polynomial`. To add a kernel, write a class with these attributes; `fuda.kernels.checked` lists
+the classes that model files may name.
 
 >>> from fuda.kernels import Delta, Polynomial
 >>> kernel = Polynomial(2).normalized() + 0.5 * Delta()
@@ -58,7 +58,19 @@ class Sees(IntEnum):
 
 
 class PolynomialForm(NamedTuple):
-    """(scale ⟨a, b⟩ + offset)^degree of feature vectors, normalized or not."""
+    """(scale ⟨a, b⟩ + offset)^degree of feature vectors, normalized or not.
+
+    Parameters
+    ----------
+    degree : int
+        The power.
+    offset : float
+        What is added before.
+    scale : float
+        The factor of the inner product.
+    normalized : bool
+        Whether k(a, b) is divided by √(k(a, a) k(b, b)).
+    """
 
     degree: int
     offset: float
@@ -69,21 +81,18 @@ class PolynomialForm(NamedTuple):
 class Kernel(BaseEstimator):
     """Base of all kernels.
 
-    A subclass that is a function of k inner products defines
-
-    - `inners(a, b)` and `norms(a)`: lists of k arrays (n, m) and (n,), which add over windows,
-    - `evaluate(inners, norms_a, norms_b)`: the kernel's values, elementwise, all arrays broadcast together.
+    A subclass that is a function of k inner products defines `inners`, `norms` and `evaluate`.
 
     Attributes
     ----------
     inner_count : int
         k, the number of inner products that the kernel is a function of.
     sees : Sees
-        What these inner products are taken of.
+        What these inner products are computed from.
     polynomial : PolynomialForm or None
-        The polynomial of one inner product of features that the kernel is; None for all others.
+        The kernel as a polynomial of one inner product of features; None if it is not one.
     parts : tuple of Kernel
-        The kernels that this one is made of.
+        The operands of a composite kernel.
     """
 
     inner_count: int = 1
@@ -91,61 +100,138 @@ class Kernel(BaseEstimator):
     polynomial: PolynomialForm | None = None
 
     _operands: ClassVar[tuple[str, ...]] = ()  # parameters that are kernels
-    _always_shown: ClassVar[tuple[str, ...]] = ()  # parameters that repr gives even at their defaults
-    _binds: ClassVar[int] = 2  # how tightly repr binds: 0 a sum, 1 a product, 2 a call
+    _precedence: ClassVar[int] = 2  # in expressions: 0 a sum, 1 a product, 2 a call
 
     @property
     def parts(self) -> tuple[Kernel, ...]:
+        """The operands of a composite kernel."""
         operands = (getattr(self, name) for name in self._operands)
         return tuple(operand for operand in operands if isinstance(operand, Kernel))
 
     def inners(self, a: Points, b: Points) -> list[Array]:
+        """Compute the inner products of points, which add over windows.
+
+        Parameters
+        ----------
+        a, b : Points
+            n and m points.
+
+        Returns
+        -------
+        list of (n, m) array
+            The k inner products of each point of a with each of b.
+        """
         raise NotImplementedError
 
     def norms(self, a: Points) -> list[Array]:
+        """Compute the inner products of points with themselves, which add over windows.
+
+        Parameters
+        ----------
+        a : Points
+            n points.
+
+        Returns
+        -------
+        list of (n,) array
+            The k inner products of each point with itself.
+        """
         raise NotImplementedError
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
+        """Compute the kernel from inner products, elementwise.
+
+        Parameters
+        ----------
+        inners, norms_a, norms_b : list of array
+            k inner products of a with b, of a with a and of b with b, all broadcast together.
+
+        Returns
+        -------
+        array
+            The values of the kernel.
+        """
         raise NotImplementedError
 
     def evaluate_self(self, norms: list[Array]) -> Array:
-        """The kernel of points with themselves, from their norms."""
+        """Compute the kernel of points with themselves.
+
+        Parameters
+        ----------
+        norms : list of array
+            The k inner products of the points with themselves.
+
+        Returns
+        -------
+        array
+            The values of the kernel.
+        """
         return self.evaluate(norms, norms, norms)
 
     def gram(self, a: Points, b: Points) -> Array:
-        """(n, m) the kernel of each point of a with each of b."""
+        """Compute the kernel of each point of a with each of b.
+
+        Parameters
+        ----------
+        a, b : Points
+            n and m points.
+
+        Returns
+        -------
+        (n, m) array
+            The values of the kernel.
+        """
         norms_a = [norm[:, None] for norm in self.norms(a)]
         values = self.evaluate(self.inners(a, b), norms_a, self.norms(b))
         return np.ascontiguousarray(np.broadcast_to(values, (len(a), len(b))), dtype=np.float64)
 
     def diagonal(self, a: Points) -> Array:
-        """(n,) the kernel of each point with itself."""
+        """Compute the kernel of each point with itself.
+
+        Parameters
+        ----------
+        a : Points
+            n points.
+
+        Returns
+        -------
+        (n,) array
+            The values of the kernel.
+        """
         norms = self.norms(a)
         return np.array(np.broadcast_to(self.evaluate(norms, norms, norms), (len(a),)), dtype=np.float64)
 
     def normalized(self) -> Normalized:
-        """k(a, b) / √(k(a, a) k(b, b))."""
+        """Return the kernel k(a, b) / √(k(a, a) k(b, b)).
+
+        Returns
+        -------
+        Normalized
+            Its value for an observation with itself is 1, or 0 where k is 0.
+        """
         return Normalized(self)
 
     def __add__(self, other: Any) -> Kernel:
-        return Sum(self, _operand(other)) if _is_operand(other) else NotImplemented
+        return _combined(Sum, self, other)
 
     def __radd__(self, other: Any) -> Kernel:
-        return Sum(_operand(other), self) if _is_operand(other) else NotImplemented
+        return _combined(Sum, other, self)
 
     def __mul__(self, other: Any) -> Kernel:
-        return Product(self, _operand(other)) if _is_operand(other) else NotImplemented
+        return _combined(Product, self, other)
 
     def __rmul__(self, other: Any) -> Kernel:
-        return Product(_operand(other), self) if _is_operand(other) else NotImplemented
+        return _combined(Product, other, self)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """Python code that makes the kernel again (but for large matrices and functions without a name)."""
-        defaults = {name: p.default for name, p in inspect.signature(type(self)).parameters.items()}
+        """Python code of the kernel, with its first parameter and all that differ from defaults.
+
+        Large matrices and functions without a name are abbreviated.
+        """
         shown = [
-            f"{name}={_shown(value)}"
-            for name, value in self.get_params(deep=False).items()
-            if name in self._always_shown or value != defaults[name]
+            f"{p.name}={_shown(getattr(self, p.name))}"
+            for k, p in enumerate(inspect.signature(type(self)).parameters.values())
+            if k == 0 or getattr(self, p.name) != p.default
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
@@ -161,7 +247,7 @@ class Kernel(BaseEstimator):
     __hash__ = None  # type: ignore[assignment]  # parameters may change
 
     def check(self) -> None:
-        """Raise DataError at a parameter for which this is not a kernel."""
+        """Raise DataError if a parameter has a value for which this is not a kernel."""
         for name in self._operands:
             operand = getattr(self, name)
             if not isinstance(operand, Kernel):
@@ -169,22 +255,33 @@ class Kernel(BaseEstimator):
             operand.check()
 
     def to_json(self) -> dict[str, Any]:
-        """A description from which `from_json` makes the kernel again."""
+        """Describe the kernel by plain values, from which `from_json` makes it again.
+
+        Returns
+        -------
+        dict
+            The name of the class, as ``type``, and the parameters.
+        """
         return {"type": type(self).__name__} | {k: _stored(v) for k, v in self.get_params(deep=False).items()}
 
-    def _check_number(self, name: str, wanted: str, positive: bool = False) -> None:
-        """A parameter that is a finite number of at least 0, or above 0."""
+    def _check_number(self, name: str, remedy: str, positive: bool = False) -> None:
+        """Check that a parameter is a finite number of at least 0, or above 0."""
         value = getattr(self, name)
         if not is_number(value, least=0) or (positive and value == 0):
-            raise DataError(f"{type(self).__name__}({name}={short(value)}): give a number {wanted}")
+            raise DataError(f"{type(self).__name__}({name}={short(value)}): give a number {remedy}")
 
 
 class Constant(Kernel):
-    """The same value for all pairs, 0 or more."""
+    """The same value for all pairs of observations.
+
+    Parameters
+    ----------
+    value : float
+        At least 0.
+    """
 
     inner_count = 0
     sees = Sees.FEATURES
-    _always_shown = ("value",)
 
     def __init__(self, value: float = 1.0) -> None:
         self.value = value
@@ -203,14 +300,16 @@ class Constant(Kernel):
 
 
 class _Composite(Kernel):
-    """A kernel of the inner products of its parts, one part's after another's."""
+    """A kernel of the inner products of its parts, concatenated."""
 
     @property
     def inner_count(self) -> int:  # type: ignore[override]
+        """The number of inner products of all parts."""
         return sum(part.inner_count for part in self.parts)
 
     @property
     def sees(self) -> Sees:  # type: ignore[override]
+        """The highest level of all parts."""
         return max(part.sees for part in self.parts)
 
     def inners(self, a: Points, b: Points) -> list[Array]:
@@ -238,30 +337,47 @@ class _Pair(_Composite):
 
     def evaluate_self(self, norms: list[Array]) -> Array:
         cut = self.left.inner_count
-        return type(self)._operation(
-            self.left.evaluate_self(norms[:cut]), self.right.evaluate_self(norms[cut:])
-        )
+        left, right = self.left.evaluate_self(norms[:cut]), self.right.evaluate_self(norms[cut:])
+        return type(self)._operation(left, right)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        left = f"({self.left})" if self.left._binds < self._binds else f"{self.left}"
-        right = f"({self.right})" if self.right._binds <= self._binds else f"{self.right}"
+        left = f"({self.left})" if self.left._precedence < self._precedence else f"{self.left}"
+        right = f"({self.right})" if self.right._precedence <= self._precedence else f"{self.right}"
         return f"{left} {self._sign} {right}"
 
 
 class Sum(_Pair):
-    """left + right."""
+    """The sum of two kernels.
 
-    _operation, _sign, _binds = operator.add, "+", 0
+    Parameters
+    ----------
+    left, right : Kernel
+        The kernels.
+    """
+
+    _operation, _sign, _precedence = operator.add, "+", 0
 
 
 class Product(_Pair):
-    """left * right."""
+    """The product of two kernels.
 
-    _operation, _sign, _binds = operator.mul, "*", 1
+    Parameters
+    ----------
+    left, right : Kernel
+        The kernels.
+    """
+
+    _operation, _sign, _precedence = operator.mul, "*", 1
 
 
 class Normalized(_Composite):
-    """k(a, b) / √(k(a, a) k(b, b)), so that every observation is 1 with itself; 0 where a root is 0."""
+    """k(a, b) / √(k(a, a) k(b, b)), 0 where a root is 0.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+    """
 
     _operands = ("kernel",)
 
@@ -270,11 +386,12 @@ class Normalized(_Composite):
 
     @property
     def polynomial(self) -> PolynomialForm | None:  # type: ignore[override]
+        """The polynomial of the kernel k, normalized."""
         form = self.kernel.polynomial
         return None if form is None else form._replace(normalized=True)
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
-        # Two calls of evaluate_self, which calls itself once per level, and one of evaluate: no 3^depth.
+        # evaluate_self calls itself once per level, so that the cost is not 3^depth
         of_a, of_b = (_reciprocal_root(self.kernel.evaluate_self(norms)) for norms in (norms_a, norms_b))
         return self.kernel.evaluate(inners, norms_a, norms_b) * of_a * of_b
 
@@ -282,12 +399,12 @@ class Normalized(_Composite):
         return (self.kernel.evaluate_self(norms) > 0).astype(np.float64)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        inner = f"({self.kernel})" if self.kernel._binds < 2 else f"{self.kernel}"
+        inner = f"({self.kernel})" if self.kernel._precedence < 2 else f"{self.kernel}"
         return f"{inner}.normalized()"
 
 
 def check_values(kernel: Kernel, values: Array, where: Callable[[int], str]) -> None:
-    """Raise DataError at the first kernel value that is not finite, or that differs from its transpose."""
+    """Raise DataError at the first value that is not finite or differs from its transpose."""
     bad = np.argwhere(~np.isfinite(values))
     if len(bad):
         i, j = map(int, bad[0])
@@ -311,14 +428,10 @@ def _reciprocal_root(values: Array) -> Array:
         return np.where(values > 0, 1 / np.sqrt(np.maximum(values, 0.0)), 0.0)
 
 
-def _is_operand(value: Any) -> bool:
-    """Whether a value may stand beside a kernel in a sum or product."""
-    return isinstance(value, Kernel) or is_number(value)
-
-
-def _operand(value: Any) -> Kernel:
-    """A kernel as it is, a number as a constant kernel."""
-    return value if isinstance(value, Kernel) else Constant(float(value))
+def _combined(kind: type[_Pair], *operands: Any) -> Kernel:
+    """Two kernels (or numbers, as constants) combined; NotImplemented for other operands."""
+    kernels = [Constant(float(x)) if is_number(x) else x for x in operands]
+    return kind(*kernels) if all(isinstance(x, Kernel) for x in kernels) else NotImplemented
 
 
 def _stored(value: Any) -> Any:
@@ -328,13 +441,10 @@ def _stored(value: Any) -> Any:
     return np.asarray(value).tolist() if isinstance(value, np.ndarray | np.generic | list) else value
 
 
-_SHOWN_ENTRIES = 25  # of a matrix, that repr gives in full
-
-
 def _shown(value: Any) -> str:
     """A parameter as code."""
     if hasattr(value, "__name__"):
         return str(value.__name__)
-    if np.size(value) > _SHOWN_ENTRIES:
+    if np.size(value) > 25:  # entries of a matrix
         return f"<{' × '.join(map(str, np.shape(value)))} matrix>"
     return repr(_stored(value))

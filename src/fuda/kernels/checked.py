@@ -1,4 +1,4 @@
-"""Kernels as parameters, on data and in files: each is checked before it is used."""
+"""Checks of kernels: as parameters of models, on data, and in files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fuda.kernels.points import Points
 
 DEEPEST = 100  # levels of kernels within kernels
 
-# The kernels that files may name: all public ones that can be stored. Classes of users are not among them.
+# The kernels that files may name: all public ones of fuda that can be stored.
 KERNELS: dict[str, type[Kernel]] = {
     name: value
     for name, value in {**vars(observations), **vars(algebra)}.items()
@@ -26,7 +26,7 @@ KERNELS: dict[str, type[Kernel]] = {
 
 
 def as_kernel(value: Any, name: str = "kernel") -> Kernel:
-    """A kernel whose parameters have been checked.
+    """Return a kernel with checked parameters.
 
     Parameters
     ----------
@@ -38,6 +38,7 @@ def as_kernel(value: Any, name: str = "kernel") -> Kernel:
     Returns
     -------
     Kernel
+        The value itself, or a `Function`.
     """
     if isinstance(value, type) and issubclass(value, Kernel):
         raise DataError(f"{name}={value.__name__}: that is a class; write {value.__name__}()")
@@ -66,14 +67,15 @@ def check_kernel(kernel: Kernel, a: Points, where: Callable[[int], str], most: i
     Parameters
     ----------
     kernel : Kernel
+        The kernel to check.
     a : Points
+        The points to check it on.
     where : callable
-        Gives the name of point i for messages.
+        From a point's number to its name in messages.
     most : int
         About how many points are compared with each other.
     """
-    step = max(1, len(a) // most)
-    some = np.arange(0, len(a), step)
+    some = np.arange(0, len(a), max(1, len(a) // most))
     values = kernel.gram(a[some], a[some])
     check_values(kernel, values, lambda i: where(int(some[i])))
     diagonal = kernel.diagonal(a)
@@ -87,7 +89,28 @@ def check_kernel(kernel: Kernel, a: Points, where: Callable[[int], str], most: i
 
 
 def from_json(value: Any) -> Kernel:
-    """The kernel that `Kernel.to_json` described; DataError where it is not a kernel."""
+    """Return the kernel that `Kernel.to_json` described.
+
+    Parameters
+    ----------
+    value : dict
+        The description.
+
+    Returns
+    -------
+    Kernel
+        The kernel, with checked parameters.
+
+    Raises
+    ------
+    DataError
+        If the value does not describe a kernel.
+
+    Examples
+    --------
+    >>> from_json({"type": "Polynomial", "degree": 3, "offset": 1.0, "scale": 1.0})
+    Polynomial(degree=3)
+    """
     return as_kernel(_made(value, DEEPEST))
 
 
@@ -98,7 +121,9 @@ def _made(value: Any, depth: int) -> Kernel:
     if not isinstance(value, dict) or value.get("type") not in list(KERNELS):
         raise DataError(f"{short(value)} does not describe a kernel of fuda.kernels")
     cls = KERNELS[value["type"]]
-    given = {k: _made(v, depth - 1) if isinstance(v, dict) else v for k, v in value.items() if k != "type"}
-    if set(given) != set(cls._get_param_names()):
+    parameters = {
+        k: _made(v, depth - 1) if isinstance(v, dict) else v for k, v in value.items() if k != "type"
+    }
+    if set(parameters) != set(cls._get_param_names()):
         raise DataError(f"{short(value)} does not have the parameters of a {cls.__name__} kernel")
-    return cls(**given)
+    return cls(**parameters)

@@ -50,22 +50,19 @@ class Polynomial(_OfFeatures):
     Parameters
     ----------
     degree : int
-        From 1 to 20.
+        The power, from 1 to 20.
     offset : float
-        At least 0.
+        What is added before, at least 0.
     scale : float
-        Above 0.
+        The factor of the inner product, above 0.
     """
 
-    _always_shown = ("degree",)
-
     def __init__(self, degree: int = 2, offset: float = 1.0, scale: float = 1.0) -> None:
-        self.degree = degree
-        self.offset = offset
-        self.scale = scale
+        self.degree, self.offset, self.scale = degree, offset, scale
 
     @property
     def polynomial(self) -> PolynomialForm:  # type: ignore[override]
+        """The kernel itself."""
         return PolynomialForm(self.degree, float(self.offset), float(self.scale))
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
@@ -91,8 +88,6 @@ class RBF(_OfFeatures):
         γ, above 0.
     """
 
-    _always_shown = ("gamma",)
-
     def __init__(self, gamma: float = 1.0) -> None:
         self.gamma = gamma
 
@@ -104,7 +99,7 @@ class RBF(_OfFeatures):
 
 
 class Delta(_OneInnerProduct):
-    """1 where observations are equal, else 0."""
+    """1 where two observations are equal, else 0."""
 
     sees = Sees.EQUALITY
 
@@ -116,15 +111,13 @@ class Delta(_OneInnerProduct):
 
 
 class Precomputed(_OneInnerProduct):
-    """The kernel of integer observations (or of label numbers) by its Gram matrix; 0 at boundary marks.
+    """A kernel of integer observations (or labels), by its Gram matrix; 0 at boundary marks.
 
     Parameters
     ----------
     gram_matrix : array of shape (n, n)
         Symmetric; its rows are the observations 0 to n − 1.
     """
-
-    _always_shown = ("gram_matrix",)
 
     def __init__(self, gram_matrix: Any) -> None:
         self.gram_matrix = gram_matrix
@@ -162,15 +155,15 @@ class Precomputed(_OneInnerProduct):
 
 
 class Function(_OneInnerProduct):
-    """f(a, b) of two observations, by a Python function; 0 at boundary marks. Slow, and never in files.
+    """A Python function of two observations; 0 at boundary marks.
+
+    It is slow, and cannot be stored in files.
 
     Parameters
     ----------
     function : callable
         Takes two observations and returns a number.
     """
-
-    _always_shown = ("function",)
 
     def __init__(self, function: Callable[[Any, Any], float]) -> None:
         self.function = function
@@ -183,17 +176,18 @@ class Function(_OneInnerProduct):
         return [np.array([self._value(x, x) for x in a.observations])]
 
     def _value(self, x: Any, y: Any) -> float:
+        """The function's value, checked to be a number."""
         if x is None or y is None:
             return 0.0
         value = self.function(x, y)
         if is_flag(value) or is_number(value) or isinstance(value, float | np.floating):
-            return float(value)  # a value that is not finite is refused with its place by `check_kernel`
+            return float(value)  # `check_kernel` rejects values that are not finite
         raise DataError(
             f"the kernel function gave {described(value)} for {short(x)} and {short(y)}; give a number"
         )
 
     def to_json(self) -> dict[str, Any]:
+        """Raise DataError: a function cannot be described by plain values."""
         raise DataError(
-            "a kernel by a Python function cannot be stored in a model file; use Precomputed, or pickle the "
-            "model"
+            "a Python function cannot be stored in a model file; use Precomputed, or pickle the model"
         )

@@ -1,4 +1,4 @@
-"""Observations as kernels see them: features, and numbers that tell which are equal."""
+"""Observations as kernels compare them: features, and numbers that are equal for equal ones."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import scipy.sparse as sp
 
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
-
-Array = np.ndarray
+from fuda.data.graph import Array
 
 
 @dataclass(frozen=True)
 class Points:
-    """Observations as kernels see them.
+    """Observations as kernels compare them.
 
-    Attributes
+    Parameters
     ----------
     features : (n, F) array or sparse matrix
+        Their feature vectors.
     ids : (n,) array
         Equal where observations are, negative for the boundary marks of windows.
     beyond : (n,) array
-        The squared norm of the features that the vocabulary does not know.
+        The squared norm of the features that are not in the vocabulary.
     observations : sequence
         The observations themselves, None for boundary marks.
     """
@@ -39,33 +39,52 @@ class Points:
         return len(self.ids)
 
     def __getitem__(self, rows: Any) -> Points:
-        """Some of the points, by an array of their numbers or a slice."""
+        """Return some of the points, by an array of their numbers or a slice."""
         chosen = np.arange(len(self))[rows]
         observations = [self.observations[r] for r in chosen]
         return Points(self.features[chosen], self.ids[chosen], self.beyond[chosen], observations)
 
 
 class Numbering:
-    """Numbers observations from 0, so that equal ones have one number in every corpus.
+    """A numbering of observations from 0: equal ones have the same number in every corpus.
 
-    What is new in a corpus other than the one that the numbering was made from counts on from
-    there, for that corpus alone.
+    Observations that are new in another corpus get higher numbers, valid for that corpus alone.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The observations to number.
     """
 
     def __init__(self, corpus: Corpus) -> None:
         self._numbers = {key: i for i, key in enumerate(corpus.keys())}
 
     def ids(self, corpus: Corpus) -> Array:
-        """The number of each type of a corpus."""
+        """Return the number of each type of a corpus."""
         first = len(self._numbers)
         numbers = [self._numbers.get(key, first + i) for i, key in enumerate(corpus.keys())]
         return np.array(numbers, dtype=np.int64)
 
 
 def points(encoded: Encoded, numbering: Numbering | None = None, table: int = 0) -> Points:
-    """One point for each row of a table: the types of the corpus, then the boundary marks of its window."""
+    """Return the points of the rows of a table: the types of the corpus, then boundary marks.
+
+    Parameters
+    ----------
+    encoded : Encoded
+        An encoded corpus.
+    numbering : Numbering, optional
+        By default that of this corpus.
+    table : int
+        The number of the table.
+
+    Returns
+    -------
+    Points
+        One per row.
+    """
     corpus, rows = encoded.corpus, encoded.tables[table]
-    own = (numbering or Numbering(corpus)).ids(corpus)
-    marks = rows.matrix.shape[0] - len(own)
-    ids = np.concatenate([own, -1 - np.arange(marks)])
+    ids = (numbering or Numbering(corpus)).ids(corpus)
+    marks = rows.matrix.shape[0] - len(ids)
+    ids = np.concatenate([ids, -1 - np.arange(marks)])
     return Points(rows.matrix, ids, rows.beyond, [*corpus.observations, *[None] * marks])

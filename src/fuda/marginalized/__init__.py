@@ -11,7 +11,7 @@ __all__ = ["marginalized_kernel"]
 
 
 def __getattr__(name: str) -> Any:
-    """`marginalized_kernel` loads on first use, so that the package pulls in no numba before."""
+    """Import `marginalized_kernel` on first use, since it imports numba."""
     if name not in __all__:
         raise AttributeError(f"module 'fuda.marginalized' has no attribute {name!r}")
     from fuda.marginalized import kernel

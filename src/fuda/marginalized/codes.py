@@ -1,13 +1,14 @@
-"""The observation kernel between two corpora, in as few rows as there are.
+"""The observation kernel between two corpora, in as few rows as possible.
 
-A feature that only one type has (above all, the word itself) adds nothing to the inner product of two
-different types. So types that agree in all other features and in their norms have the same kernel with every
-*other* type, and share a *code*: by word and spelling 26,099 Spanish types have 46 codes. The kernel of two
-different observations is then table[code, code], and that of an observation with itself is `own`. Equal
-observations have one *twin* number.
+A feature that only one type has (usually the word itself) adds nothing to the inner product of
+two different types. So types that agree in all other features and in their norms have the same
+kernel with every *other* type, and share a *code*: with word and spelling features, the 26,099
+types of the Spanish corpus have 46 codes. The kernel of two different observations is then
+table[code, code], and that of an observation with itself is `own`. Equal observations have the
+same *twin* number.
 
-Where a kernel sees more than features (Function, Precomputed), where types have too little in common, or are
-so few that it does not matter, every type is a code, and no twin is needed.
+If a kernel uses more than features (Function, Precomputed), or types have too little in common,
+or are so few that codes do not pay, then every type is a code and no twin numbers are needed.
 """
 
 from __future__ import annotations
@@ -25,15 +26,30 @@ from fuda.parallel import run
 
 Array = np.ndarray
 
-# Twin numbers that equal no other: where codes tell all observations apart, and of empty places.
+# Twin numbers without a twin: of observations with a code of their own, and of empty places.
 APART, NONE = -1, -2
-_SMALL = 1 << 20  # entries of a table that are computed faster than codes are found
-_LARGEST = 1 << 24  # entries of a table that is kept as a whole
-_PART = 1 << 18  # entries that a thread computes at once
+_SMALL = 1 << 20  # entries up to which the whole table is computed faster than codes
+_LARGEST = 1 << 24  # entries up to which the whole table is stored
+_PART = 1 << 18  # entries that a thread computes at a time
 
 
 class Types:
-    """Distinct observations, with what a kernel needs to know of each by itself."""
+    """Distinct observations with their norms.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_x.
+    points : Points
+        The observations, one row per type.
+
+    Attributes
+    ----------
+    norms : list of arrays
+        The norms that the kernel uses.
+    diagonal : array
+        The kernel of each type with itself.
+    """
 
     def __init__(self, kernel: Kernel, points: Points) -> None:
         self.kernel, self.points = kernel, points
@@ -42,16 +58,16 @@ class Types:
         self.diagonal = np.array(np.broadcast_to(own, (len(points),)), dtype=np.float64)
 
     def gram(self, others: Types) -> Array:
-        """(n, m) the kernel of each of these with each of the others."""
+        """Return the kernel (n, m) between these types and others."""
         ours, theirs = self._widened(others), others._widened(self)
         norms = [norm[:, None] for norm in self.norms]
         values = self.kernel.evaluate(self.kernel.inners(ours, theirs), norms, others.norms)
         shape = len(self.points), len(others.points)
-        # A copy, since what is broadcast cannot be written.
+        # A copy, since broadcast arrays are read-only.
         return np.array(np.broadcast_to(values, shape), dtype=np.float64)
 
     def _widened(self, others: Types) -> Points:
-        """The points, as wide as those of the others."""
+        """Return the points with as many feature columns as those of the others."""
         width = others.points.features.shape[1]
         if width <= self.points.features.shape[1]:
             return self.points
@@ -59,8 +75,7 @@ class Types:
 
 
 def widened(matrix: Any, width: int) -> Any:
-    """Features with columns for those that only a vocabulary that has grown since knows; dense ones, which
-    have no vocabulary, as they are."""
+    """Return a sparse matrix with columns added up to a width; dense features are unchanged."""
     if not sp.issparse(matrix):
         return matrix
     parts: Any = matrix
@@ -68,16 +83,16 @@ def widened(matrix: Any, width: int) -> Any:
 
 
 class Codes:
-    """Codes of source types and target types, and the kernel's values by code.
+    """Codes of source types and target types, and kernel values by code.
 
     Parameters
     ----------
     sources, targets : Types
-        The distinct observations of either side, of one kernel.
+        The distinct observations of both sides, with the same kernel.
     frequent : array
-        Source types that have a code for themselves, so that few twins are left to care for.
+        Source types that get a code of their own, which leaves few twins to correct for.
     n_jobs : int or None
-        Threads that compute the values.
+        The number of threads that compute the values.
 
     Attributes
     ----------
@@ -88,17 +103,13 @@ class Codes:
     own : array
         The kernel of each source type with itself.
     is_shared : bool
-        Whether types share codes; else every type is a code, and has no twin.
+        Whether types share codes; otherwise every type is a code and has no twin.
     whole : array or None
-        The values of all pairs of codes, where they are few enough to be held.
+        The values of all pairs of codes, if they are few enough to be stored.
     """
 
     def __init__(
-        self,
-        sources: Types,
-        targets: Types,
-        frequent: Sequence[int] | Array = (),
-        n_jobs: int | None = None,
+        self, sources: Types, targets: Types, frequent: Sequence[int] | Array = (), n_jobs: int | None = None
     ) -> None:
         self._kernel, self._n_jobs = sources.kernel, n_jobs
         self._types = (sources, targets)
@@ -120,14 +131,25 @@ class Codes:
         return len(self._types[0].points), len(self._types[1].points)
 
     def table(self, rows: Array, columns: Array) -> Array:
-        """The kernel of two different observations of each of these source codes and target codes, which
-        are distinct, and the latter in increasing order."""
+        """Return the kernel between different observations of these source and target codes.
+
+        Parameters
+        ----------
+        rows, columns : arrays of int
+            Distinct source codes, and distinct target codes in increasing order.
+
+        Returns
+        -------
+        array (rows, columns)
+            The values.
+        """
         if self.whole is not None:
             every = len(columns) == self.whole.shape[1]
             return self.whole[rows] if every else self.whole[np.ix_(rows, columns)]
         return self._computed(rows, columns)
 
     def _computed(self, rows: Array, columns: Array) -> Array:
+        """Compute the values of these codes."""
         step = max(1, _PART // max(1, len(columns)))
         sources, targets = self._types
         if len(rows) <= step and (len(rows), len(columns)) == self.counts:
@@ -143,7 +165,7 @@ class Codes:
         return table
 
     def _share(self, frequent: Array) -> None:
-        """Let types share codes, where that leaves few."""
+        """Assign shared codes, if that leaves few."""
         sources, targets = self._types[0]._widened(self._types[1]), self._types[1]._widened(self._types[0])
         ids, first, twins = np.unique(
             np.concatenate([sources.ids, targets.ids]), return_index=True, return_inverse=True
@@ -162,7 +184,7 @@ class Codes:
         new = np.arange(len(members), count)
         codes[twins[frequent]] = new
         one = points[np.concatenate([members, twins[frequent]])]
-        # Two copies of one point of each code, with other ids: no observation of one is any of the other.
+        # Two copies of a point per code with different ids, so that no two observations are equal.
         numbers = np.arange(2 * count).reshape(2, -1)
         ours, theirs = (Points(one.features, n, one.beyond, one.observations) for n in numbers)
         self._types = Types(self._kernel, ours), Types(self._kernel, theirs)
@@ -175,7 +197,7 @@ class Codes:
 
 
 def _number_rows(points: Points, norms: list[Array]) -> tuple[Array, Array]:
-    """Numbers of points, equal where features and norms are, and one point of each number."""
+    """Number points by features and norms; also return a point per number."""
     matrix: Any = points.features
     matrix.sort_indices()
     sizes = np.column_stack([points.beyond, *norms])

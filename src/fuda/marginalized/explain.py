@@ -1,13 +1,15 @@
-"""Why a model with the marginalized kernel labels a node as it does.
+"""Explanations of the labels predicted with the marginalized kernel.
 
-The score of label σ at node t is a sum over support positions τ, so that each has its *share*:
+The score of label σ at node t is a sum over support positions τ, each of which has a *share*:
 
-    S(t,σ) = Σ_τ share_τ(σ),     share_τ(σ) = P(σ|t) κ(τ,t) γ_τ(σ),     γ_τ(σ) = Σ_ρ α_τ(ρ) P(ρ|τ) k_y(ρ,σ).
+    S(t,σ) = Σ_τ share_τ(σ),     share_τ(σ) = P(σ|t) κ(τ,t) γ_τ(σ),
+    γ_τ(σ) = Σ_ρ α_τ(ρ) P(ρ|τ) k_y(ρ,σ).
 
-**The match** of τ and t. κ(τ,t) sums over all features that the two structures share around τ and t, and
-each pair of nodes that meet in a feature is a factor of it. So 1 − κ'/κ, with κ' computed as if nodes i and j
-never met, is the part of κ in which they do. The match is what grows from (τ,t) along edges, pair by pair, as
-long as a pair takes part in at least half of κ: a stretch of a sequence, a subtree, a path.
+**The match** of τ and t. κ(τ,t) is a sum over the features that the two structures share around τ
+and t, and a product over the pairs of nodes matched in a feature. So 1 − κ'/κ, with κ' computed
+without matching nodes i and j, is the part of κ due to features that match them. The match starts
+with (τ,t) and is extended along edges by the pairs that take part in at least half of κ: it is a
+run of a sequence, a subtree, or a path.
 """
 
 from __future__ import annotations
@@ -34,9 +36,20 @@ _LEAST_PART = 0.5
 class Voice:
     """A support position and its share of a score.
 
-    `structure` counts the model's `support_structures_`; `label` is the label that the position speaks for
-    most; `match` has the pairs (node there, node here) that are matched, and `matched` the observations
-    there, in the order of the nodes.
+    Attributes
+    ----------
+    structure, node : int
+        The position: an index into `support_structures_`, and a node of that structure.
+    observation : object
+        The observation there.
+    label : object
+        The label with the largest α there.
+    share : float
+        The share of the score.
+    match : list of pairs
+        The matched nodes (support node, explained node), sorted.
+    matched : list
+        The observations of the matched support nodes.
     """
 
     structure: int
@@ -57,7 +70,21 @@ class Voice:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A label's score, those who spoke loudest for or against it, and the sum of the shares of all others."""
+    """The score of a label by support position.
+
+    Attributes
+    ----------
+    label : object
+        The label.
+    score : float
+        Its score, the sum of all shares.
+    voices : list of Voice
+        The support positions with the largest absolute shares, in decreasing order.
+    others : float
+        The sum of the other shares.
+    other_count : int
+        The number of the other positions.
+    """
 
     label: Any
     score: float
@@ -74,9 +101,20 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The verdicts on the best label of a node, by score, and on its closest rival (None if it has none).
+    """The scores of the best label of a node and of the second best.
 
-    Where scores may pass all doubles, those in here are divided by one power of 2.
+    Scores that may exceed the range of doubles are divided by a common power of 2.
+
+    Attributes
+    ----------
+    node : int
+        The explained node.
+    observation : object
+        Its observation.
+    chosen : Verdict
+        The label with the highest score.
+    rival : Verdict or None
+        The label with the second highest score; None if there is one label only.
     """
 
     node: int
@@ -92,8 +130,17 @@ class Explanation:
 
 
 class Part(NamedTuple):
-    """A part of a model: an engine whose target is the structure in question, α (N, L) of its sources,
-    and the source structures."""
+    """A part of the support of a model.
+
+    Attributes
+    ----------
+    engine : Engine
+        An engine whose only target is the explained structure.
+    alpha : array (N, L)
+        α of its sources.
+    structures : list of Structure
+        The source structures.
+    """
 
     engine: Engine
     alpha: Array
@@ -103,26 +150,36 @@ class Part(NamedTuple):
 def explain(
     parts: list[Part], classes: Sequence[Any], here: Structure, node: int, top: int = 5
 ) -> Explanation:
-    """Which support positions decided for and against the best label of a node, by score, and its rival.
+    """Explain the best label of a node and the second best by their support positions.
 
     Parameters
     ----------
     parts : list of Part
-        All support of a model.
+        The support of a model.
     classes : sequence
         The labels.
     here : Structure
-        The target of the engines.
+        The explained structure, the target of the engines.
     node : int
-        The node of `here` whose label is explained.
+        The explained node.
     top : int
-        How many voices are given one by one for each label, the loudest first.
+        The number of support positions listed per label, those with the largest shares first.
+
+    Returns
+    -------
+    Explanation
+        The scores of both labels by support position.
+
+    Raises
+    ------
+    DataError
+        If `node` is not a node of the structure, or `top` is not a positive integer.
     """
     if not is_whole(top, 1):
-        raise DataError(f"top={short(top)}: ask for at least one voice, a whole number")
+        raise DataError(f"top={short(top)}: give a whole number, at least 1")
     if not is_whole(node, 0, len(here) - 1):
         raise DataError(f"node={short(node)}: give a node of the structure, from 0 to {len(here) - 1}")
-    speakers: list[_Speaker] = []
+    positions: list[_Position] = []
     found = [Numbers(np.zeros((0, len(classes))))]
     before = 0
     for part in parts:
@@ -131,25 +188,19 @@ def explain(
         for i in range(len(part.structures)):
             nodes = problem.sources.nodes(i)
             at = np.flatnonzero(part.alpha[nodes].any(axis=1))
-            speakers += [_Speaker(part, before, i, int(t)) for t in at]
+            positions += [_Position(part, before, i, int(t)) for t in at]
             found.append(part.engine.kappa(i, 0)[at, int(node)] * gamma[nodes][at])
         before += len(part.structures)
     shares = _one_scale(Numbers.concatenate(found))
-    best = np.argsort(-shares.sum(axis=0), kind="stable")[:2].tolist()
-    verdicts = [
-        Verdict(
-            classes[k],
-            float(shares[:, k].sum()),
-            *_voices(classes, speakers, shares[:, k], k, here, node, top),
-        )
-        for k in best
-    ]
+    totals = shares.sum(axis=0)
+    best = np.argsort(-totals, kind="stable")[:2].tolist()
+    voices = [_voices(classes, positions, shares[:, k], k, here, node, top) for k in best]
+    verdicts = [Verdict(classes[k], float(totals[k]), *v) for k, v in zip(best, voices, strict=True)]
     return Explanation(int(node), here.observations[node], verdicts[0], (*verdicts, None)[1])
 
 
-class _Speaker(NamedTuple):
-    """A support position: its part of the model, the structures before those of the part, and where it
-    is there."""
+class _Position(NamedTuple):
+    """A support position in a part; earlier parts have `before` structures."""
 
     part: Part
     before: int
@@ -158,58 +209,52 @@ class _Speaker(NamedTuple):
 
     @property
     def there(self) -> Structure:
+        """The structure of the position."""
         return self.part.structures[self.structure]
 
     @property
     def alpha(self) -> Array:
+        """α (L,) of the position."""
         nodes = self.part.engine.problem.sources.nodes(self.structure)
         return self.part.alpha[nodes.start + self.node]
 
     def kappa(self, node: int, label: int, apart: Pair | None = None) -> Numbers:
-        """κ of the position and a node with a label, one number."""
+        """Return κ between the position and a node with a label, as Numbers of length 1."""
         kappa = self.part.engine.kappa(self.structure, 0, apart)
         return kappa[self.node, node, [min(label, kappa.mantissas.shape[2] - 1)]]
 
 
 def _one_scale(numbers: Numbers) -> Array:
-    """Numbers as doubles; scaled ones are all divided by one power of 2."""
+    """Return numbers as doubles; scaled numbers are divided by a common power of 2."""
     return numbers.map(lambda x: x.reshape(1, -1)).doubles().reshape(numbers.mantissas.shape)
 
 
 def _voices(
     classes: Sequence[Any],
-    speakers: list[_Speaker],
+    positions: list[_Position],
     shares: Array,
     label: int,
     here: Structure,
     node: int,
     top: int,
 ) -> tuple[list[Voice], float, int]:
-    """The loudest voices on a label, the sum of the shares of all others, and their number."""
-    loudest = np.argsort(-np.abs(shares), kind="stable")[:top].tolist()
+    """Return the largest shares of a label, and the sum and the number of the others."""
+    largest = np.argsort(-np.abs(shares), kind="stable")[:top].tolist()
     voices = []
-    for k in loudest:
-        speaker = speakers[k]
-        match, observations = _match(speaker, here, node, label), speaker.there.observations
-        voices.append(
-            Voice(
-                speaker.before + speaker.structure,
-                speaker.node,
-                observations[speaker.node],
-                classes[int(speaker.alpha.argmax())],
-                float(shares[k]),
-                match,
-                [observations[i] for i, _ in match],
-            )
-        )
-    others = np.delete(shares, loudest)
+    for k in largest:
+        position = positions[k]
+        match, observations = _match(position, here, node, label), position.there.observations
+        at = position.before + position.structure, position.node, observations[position.node]
+        favourite, matched = classes[int(position.alpha.argmax())], [observations[i] for i, _ in match]
+        voices.append(Voice(*at, favourite, float(shares[k]), match, matched))
+    others = np.delete(shares, largest)
     return voices, float(others.sum()), len(others)
 
 
-def _match(speaker: _Speaker, here: Structure, node: int, label: int) -> list[Pair]:
-    """The pairs of nodes that take part in at least half of κ, connected with the pair of the points."""
-    point, edges = (speaker.node, node), (speaker.there.edges, here.edges)
-    whole = speaker.kappa(node, label)
+def _match(position: _Position, here: Structure, node: int, label: int) -> list[Pair]:
+    """Return the connected pairs of nodes that take part in at least half of κ."""
+    point, edges = (position.node, node), (position.there.edges, here.edges)
+    whole = position.kappa(node, label)
     match, fresh = [point], [point]
     while fresh:
         at = fresh.pop()
@@ -218,17 +263,18 @@ def _match(speaker: _Speaker, here: Structure, node: int, label: int) -> list[Pa
             for pair in itertools.product(*ends):
                 if any(pair[0] == p or pair[1] == q for p, q in match):
                     continue
-                if _ratio(speaker.kappa(node, label, apart=pair), whole) <= 1.0 - _LEAST_PART:
+                if _ratio(position.kappa(node, label, apart=pair), whole) <= 1.0 - _LEAST_PART:
                     match.append(pair)
                     fresh.append(pair)
     return sorted(match)
 
 
 def _ratio(a: Numbers, b: Numbers) -> float:
-    """a / b of two numbers; 1 where both are 0."""
+    """Return a / b, or 1 if b = 0."""
     top, bottom = _one_scale(Numbers.concatenate([a, b]))
     return float(top / bottom) if bottom else 1.0
 
 
 def _shown(observation: Any) -> str:
+    """Return an observation as text."""
     return observation if isinstance(observation, str) else short(observation)

@@ -1,14 +1,16 @@
 """The marginalized kernel of two structures.
 
-A *pointed feature* is a substructure together with the one of its nodes that is the point: a run or
-subsequence of a sequence, a connected subtree of a tree, a directed path of a DAG. With P(y|x) a prior over
-the labelings of a structure, K(τ,t,ρ,σ) sums over all pairs of occurrences of one pointed feature, in a with
-the point at τ and in b with the point at t, and over all labelings with y_τ = ρ and y'_t = σ,
+A *pointed feature* is a substructure (a run or subsequence of a sequence, a connected subtree of
+a tree, a directed path of a DAG) in which one node is the point. With P(y|x) a prior over the
+labelings of a structure, K(τ,t,ρ,σ) is the sum over all pairs of occurrences of the same pointed
+feature, in a with the point at τ and in b with the point at t, and over all labelings with y_τ =
+ρ and y'_t = σ, of
 
     P(y|a) P(y'|b) Π_{matched nodes (i,j)} c² k_x(x_i, x_j) k_y(y_i, y'_j) · Π_{skipped nodes} g.
 
-The modules `sequence`, `tree`, `dag` and `chain_prior` have the recursions that do this without enumeration.
-Numbers are plain doubles where a bound says that these cannot overflow, else scaled.
+The modules `sequence`, `tree`, `dag` and `chain_prior` compute it by recursions instead of
+enumeration. Numbers are plain doubles if a bound guarantees that they cannot overflow, and scaled
+otherwise.
 """
 
 from __future__ import annotations
@@ -20,18 +22,19 @@ import numpy as np
 from fuda.checks import is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
+from fuda.data.graph import Span
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
-from fuda.errors import DataError, described, place, short
+from fuda.errors import DataError, place, short
 from fuda.kernels import Kernel, Precomputed, as_kernel, check_kernel
 from fuda.kernels.points import Points, points
-from fuda.marginalized.links import Span, links
 from fuda.marginalized.numbers import Cells, Numbers, empty_cells
+from fuda.marginalized.priors import distributions
 from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.recursions.chain_prior import Chain, chain
 
 Array = np.ndarray
-_TOLERANCE = 1e-6  # of a sum of probabilities
+MIXING = 1e-150, 1e150  # the bounds of c, within which c² is a double
 
 
 def marginalized_kernel(
@@ -46,15 +49,45 @@ def marginalized_kernel(
     features: Any = "word",
     log: bool = False,
 ) -> Array:
-    """(Ta, Tb, L, L) the kernel K(τ,t,ρ,σ) between node τ of a with label ρ and node t of b with label σ.
+    """Compute the marginalized kernel of two structures.
 
-    ``kernel`` is k_x, on observations; ``features`` is the set or function that gives strings their features.
-    ``label_kernel`` is k_y: None for the identity, an (L, L) matrix, or a kernel on the numbers 0..L−1.
-    ``mixing`` is c, above 0: features of d nodes weigh c^d. ``gap`` g, from 0 to 1, lets features of
-    sequences skip nodes, each at the price g. ``prior`` is a pair, for a and for b: a (T, L) array of label
-    probabilities, one row a node, or for sequences a chain, the tuple (start, [transitions]) of P(y_0) and
-    T−1 matrices P(y_{t+1}|y_t). With ``log`` the result is log K, −inf where K = 0.
+    Parameters
+    ----------
+    a, b : structures
+        Two structures of the same shape, of Ta and Tb nodes.
+    kernel : Kernel or callable
+        k_x, the kernel between observations.
+    label_kernel : Kernel, array (L, L) or None
+        k_y, on the label numbers 0 … L−1; None is the identity.
+    mixing : float
+        c, above 0: a feature of d nodes has the weight c^d.
+    prior : pair
+        The priors of a and b: a (T, L) array of label probabilities, one row per node, or for
+        sequences a chain (start, [transitions]) of P(y_0) and the T−1 matrices P(y_{t+1}|y_t).
+    gap : float
+        g, from 0 to 1: features of sequences may skip nodes, at a factor g per skipped node.
+    features : str or callable
+        The feature set or function that extracts features from observations.
+    log : bool
+        Whether to return log K instead, −inf where K = 0.
 
+    Returns
+    -------
+    array (Ta, Tb, L, L)
+        K(τ,t,ρ,σ) between node τ of a with label ρ and node t of b with label σ.
+
+    Raises
+    ------
+    DataError
+        If a parameter is out of range, a prior is not a distribution, or K overflows.
+
+    References
+    ----------
+    .. [1] H. Kashima, Y. Tsuboi. Kernel-based discriminative learning algorithms for labeling
+       sequences, trees, and graphs. ICML 2004, equation (10).
+
+    Examples
+    --------
     >>> from fuda.kernels import Delta
     >>> uniform = np.full((2, 1), 1.0)
     >>> K = marginalized_kernel(["a", "b"], ["a", "b"], kernel=Delta(), prior=(uniform, uniform))
@@ -87,8 +120,22 @@ def marginalized_kernel(
 
 
 def label_gram(label_kernel: Any, label_count: int) -> Array:
-    """(L, L) the label kernel's values: None is the identity, else a matrix or a kernel on label numbers.
+    """Compute the matrix of a label kernel.
 
+    Parameters
+    ----------
+    label_kernel : Kernel, array (L, L) or None
+        A kernel on label numbers, its matrix, or None for the identity.
+    label_count : int
+        L.
+
+    Returns
+    -------
+    array (L, L)
+        k_y(ρ,σ).
+
+    Examples
+    --------
     >>> label_gram(None, 2).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
@@ -100,16 +147,17 @@ def label_gram(label_kernel: Any, label_count: int) -> Array:
     if isinstance(k_y, Precomputed) and len(k_y.gram_matrix) != label_count:
         raise DataError(
             f"label_kernel is a matrix of {len(k_y.gram_matrix)} labels, but there are {label_count}; give "
-            "one row and one column a label"
+            "one row and one column per label"
         )
     numbers = list(range(label_count))
     labels = Points(np.eye(label_count), np.array(numbers), np.zeros(label_count), numbers)
     check_kernel(k_y, labels, lambda i: f"label {i}", most=label_count)
-    return np.array(k_y.gram(labels, labels))  # a copy, since a constant kernel's may be read-only
+    return np.array(k_y.gram(labels, labels))  # a copy, since it may be read-only
 
 
 def _check_numbers(mixing: Any, gap: Any, shape: str) -> None:
-    if not is_number(mixing, 1e-150, 1e150):
+    """Raise DataError if c or g is out of range."""
+    if not is_number(mixing, *MIXING):
         raise DataError(f"mixing={short(mixing)}: give c, a number above 0 (from 1e-150 to 1e150)")
     if not is_number(gap, 0, 1):
         raise DataError(f"gap={short(gap)}: give a number from 0 (no gaps) to 1 (gaps at no price)")
@@ -118,7 +166,7 @@ def _check_numbers(mixing: Any, gap: Any, shape: str) -> None:
 
 
 def _weight(k_x: Kernel, mixing: float, encoded: Encoded) -> Array:
-    """(Ta, Tb) c² k_x."""
+    """Return c² k_x, (Ta, Tb)."""
     corpus = encoded.corpus
     types = points(encoded)
     check_kernel(k_x, types, corpus.place_of_type, most=len(types))
@@ -133,7 +181,7 @@ def _weight(k_x: Kernel, mixing: float, encoded: Encoded) -> Array:
 
 
 def _priors(prior: Any, corpus: Corpus) -> list[Array | Chain]:
-    """The priors of both structures, checked."""
+    """Check the priors of both structures."""
     if not isinstance(prior, tuple | list) or len(prior) != 2:
         raise DataError(
             f"prior={short(prior)}: give a pair, the prior of the first structure and of the second"
@@ -144,17 +192,18 @@ def _priors(prior: Any, corpus: Corpus) -> list[Array | Chain]:
         if isinstance(given, tuple):
             found.append(_given_chain(given, size, i, corpus.shape))
         else:
-            found.append(_distributions(given, (size, None), f"{place(i)}: its prior"))
+            found.append(distributions(given, (size, None), f"{place(i)}: its prior"))
         counts.append(found[-1][0].shape[-1])
     if counts[0] != counts[1]:
         raise DataError(
             f"the prior of structure 0 has {counts[0]} labels, that of structure 1 has {counts[1]}; give "
-            "both one column a label"
+            "both one column per label"
         )
     return found
 
 
 def _given_chain(given: tuple, size: int, structure: int, shape: str) -> Chain:
+    """Check a chain prior of one structure."""
     where = f"{place(structure)}: its prior"
     if shape != "sequence":
         raise DataError(f"{where} is a chain, but the structure is a {shape}; give a (nodes, labels) array")
@@ -162,53 +211,26 @@ def _given_chain(given: tuple, size: int, structure: int, shape: str) -> Chain:
     if isinstance(steps, np.ndarray):
         steps = steps.tolist()
     if len(given) != 2 or not isinstance(steps, list | tuple):
-        raise DataError(f"{where} is a tuple but no chain; a chain is (start, [transition matrices])")
+        raise DataError(f"{where} is a tuple but not a chain; a chain is (start, [transition matrices])")
     if len(steps) != size - 1:
         raise DataError(f"{where} has {len(steps)} transition matrices; {size} nodes need {size - 1}")
-    start = _distributions([given[0]], (1, None), f"{where}, start")[0]
+    start = distributions([given[0]], (1, None), f"{where}, start")[0]
     square = (len(start), len(start))
-    matrices = [_distributions(m, square, f"{where}, transition {t}") for t, m in enumerate(steps)]
+    matrices = [distributions(m, square, f"{where}, transition {t}") for t, m in enumerate(steps)]
     return chain(start, matrices)
 
 
-def _distributions(values: Any, shape: tuple[int, int | None], where: str) -> Array:
-    """Rows of probabilities as an array of the shape, any number of columns where that is None."""
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{where} is {described(values)}; give an array of probabilities") from None
-    rows, columns = array.shape if array.ndim == 2 else (0, 0)
-    if rows != shape[0] or columns == 0 or shape[1] not in (None, columns):
-        expected = f"({shape[0]}, {shape[1] or 'labels'})"
-        raise DataError(f"{where} has the shape {array.shape}; give {expected}")
-    bad = np.argwhere(~(np.isfinite(array) & (array >= 0.0)))
-    if len(bad):
-        row, label = bad[0].tolist()
-        raise DataError(
-            f"{where} has {array[row, label]} for label {label} in row {row}; probabilities are finite and "
-            "not negative"
-        )
-    sums = array.sum(axis=1)
-    off = np.abs(sums - 1.0) > _TOLERANCE
-    if off.any():
-        row = int(off.argmax())
-        raise DataError(
-            f"{where} sums to {sums[row]:.6g} in row {row}; divide each row by its sum, so that it is 1"
-        )
-    return array
-
-
 def _as_chain(prior: Array | Chain) -> Chain:
-    """A product prior is a chain whose next label does not depend on the last."""
+    """Return a product prior as a chain whose labels are independent."""
     if isinstance(prior, Chain):
         return prior
     return chain(prior[0], [np.tile(row, (len(row), 1)) for row in prior[1:]])
 
 
 def _product_kappa(corpus: Corpus, weight: Array, mass: Array, gap: float, log: bool) -> Numbers:
-    """κ in doubles, or in scaled numbers where doubles may overflow or logarithms are wanted."""
+    """Return κ in doubles, or in scaled numbers if doubles may overflow or for logarithms."""
     shape = pair.SHAPES[corpus.shape]
-    edges = links(corpus)
+    edges = corpus.graph.links
     size_a, size_b = weight.shape
     with np.errstate(over="ignore", under="ignore"):
         largest = float(np.abs(weight).max()), float(np.abs(weight * mass).max())
@@ -220,6 +242,7 @@ def _product_kappa(corpus: Corpus, weight: Array, mass: Array, gap: float, log: 
 
 
 def _chain_kappa(a: Chain, b: Chain, weight: Array, k_y: Array, gap: float, log: bool) -> Numbers:
+    """Return κ under chain priors, in doubles or in scaled numbers."""
     (size_a, size_b), label_count = weight.shape, len(k_y)
     largest = float(np.abs(weight).max())
     product = largest * float(np.abs(k_y).max())
@@ -236,12 +259,12 @@ def _chain_kappa(a: Chain, b: Chain, weight: Array, k_y: Array, gap: float, log:
 
 
 def _over_labels(kappa: Cells) -> Numbers:
-    """Numbers over (τ,t) or (τ,t,ρ) as an array that broadcasts over (τ,t,ρ,σ)."""
+    """Return numbers over (τ,t) or (τ,t,ρ) in a shape that broadcasts over (τ,t,ρ,σ)."""
     return Numbers.of(kappa).map(lambda x: x.reshape(*x.shape, *[1] * (4 - x.ndim)))
 
 
 def _values(nodes: list[Array], k_y: Array, kappa: Numbers) -> Array:
-    """K = P(ρ|τ) P(σ|t) k_y(ρ,σ) κ, inf where that passes all doubles."""
+    """Return K = P(ρ|τ) P(σ|t) k_y(ρ,σ) κ, infinite where it overflows."""
     values = _factors(nodes, k_y) * kappa.mantissas
     if kappa.exponents is None:
         return values
@@ -250,11 +273,12 @@ def _values(nodes: list[Array], k_y: Array, kappa: Numbers) -> Array:
 
 
 def _factors(nodes: list[Array], k_y: Array) -> Array:
+    """Return P(ρ|τ) P(σ|t) k_y(ρ,σ)."""
     return np.einsum("ir,js,rs->ijrs", *nodes, k_y)
 
 
 def _log_values(nodes: list[Array], k_y: Array, kappa: Numbers) -> Array:
-    """log K, whose parts may be too small for their product to be a double."""
+    """Return log K as a sum of logarithms, since products may underflow."""
     if (_factors(nodes, k_y) * kappa.mantissas < 0.0).any():
         raise DataError("log=True: some values of the marginalized kernel are negative; take log=False")
     with np.errstate(divide="ignore"):

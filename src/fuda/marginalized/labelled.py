@@ -1,21 +1,21 @@
 """Kernels between labelled structures, for re-ranking.
 
-A feature is a run of nodes of a sequence, or a connected subtree of an ordered tree that keeps the order of
-siblings and may skip some; at each node it has the label, with or without the observation. A feature of d
-nodes weighs c^d. So two nodes match to the degree
+A feature is a run of nodes of a sequence, or a connected subtree of an ordered tree that keeps
+the order of siblings and may skip some; at each node it has the label, with or without the
+observation. A feature of d nodes has the weight c^d. So two nodes match to the degree
 
     k(τ,t) = c² k_y(y_τ, y'_t) (k_x(x_τ, x'_t) + 1),
 
-and K = Σ_{τ,t} K(τ,t), where K(τ,t) sums over all pairs of features that end (in trees: have their roots) at
-τ and t:
+and K = Σ_{τ,t} K(τ,t), where K(τ,t) is the sum over all pairs of features that end (in trees: have
+their roots) at τ and t:
 
     sequence   K(τ,t) = (K(τ−1,t−1) + 1) k(τ,t)
-    tree       K(τ,t) = S(τ,t) k(τ,t), where S(τ,t) sums the products of K over all ways to match some
-               children of τ to some of t in order
+    tree       K(τ,t) = S(τ,t) k(τ,t), where S(τ,t) sums the products of K over all ways to match
+               some children of τ to some of t in order
 
-On a chain the two are the same. K grows as a power of the number of nodes that agree in a row: numbers are
-plain doubles where a bound says that these cannot overflow, else scaled. K(a,b) / √(K(a,a) K(b,b)), the
-normalized kernel, is a double at any length.
+On a chain the two are equal. K grows exponentially with the number of consecutive nodes that
+agree: numbers are plain doubles if a bound guarantees that they cannot overflow, and scaled
+otherwise. The normalized kernel K(a,b) / √(K(a,a) K(b,b)) is a double at any length.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from numba.extending import overload
 from fuda.checks import is_number
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
+from fuda.data.graph import Links, Span
 from fuda.data.labels import number_labels
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.kernels import Kernel, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
-from fuda.marginalized.links import Links, Span, links
 from fuda.marginalized.numbers import Cells, empty_cells, normal, number, plus, read, times, write
 from fuda.marginalized.recursions import pair
 from fuda.parallel import Block, blocks, run
 
 Array = np.ndarray
 _BLOCK_NODES = 2048
-_LOG_BASE = 512 * math.log(2)  # of the exponents of scaled numbers
+_LOG_BASE = 512 * math.log(2)  # the logarithm of the base of scaled numbers
 _SEQUENCE = pair.SHAPES["sequence"]
 
 
@@ -59,11 +59,32 @@ def labelled_kernel(
     normalized: bool = False,
     features: Any = "word",
 ) -> float:
-    """The kernel of two labelled sequences, or of two labelled trees.
+    """Compute the kernel of two labelled sequences, or of two labelled trees.
 
-    ``kernel`` is k_x, on observations; ``features`` is the set or function that gives strings their features.
-    ``label_kernel`` is k_y, a kernel on labels, None for [y = y']. ``mixing`` is c, above 0.
+    Parameters
+    ----------
+    a, b : structures
+        Two sequences or two trees.
+    labels_a, labels_b : sequences
+        One label per node.
+    kernel : Kernel or callable
+        k_x, the kernel between observations.
+    label_kernel : Kernel or None
+        k_y, the kernel between labels; None for [y = y'].
+    mixing : float
+        c, above 0: a feature of d nodes has the weight c^d.
+    normalized : bool
+        Whether to divide by √(K(a,a) K(b,b)).
+    features : str or callable
+        The feature set or function that extracts features from observations.
 
+    Returns
+    -------
+    float
+        K.
+
+    Examples
+    --------
     >>> from fuda.kernels import Delta
     >>> labelled_kernel(["a", "b"], ["a", "c"], ["N", "V"], ["N", "V"], kernel=Delta())
     5.0
@@ -84,7 +105,7 @@ def labelled_kernel(
 
 
 def _label_gram(label_kernel: Any, labels: list[Any]) -> Array:
-    """(L, L) the values of a kernel on labels."""
+    """Return the matrix (L, L) of a kernel on labels."""
     if label_kernel is None:
         return np.eye(len(labels))
     k_y = as_kernel(label_kernel, "label_kernel")
@@ -94,26 +115,48 @@ def _label_gram(label_kernel: Any, labels: list[Any]) -> Array:
 
 
 def check_mixing(mixing: Any) -> None:
+    """Raise DataError if c is out of range."""
     if not is_number(mixing, 1e-75, 1e75):
         raise DataError(f"mixing={short(mixing)}: give c, a number above 0 (from 1e-75 to 1e75)")
 
 
 class Packed(NamedTuple):
-    """Labelings as compiled code takes them. Structure i has those numbered first[i] .. first[i+1] − 1;
-    labeling c is labels[starts[c]:], one label per node. `log_norms` (m,) is ½ log K of each labeling
-    with itself, 0 where the kernel is not normalized."""
+    """Labelings as arguments of compiled functions.
+
+    Structure i has the labelings first[i] … first[i+1]−1; labeling c is of structure owner[c],
+    with the labels labels[starts[c]:], one per node. `log_norms` (m,) is ½ log K of each labeling
+    with itself, 0 if the kernel is not normalized.
+    """
 
     links: Links
     offsets: Array
     types: Array
     first: Array
+    owner: Array
     starts: Array
     labels: Array
     log_norms: Array
 
 
 class Labelings:
-    """Some labelings of each structure of a corpus; `owner` (m,) is the structure of each."""
+    """Some labelings of each structure of a corpus.
+
+    Parameters
+    ----------
+    encoded : Encoded
+        The structures.
+    labels, first : arrays
+        The labelings, in the layout of `Packed`.
+    numbering : Numbering
+        The numbers of distinct observations.
+
+    Attributes
+    ----------
+    owner : array (m,)
+        The structure of each labeling.
+    packed : Packed
+        The labelings.
+    """
 
     def __init__(self, encoded: Encoded, labels: Array, first: Array, numbering: Numbering) -> None:
         corpus = encoded.corpus
@@ -121,59 +164,74 @@ class Labelings:
         self.points = points(encoded, numbering)
         self.owner = np.repeat(np.arange(len(corpus)), np.diff(first))
         sizes = np.diff(corpus.offsets)[self.owner]
-        self.packed = Packed(
-            links(corpus),
-            corpus.offsets,
-            corpus.types.astype(np.int64),
-            first,
-            np.cumsum(sizes) - sizes,
-            labels,
-            np.zeros(len(self.owner)),
-        )
+        nodes = corpus.graph.links, corpus.offsets, corpus.types.astype(np.int64)
+        starts, log_norms = np.cumsum(sizes) - sizes, np.zeros(len(sizes))
+        self.packed = Packed(*nodes, first, self.owner, starts, labels, log_norms)
 
     def types_of(self, structure: int) -> Array:
+        """Return the types of the nodes of a structure."""
         return self.packed.types[slice(*self.packed.offsets[structure : structure + 2])]
 
 
 class Similarity:
-    """The kernel between labelings; `alike` (L, L) is k_y between label numbers."""
+    """The kernel between labelings.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        k_x.
+    label_gram : array (L, L)
+        k_y between label numbers.
+    mixing : float
+        c.
+    normalized : bool
+        Whether the kernel is normalized.
+    numbering : Numbering
+        The numbers of distinct observations.
+    n_jobs : int or None
+        The number of threads.
+    """
 
     def __init__(
         self,
         kernel: Kernel,
-        alike: Array,
+        label_gram: Array,
         mixing: float,
         normalized: bool,
         numbering: Numbering,
         n_jobs: int | None = None,
     ) -> None:
         check_mixing(mixing)
-        self.kernel, self.alike, self.mixing = kernel, np.require(alike, np.float64, ["C", "A", "W"]), mixing
+        self.kernel, self.label_gram, self.mixing = (
+            kernel,
+            np.require(label_gram, np.float64, ["C", "A", "W"]),
+            mixing,
+        )
         self.normalized, self.numbering, self.n_jobs = normalized, numbering, n_jobs
 
     def prepare(self, encoded: Encoded, labels: Array, first: Array) -> Labelings:
-        """Labelings of the structures of a corpus, laid out as `Packed` says."""
+        """Return labelings of the structures of a corpus, given in the layout of `Packed`."""
         made = Labelings(encoded, labels, first, self.numbering)
 
         def solve(structure: int) -> None:
             own = made.types_of(structure)
             weight = self._weight(made, own, made, own)
-            _fill_norms(made.shape, made.packed, structure, weight, self._room(made, weight, len(own)))
+            _fill_norms(made.shape, made.packed, structure, weight, self._workspace(made, weight, len(own)))
 
         if self.normalized:
             run(solve, range(len(encoded.corpus)), self.n_jobs)
         return made
 
     def rows(self, a: Labelings, chosen: Array, b: Labelings) -> Array:
-        """(n, m) K of labelings `chosen` of a, all of one structure, with all m labelings of b."""
+        """Return K (n, m) of labelings `chosen` of a, all of one structure, with all m of b."""
         structure = int(a.owner[chosen[0]])
         weight = self._weight(a, a.types_of(structure), b, slice(None))
         out = np.empty((len(chosen), len(b.owner)))
 
         def solve(block: Block) -> None:
             longest = int(np.diff(b.packed.offsets[block[0] : block[1] + 1]).max())
-            room = self._room(a, weight, longest)
-            _fill_rows(a.shape, a.packed, structure, chosen, b.packed, *block, weight, room, out)
+            work = self._workspace(a, weight, longest)
+            _fill_rows(a.shape, a.packed, chosen, b.packed, *block, weight, work, out)
 
         run(solve, blocks(b.packed.offsets, _BLOCK_NODES), self.n_jobs)
         if not np.isfinite(out).all():
@@ -185,22 +243,26 @@ class Similarity:
         return out
 
     def _weight(self, a: Labelings, types_a: Any, b: Labelings, types_b: Any) -> Array:
-        """c² (k_x + 1) between types."""
+        """Return c² (k_x + 1) between types."""
         return self.mixing**2 * (self.kernel.gram(a.points[types_a], b.points[types_b]) + 1.0)
 
-    def _room(self, a: Labelings, weight: Array, longest: int) -> Room:
-        size, largest = len(weight), float(np.abs(weight).max()) * float(np.abs(self.alike).max())
+    def _workspace(self, a: Labelings, weight: Array, longest: int) -> Workspace:
+        """Allocate arrays for comparisons with structures of up to `longest` nodes."""
+        size, largest = len(weight), float(np.abs(weight).max()) * float(np.abs(self.label_gram).max())
         safe = pair.plain_is_safe(a.shape, size, longest, 0.0, largest, largest)
-        new, to_label = np.empty((2, size, longest)), np.empty((len(self.alike), longest))
+        new, to_label = np.empty((2, size, longest)), np.empty((len(self.label_gram), longest))
         down, sums = empty_cells(not safe, size, longest), empty_cells(not safe, 1, longest)
-        return Room(self.alike, new[0], new[1], to_label, down, sums)
+        return Workspace(self.label_gram, new[0], new[1], to_label, down, sums)
 
 
-class Room(NamedTuple):
-    """What two labelings are compared in: k_y; c² (k_x + 1) between nodes, and k; k_y of each label with the
-    second labeling's; and K and the sums over matchings, in the kind of numbers that they need."""
+class Workspace(NamedTuple):
+    """k_y, and work arrays for the comparison of two labelings.
 
-    alike: Array
+    These are c² (k_x + 1) between nodes, k, k_y between labels and the nodes of the second
+    labeling, and K(τ,t) and the sums over matchings in plain or scaled numbers.
+    """
+
+    label_gram: Array
     weight: Array
     k: Array
     to_label: Array
@@ -212,71 +274,60 @@ class Room(NamedTuple):
 def _fill_rows(
     shape: int,
     a: Packed,
-    structure: int,
     chosen: Array,
     b: Packed,
     begin: int,
     end: int,
     by_type: Array,
-    room: Room,
+    work: Workspace,
     out: Array,
 ) -> None:
-    """K of the chosen labelings of a structure of a with those of the structures begin..end of b."""
+    """Compute K of the chosen labelings of a with those of the structures begin … end−1 of b."""
     for other in range(begin, end):
         for i in range(len(by_type)):
             for j in range(b.offsets[other + 1] - b.offsets[other]):
-                room.weight[i, j] = by_type[i, b.types[b.offsets[other] + j]]
+                work.weight[i, j] = by_type[i, b.types[b.offsets[other] + j]]
         for row in range(len(chosen)):
             for c in range(b.first[other], b.first[other + 1]):
-                mantissa, exponent = _compare(
-                    shape, a, structure, chosen[row], b, other, c, room.weight, room
-                )
+                mantissa, exponent = _compare(shape, a, chosen[row], b, c, work.weight, work)
                 log_norm = a.log_norms[chosen[row]] + b.log_norms[c]
                 out[row, c] = mantissa * math.exp(_LOG_BASE * exponent - log_norm)
 
 
 @compiled
-def _fill_norms(shape: int, a: Packed, structure: int, weight: Array, room: Room) -> None:
-    """½ log K of the labelings of a structure with themselves."""
+def _fill_norms(shape: int, a: Packed, structure: int, weight: Array, work: Workspace) -> None:
+    """Compute ½ log K of the labelings of a structure with themselves."""
     for c in range(a.first[structure], a.first[structure + 1]):
-        mantissa, exponent = _compare(shape, a, structure, c, a, structure, c, weight, room)
+        mantissa, exponent = _compare(shape, a, c, a, c, weight, work)
         a.log_norms[c] = 0.5 * (math.log(mantissa) + _LOG_BASE * exponent)
 
 
 @compiled
 def _compare(
-    shape: int,
-    a: Packed,
-    structure_a: int,
-    labeling_a: int,
-    b: Packed,
-    structure_b: int,
-    labeling_b: int,
-    weight: Array,
-    room: Room,
+    shape: int, a: Packed, labeling_a: int, b: Packed, labeling_b: int, weight: Array, work: Workspace
 ) -> tuple[float, int]:
-    """K of two labelings as a scaled number, from c² (k_x + 1) between their nodes."""
-    begin_a, end_a = a.offsets[structure_a], a.offsets[structure_a + 1]
-    begin_b, end_b = b.offsets[structure_b], b.offsets[structure_b + 1]
+    """Return K of two labelings as a scaled number, from c² (k_x + 1) between their nodes."""
+    begin_a, end_a = a.offsets[a.owner[labeling_a]], a.offsets[a.owner[labeling_a] + 1]
+    begin_b, end_b = b.offsets[b.owner[labeling_b]], b.offsets[b.owner[labeling_b] + 1]
     size_a, size_b = end_a - begin_a, end_b - begin_b
     labels_a, labels_b = a.labels[a.starts[labeling_a] :], b.labels[b.starts[labeling_b] :]
-    for y in range(len(room.alike)):
+    for y in range(len(work.label_gram)):
         for j in range(size_b):
-            room.to_label[y, j] = room.alike[y, labels_b[j]]
+            work.to_label[y, j] = work.label_gram[y, labels_b[j]]
     for i in range(size_a):
-        shared, alike, k = weight[i], room.to_label[labels_a[i]], room.k[i]
+        weights, to_label, k = weight[i], work.to_label[labels_a[i]], work.k[i]
         for j in range(size_b):
-            k[j] = shared[j] * alike[j]
+            k[j] = weights[j] * to_label[j]
     if shape == _SEQUENCE:
-        found = _runs(size_a, size_b, room.k, room.down)
+        found = _runs(size_a, size_b, work.k, work.down)
     else:
-        spans = Span(a.links, begin_a, end_a), Span(b.links, begin_b, end_b)
-        found = _subtrees(spans[0], spans[1], room.k, room.down, room.sums)
+        trees = Span(a.links, begin_a, end_a), Span(b.links, begin_b, end_b)
+        found = _subtrees(trees[0], trees[1], work.k, work.down, work.sums)
     return times(found, normal(1.0, 0))
 
 
 def _runs(size_a: int, size_b: int, k: Array, down: Cells) -> Any:
-    """Σ K(τ,t) of two sequences from k(τ,t), a number of the kind of `down`. Inside compiled code only."""
+    """Return Σ K(τ,t) of two sequences, a number of the kind of `down`, in compiled code only."""
     raise NotImplementedError
 
 
@@ -289,6 +340,7 @@ def _either_runs(size_a: Any, size_b: Any, k: Any, down: Any) -> Any:
 
 @compiled
 def _scaled_runs(size_a: int, size_b: int, k: Array, down: Cells) -> Any:
+    """Return Σ K(τ,t) in scaled numbers."""
     one, total = number(1.0, down), number(0.0, down)
     for i in range(size_a):
         for j in range(size_b):
@@ -301,7 +353,7 @@ def _scaled_runs(size_a: int, size_b: int, k: Array, down: Cells) -> Any:
 
 @compiled(fastmath={"reassoc", "contract", "nsz"})
 def _plain_runs(size_a: int, size_b: int, k: Array, down: Array) -> float:
-    """The same, laid out so that rows are computed by vector instructions."""
+    """Return Σ K(τ,t); each row is computed by vector instructions."""
     total = 0.0
     for i in range(size_a):
         k_row, row, before = k[i], down[i], down[i - 1]
@@ -315,7 +367,7 @@ def _plain_runs(size_a: int, size_b: int, k: Array, down: Array) -> float:
 
 @compiled
 def _subtrees(a: Span, b: Span, k: Array, down: Cells, sums: Cells) -> Any:
-    """Σ K(τ,t) of two trees from k(τ,t), a number of the kind of `down`."""
+    """Return Σ K(τ,t) of two trees from k(τ,t), a number of the kind of `down`."""
     total = number(0.0, down)
     for step in range(a.end - 1, a.begin - 1, -1):
         node = a.links.order[step]
@@ -330,9 +382,9 @@ def _subtrees(a: Span, b: Span, k: Array, down: Cells, sums: Cells) -> Any:
 
 @compiled
 def _matchings(a: Span, node_a: int, b: Span, node_b: int, down: Cells, sums: Cells) -> Any:
-    """S, the sum over all ways to match some children of two nodes in order; row 0 of `sums` is worked in.
+    """Return S, the sum over all ways to match some children of two nodes in order.
 
-    Child after child of the first node, either it is matched or not:
+    For each child of the first node, either it is matched or not (row 0 of `sums` is S(v,·)):
     S(v,w) = S(v−1,w) + M(v,w) with M(v,w) = M(v,w−1) + K(v,w) S(v−1,w−1) and S(0,·) = S(·,0) = 1.
     """
     one, of_a, of_b = number(1.0, down), a.links.children, b.links.children

@@ -1,14 +1,14 @@
 """Two kinds of numbers, one arithmetic.
 
-A *plain* number is a double. A *scaled* number is a pair (m, e) that stands for m · 2^(512 e), with
-2^−256 ≤ |m| < 2^256, or m = 0 and e = ZERO. The product of two mantissas is then a normal double, and
-of two numbers whose exponents differ by more than one the smaller does not change the sum: so sums and
-products keep the precision of doubles at any size, and nothing overflows or underflows.
+A *plain* number is a double. A *scaled* number is a pair (m, e) with the value m · 2^(512 e),
+where 2^−256 ≤ |m| < 2^256, or m = 0 and e = ZERO. The product of two mantissas is then a normal
+double, and a number whose exponent is smaller by more than one does not change a sum: so sums and
+products have the precision of doubles at any magnitude, and do not overflow or underflow.
 
-Outside compiled code, `Numbers` is an array of either kind. Compiled code takes its `cells`: an array
-of doubles, or a pair (mantissas, exponents) of arrays. A recursion is written once, with ``plus``,
-``times``, ``number``, ``read`` and ``write``, and compiled for both kinds of cells; these five
-functions work inside compiled code only.
+Outside compiled code, `Numbers` is an array of either kind. Compiled code uses its `cells`: an
+array of doubles, or a pair (mantissas, exponents) of arrays. A recursion is written once, with
+``plus``, ``times``, ``number``, ``read`` and ``write``, and compiled for both kinds of cells;
+these five functions work inside compiled code only.
 """
 
 from __future__ import annotations
@@ -30,35 +30,43 @@ Cells = Any  # an array of doubles, or a pair (mantissas, exponents) of arrays
 _SUMS: Any = {"fastmath": {"reassoc", "contract", "nsz"}}  # sums may be reordered, to vectorise
 _BASE = 2.0**512
 _LARGE, _SMALL = 2.0**256, 2.0**-256
-_NEGLIGIBLE = -4  # a number whose exponent is smaller by this much is 0 beside the other
+_NEGLIGIBLE = -4  # a number whose exponent is smaller by this much does not change a sum
 ZERO = -(2**62)  # the exponent of 0, far below all others
 
 
 def empty_cells(is_scaled: bool, *shape: int) -> Cells:
-    """Cells of the shape, with nothing written into them yet."""
+    """Return uninitialized cells of a shape."""
     return (np.empty(shape), np.empty(shape, dtype=np.int64)) if is_scaled else np.empty(shape)
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """An array of numbers: plain where `exponents` is None, else scaled."""
+    """An array of numbers.
+
+    Attributes
+    ----------
+    mantissas : array
+        The numbers, or the mantissas m of scaled numbers.
+    exponents : array or None
+        The exponents e of scaled numbers; None for plain numbers.
+    """
 
     mantissas: Array
     exponents: Array | None = None
 
     @staticmethod
     def of(cells: Cells) -> Numbers:
-        """The numbers in some cells."""
+        """Return the numbers of cells."""
         return Numbers(*cells) if isinstance(cells, tuple) else Numbers(cells)
 
     @staticmethod
     def zeros(is_scaled: bool, *shape: int) -> Numbers:
-        """Zeros of either kind."""
+        """Return zeros of either kind."""
         return Numbers(np.zeros(shape), np.full(shape, ZERO) if is_scaled else None)
 
     @staticmethod
     def concatenate(parts: list[Numbers]) -> Numbers:
-        """All rows one after another, scaled if those of one part are."""
+        """Concatenate along the first axis; the result is scaled if one part is."""
         if any(part.exponents is not None for part in parts):
             both = zip(*(part._scaled() for part in parts), strict=True)
             return Numbers(*map(np.concatenate, both))
@@ -66,11 +74,11 @@ class Numbers:
 
     @property
     def cells(self) -> Cells:
-        """What compiled code reads and writes."""
+        """The argument of compiled functions."""
         return self.mantissas if self.exponents is None else (self.mantissas, self.exponents)
 
     def map(self, function: Callable[[Array], Array]) -> Numbers:
-        """The same numbers in another arrangement: a function that moves entries, such as a reshape."""
+        """Apply a function that rearranges entries, such as a reshape."""
         return Numbers(function(self.mantissas), None if self.exponents is None else function(self.exponents))
 
     def __getitem__(self, at: Any) -> Numbers:
@@ -89,37 +97,39 @@ class Numbers:
         return Numbers(_shifted(x, e - top) + _shifted(y, f - top), top)
 
     def __mul__(self, factor: Array) -> Numbers:
-        """The entries times those of an array of doubles."""
+        """Multiply the entries by an array of doubles."""
         mantissas = self.mantissas * factor
         if self.exponents is None:
             return Numbers(mantissas)
         return Numbers(mantissas, np.array(np.broadcast_to(self.exponents, mantissas.shape)))
 
     def doubles(self) -> Array:
-        """The entries as doubles; scaled ones are divided by a power of 2 common to each row."""
+        """Return the entries as doubles; scaled rows are divided by a common power of 2 each."""
         if self.exponents is None:
             return self.mantissas
         return _shifted(self.mantissas, self.exponents - self.exponents.max(axis=-1, keepdims=True))
 
     def logarithms(self) -> Array:
-        """log |x| of all entries, −inf where they are 0."""
+        """Return log |x| of all entries, −inf where they are 0."""
         mantissas, exponents = self._scaled()
         with np.errstate(divide="ignore"):
             return np.log(np.abs(mantissas)) + 512 * math.log(2) * exponents
 
     def _scaled(self) -> tuple[Array, Array]:
+        """Return mantissas and exponents."""
         if self.exponents is None:
             return self.mantissas, np.zeros(self.mantissas.shape, dtype=np.int64)
         return self.mantissas, self.exponents
 
 
 def _shifted(mantissas: Array, exponents: Array) -> Array:
+    """Return m · 2^(512 e) for exponents e ≤ 0."""
     return np.ldexp(mantissas, 512 * np.maximum(exponents, _NEGLIGIBLE))
 
 
 @compiled
 def normal(mantissa: float, exponent: int) -> tuple[float, int]:
-    """The scaled number m · 2^(512 e), for any double m that is finite."""
+    """Return the scaled number m · 2^(512 e), for any finite double m."""
     if mantissa == 0.0:
         return 0.0, ZERO
     for _ in range(2):  # a product of mantissas needs one step, any double two
@@ -136,6 +146,7 @@ def normal(mantissa: float, exponent: int) -> tuple[float, int]:
 
 @compiled
 def _scaled_sum(x: float, x_exponent: int, y: float, y_exponent: int) -> tuple[float, int]:
+    """Return the sum of two scaled numbers."""
     if x_exponent == y_exponent:
         return normal(x + y, x_exponent)
     if x_exponent < y_exponent:
@@ -146,27 +157,27 @@ def _scaled_sum(x: float, x_exponent: int, y: float, y_exponent: int) -> tuple[f
 
 
 def plus(x: Any, y: Any) -> Any:
-    """x + y of two numbers of one kind."""
+    """Return x + y for two numbers of the same kind."""
     raise NotImplementedError
 
 
 def times(x: Any, y: Any) -> Any:
-    """x · y of two numbers of any kind; scaled when one of them is."""
+    """Return x · y for numbers of any kind; scaled if one of them is."""
     raise NotImplementedError
 
 
 def read(cells: Cells, at: Any) -> Any:
-    """The number at an index of cells."""
+    """Return the number at an index of cells."""
     raise NotImplementedError
 
 
 def write(cells: Cells, at: Any, value: Any) -> None:
-    """Write a number, plain or of the cells' kind, at an index of cells."""
+    """Write a number of the cells' kind at an index of cells."""
     raise NotImplementedError
 
 
 def number(value: float, cells: Cells) -> Any:
-    """A double as a number of the cells' kind."""
+    """Return a double as a number of the cells' kind."""
     raise NotImplementedError
 
 
@@ -205,21 +216,10 @@ def _number(value: Any, cells: Any) -> Any:
 
 @overload(write, strict=False)
 def _write(cells: Any, at: Any, value: Any) -> Any:
-    if not isinstance(cells, types.BaseTuple):
+    def plain(cells: Any, at: Any, value: Any) -> None:
+        cells[at] = value
 
-        def plain(cells: Any, at: Any, value: Any) -> None:
-            cells[at] = value
+    def scaled(cells: Any, at: Any, value: Any) -> None:
+        cells[0][at], cells[1][at] = value
 
-        return plain
-    if isinstance(value, types.BaseTuple):
-
-        def scaled(cells: Any, at: Any, value: Any) -> None:
-            cells[0][at] = value[0]
-            cells[1][at] = value[1]
-
-        return scaled
-
-    def promoted(cells: Any, at: Any, value: Any) -> None:
-        write(cells, at, normal(value, 0))
-
-    return promoted
+    return scaled if isinstance(cells, types.BaseTuple) else plain

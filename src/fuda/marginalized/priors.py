@@ -1,17 +1,16 @@
-"""Priors P(y|x) over the labels of a structure, as the marginalized kernel takes them.
+"""Priors P(y|x) over the labels of structures, for the marginalized kernel.
 
-A *product* prior is the node marginals P(y_t = ρ). A *chain* prior (sequences only) has with them the
-transitions both ways, which hold all of a Markov chain:
+A *product* prior consists of the node marginals P(y_t = ρ). A *chain* prior (sequences only) also
+has the transitions of a Markov chain in both directions:
 
     before[t, ρ, ρ'] = P(y_{t−1} = ρ' | y_t = ρ),     after[t, ρ, ρ'] = P(y_{t+1} = ρ' | y_t = ρ).
 
-Where the priors of a model come from is in `fuda.models.priors`.
+The priors of models are made by `fuda.models.priors`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,71 +18,86 @@ from fuda.data.corpus import Corpus
 from fuda.data.labels import one_each
 from fuda.errors import DataError, described, place
 
+Array = np.ndarray
 _TOLERANCE = 1e-6  # of a sum of probabilities
 
 
-@dataclass(frozen=True)
-class Prior:
-    """A prior over packed nodes: `nodes` (N, L), and of a chain prior `before` and `after` (N, L, L).
+class Prior(NamedTuple):
+    """A prior over the nodes of a corpus.
 
-    The rows of `before` at first nodes and of `after` at last nodes are zero.
+    Attributes
+    ----------
+    nodes : array (N, L)
+        The node marginals.
+    before, after : arrays (N, L, L) or None
+        The transitions of a chain prior, zero at first nodes and at last nodes respectively.
     """
 
-    nodes: np.ndarray
-    before: np.ndarray | None = None
-    after: np.ndarray | None = None
+    nodes: Array
+    before: Array | None = None
+    after: Array | None = None
 
-    def take(self, nodes: np.ndarray) -> Prior:
-        """The prior of some nodes, whole structures."""
-        arrays = (self.nodes, self.before, self.after)
-        return Prior(*(x if x is None else x[nodes] for x in arrays))  # type: ignore[arg-type]
+    def take(self, nodes: Array) -> Prior:
+        """Return the prior of some nodes, those of whole structures."""
+        return Prior(*(None if x is None else x[nodes] for x in self))  # type: ignore[arg-type]
 
     def followed_by(self, other: Prior) -> Prior:
-        """This prior, and then another of the same form."""
-        ours, theirs = (self.nodes, self.before, self.after), (other.nodes, other.before, other.after)
-        joined = (
-            None if a is None or b is None else np.concatenate([a, b])
-            for a, b in zip(ours, theirs, strict=True)
-        )
+        """Return this prior followed by another of the same form."""
+        pairs = zip(self, other, strict=True)
+        joined = (None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs)
         return Prior(*joined)  # type: ignore[arg-type]
 
 
 def uniform_prior(corpus: Corpus, label_count: int) -> Prior:
+    """Return the prior 1/L of every label at every node."""
     return Prior(np.full((corpus.size, label_count), 1.0 / label_count))
 
 
 def given_prior(given: Any, corpus: Corpus, label_count: int) -> Prior:
-    """Arrays of the user's, checked and packed."""
-    arrays = one_each(given, "prior", corpus)
-    packed = np.empty((corpus.size, label_count))
-    for i, (rows, size) in enumerate(zip(corpus.split(packed), np.diff(corpus.offsets), strict=True)):
-        try:
-            array = np.asarray(arrays[i], dtype=np.float64)
-        except (TypeError, ValueError):
-            raise DataError(f"{place(i)}: its prior is {described(arrays[i])}; give an array") from None
-        if array.shape != rows.shape:
-            raise DataError(
-                f"{place(i)}: its prior has the shape {array.shape}; give ({size}, {label_count}), one row a "
-                "node and one column a label, labels in sorted order"
-            )
-        rows[:] = array
-    _check_rows(packed, corpus)
-    return Prior(packed)
+    """Check and concatenate arrays given by the user, one (nodes, labels) array per structure."""
+    shapes = [(size, label_count) for size in np.diff(corpus.offsets).tolist()]
+    pairs = zip(one_each(given, "prior", corpus), shapes, strict=True)
+    return Prior(
+        np.concatenate([distributions(x, s, f"{place(i)}: its prior") for i, (x, s) in enumerate(pairs)])
+    )
 
 
-def _check_rows(nodes: np.ndarray, corpus: Corpus) -> None:
-    """Every row is a distribution."""
-    bad = ~(np.isfinite(nodes) & (nodes >= 0))
-    if bad.any():
-        node, label = np.argwhere(bad)[0].tolist()
+def distributions(values: Any, shape: tuple[int, int | None], where: str) -> Array:
+    """Check rows of probabilities.
+
+    Parameters
+    ----------
+    values : array-like
+        One distribution per row.
+    shape : tuple
+        The numbers of rows and of columns; None for any number of columns.
+    where : str
+        The name of the values in messages.
+
+    Returns
+    -------
+    array
+        The values as float64.
+    """
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{where} is {described(values)}; give an array of probabilities") from None
+    rows, columns = array.shape if array.ndim == 2 else (0, 0)
+    if rows != shape[0] or columns == 0 or shape[1] not in (None, columns):
+        expected = f"({shape[0]}, {shape[1] or 'labels'})"
+        raise DataError(f"{where} has the shape {array.shape}; give {expected}, labels in sorted order")
+    bad = np.argwhere(~(np.isfinite(array) & (array >= 0.0)))
+    if len(bad):
+        row, label = bad[0].tolist()
         raise DataError(
-            f"{corpus.place(node)}: the prior of label {label} is {nodes[node, label]}; probabilities are "
-            "finite and not negative"
+            f"{where} has {array[row, label]} for label {label} in row {row}; probabilities are finite and "
+            "not negative"
         )
-    sums = nodes.sum(axis=1)
-    off = np.abs(sums - 1.0) > _TOLERANCE
-    if off.any():
-        node = int(off.argmax())
+    sums = array.sum(axis=1)
+    row = int(np.abs(sums - 1.0).argmax())
+    if abs(sums[row] - 1.0) > _TOLERANCE:
         raise DataError(
-            f"{corpus.place(node)}: its prior sums to {sums[node]:.6g}; divide it by its sum, so that it is 1"
+            f"{where} sums to {sums[row]:.6g} in row {row}; divide each row by its sum, so that it is 1"
         )
+    return array

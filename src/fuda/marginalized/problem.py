@@ -1,4 +1,4 @@
-"""What a kernel machine has to compute, in plain arrays, whatever engine computes it.
+"""The problem that engines solve, in plain arrays: the scores of a kernel machine.
 
 With the coefficients α_τ(ρ) of source nodes τ, the scores of target nodes t are
 
@@ -7,8 +7,8 @@ With the coefficients α_τ(ρ) of source nodes τ, the scores of target nodes t
 where γ_τ(σ) = Σ_ρ α_τ(ρ) P(ρ|τ) k_y(ρ,σ) under a product prior. Under a chain prior k_y is the
 identity, κ(τ,t,σ) has a label, and γ_τ(σ) = α_τ(σ) P(σ|τ).
 
-`Examples` are structures with their observations and priors; `Sources` are examples prepared for one
-kernel; from these comes the `Problem` of scoring any targets. Parts of examples and of sources are
+`Examples` are structures with their observations and priors; `Sources` are examples prepared for
+one kernel, and make the `Problem` of scoring any targets. Subsets of examples and of sources are
 index operations: observations, codes and kernel values are shared with the whole.
 """
 
@@ -21,19 +21,29 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.data.encoding import Encoded
+from fuda.data.graph import Links
 from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering, Points, points
 from fuda.marginalized.codes import APART, Codes, Types
-from fuda.marginalized.links import Links, links
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.recursions import pair
 
 Array = np.ndarray
-_OFTEN = 600  # of so many source nodes, more than one has a frequent type
+_OFTEN = 600  # a type is frequent if it occurs more often than once in so many source nodes
 
 
 class Settings(NamedTuple):
-    """The kernel between observations, the matrix (L, L) of k_y, c, and the price of a skipped node."""
+    """The parameters of the kernel.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        k_x, the kernel between observations.
+    label_gram : array (L, L)
+        k_y.
+    mixing, gap : float
+        c, and the factor g per skipped node.
+    """
 
     kernel: Kernel
     label_gram: Array
@@ -43,7 +53,19 @@ class Settings(NamedTuple):
 
 @dataclass(frozen=True)
 class Examples:
-    """Encoded structures, the prior over their labels, and their observations as kernels see them."""
+    """Structures with priors.
+
+    Attributes
+    ----------
+    encoded : Encoded
+        The structures.
+    numbering : Numbering
+        The numbers of distinct observations.
+    prior : Prior
+        The prior over their labels.
+    points : Points
+        Their observations as arguments of kernels.
+    """
 
     encoded: Encoded
     numbering: Numbering
@@ -52,30 +74,43 @@ class Examples:
 
     @staticmethod
     def of(encoded: Encoded, prior: Prior, numbering: Numbering | None = None) -> Examples:
-        """Structures whose observations are numbered by themselves, or by those of others."""
+        """Return examples with observations numbered by `numbering`, by default their own."""
         numbering = Numbering(encoded.corpus) if numbering is None else numbering
         return Examples(encoded, numbering, prior, points(encoded, numbering))
 
     def take(self, structures: Array) -> Examples:
-        """Some of the structures, by their numbers; observations are shared."""
+        """Return some of the structures, by index; observations are shared."""
         nodes = self.encoded.corpus.nodes_of(structures)
         return replace(self, encoded=self.encoded.take(structures), prior=self.prior.take(nodes))
 
     @property
     def offsets(self) -> Array:
+        """The bounds of the structures."""
         return self.encoded.corpus.offsets
 
     @property
     def sizes(self) -> Array:
+        """The numbers of nodes of the structures."""
         return np.diff(self.offsets)
 
 
 class Side(NamedTuple):
-    """The structures of one side of a problem, their nodes one after another.
+    """The structures of one side of a problem, with their nodes numbered consecutively.
 
-    Structure i has the nodes offsets[i]..offsets[i+1]. Of each node: its type (a row of the points), its
-    code and twin number (see `codes`), P(ρ|t) (N, L), and of a chain prior the transitions before and
-    after, (N, L, L); `links` are the edges of trees and DAGs.
+    Attributes
+    ----------
+    offsets : array
+        Structure i has the nodes offsets[i] … offsets[i+1]−1.
+    types : array (N,)
+        The row of each node in the points.
+    codes, twins : arrays (N,)
+        The code and the twin number of each node, see `codes`.
+    prior : array (N, L)
+        P(ρ|t).
+    before, after : arrays (N, L, L) or None
+        The transitions of a chain prior.
+    links : Links
+        The edges.
     """
 
     offsets: Array
@@ -89,28 +124,31 @@ class Side(NamedTuple):
 
     @property
     def sizes(self) -> Array:
+        """The numbers of nodes of the structures."""
         return np.diff(self.offsets)
 
     @property
     def transitions(self) -> tuple[Array, Array]:
-        """The transitions of a chain prior."""
+        """The transitions of a chain prior, before and after."""
         assert self.before is not None
         assert self.after is not None
         return self.before, self.after
 
     def nodes(self, structure: int) -> slice:
+        """Return the nodes of a structure."""
         return slice(int(self.offsets[structure]), int(self.offsets[structure + 1]))
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Scores of targets by coefficients of sources; in training both are the same structures.
+    """Scores of targets from coefficients of sources; in training both are the same structures.
 
     Attributes
     ----------
     shape : int
         The shape of all structures, a value of `recursions.pair.SHAPES`.
     sources, targets : Side
+        Both sides.
     points : tuple of Points
         The observations of sources and targets, one row per type.
     codes : Codes
@@ -120,11 +158,11 @@ class Problem:
     label_gram : array (L, L)
         k_y.
     mixing, gap : float
-        c, and the price of a skipped node.
+        c, and the factor g per skipped node.
     mass : float
-        Σ_{ρσ} P(ρ|τ) P(σ|t) k_y(ρ,σ) where it is the same for all pairs of nodes, else 0.
+        Σ_{ρσ} P(ρ|τ) P(σ|t) k_y(ρ,σ) if it is the same for all pairs of nodes, else 0.
     is_scaled : bool
-        Whether scores may leave the range of doubles, so that scaled numbers are needed.
+        Whether scores may exceed the range of doubles, so that scaled numbers are needed.
     """
 
     shape: int
@@ -141,10 +179,12 @@ class Problem:
 
     @property
     def is_chain_prior(self) -> bool:
+        """Whether the priors are chains."""
         return self.sources.before is not None
 
     @property
     def label_count(self) -> int:
+        """L."""
         return len(self.label_gram)
 
     @cached_property
@@ -153,34 +193,42 @@ class Problem:
         return np.array_equal(self.label_gram, np.eye(self.label_count))
 
     def with_labels(self, values: Array) -> Array:
-        """Σ_ρ values(·,ρ) k_y(ρ,·)."""
+        """Return Σ_ρ values(·,ρ) k_y(ρ,·)."""
         return values if self.is_identity else values @ self.label_gram
 
     def gamma(self, alpha: Array, nodes: slice | Array = slice(None)) -> Array:
-        """γ (nodes, L) of coefficients of these source nodes."""
+        """Return γ (nodes, L) of coefficients of these source nodes."""
         return self.with_labels(alpha * self.sources.prior[nodes])
 
 
 class Sources:
-    """Examples prepared as the sources of problems: all that does not depend on the targets."""
+    """Examples prepared as sources of problems: everything that does not depend on targets.
+
+    Parameters
+    ----------
+    settings : Settings
+        The parameters of the kernel.
+    examples : Examples
+        The source structures.
+    n_jobs : int or None
+        The number of threads that compute kernel values.
+    whole : Sources, optional
+        Sources of which these are a part, with the same observations.
+    """
 
     def __init__(
-        self,
-        settings: Settings,
-        examples: Examples,
-        n_jobs: int | None = None,
-        whole: Sources | None = None,
+        self, settings: Settings, examples: Examples, n_jobs: int | None = None, whole: Sources | None = None
     ) -> None:
         self.settings, self.examples, self._n_jobs = settings, examples, n_jobs
         self._whole = whole or self
         self.types: Types = whole.types if whole else Types(settings.kernel, examples.points)
 
     def take(self, structures: Array) -> Sources:
-        """Some of the structures, by their numbers; codes and kernel values are shared."""
+        """Return some of the structures, by index; codes and kernel values are shared."""
         return Sources(self.settings, self.examples.take(structures), self._n_jobs, self._whole)
 
     def problem(self, targets: Examples | None = None) -> Problem:
-        """The problem of scoring targets, by default the sources themselves."""
+        """Return the problem of scoring targets, by default the sources themselves."""
         examples, targets = self.examples, self.examples if targets is None else targets
         if targets.points is examples.points:
             codes, types = self._whole._own_codes, self.types
@@ -192,24 +240,16 @@ class Sources:
         mass, constant = 0.0, _constant(targets.prior)
         if self._constant_prior is not None and constant is not None:
             mass = float(self._constant_prior @ self.settings.label_gram @ constant)
-        return Problem(
-            pair.SHAPES[examples.encoded.corpus.shape],
-            source,
-            target,
-            (examples.points, targets.points),
-            codes,
-            self._own,
-            *self.settings[1:],
-            mass,
-            not self._plain_is_safe(targets, types),
-        )
+        shape, is_scaled = pair.SHAPES[examples.encoded.corpus.shape], not self._plain_is_safe(targets, types)
+        both = examples.points, targets.points
+        return Problem(shape, source, target, both, codes, self._own, *self.settings[1:], mass, is_scaled)
 
     def largest_product(self) -> float:
-        """The largest k(τ,τ) = k_x Σ P(ρ|τ) P(σ|τ) k_y(ρ,σ), which bounds k of any two nodes."""
+        """Return the largest k_x Σ P(ρ|τ) P(σ|τ) k_y(ρ,σ), a bound on k of any two nodes."""
         return self._largest[1]
 
     def _plain_is_safe(self, targets: Examples, types: Types) -> bool:
-        """Whether scores stay within doubles."""
+        """Return whether scores cannot exceed the range of doubles."""
         settings, shape = self.settings, pair.SHAPES[targets.encoded.corpus.shape]
         bounds = np.array([self._largest, _largest(settings.label_gram, targets, types)])
         weight, product = settings.mixing**2 * np.sqrt(bounds.prod(axis=0))
@@ -223,50 +263,45 @@ class Sources:
 
     @cached_property
     def _frequent(self) -> Array:
-        """Types that more than one of _OFTEN nodes have."""
+        """The frequent types."""
         types = self.examples.encoded.corpus.types
         return np.flatnonzero(np.bincount(types) * _OFTEN > len(types))
 
     @cached_property
     def _uncoded(self) -> Side:
-        """The sources where every type is a code."""
+        """The sources with every type as a code."""
         count = len(self.examples.points)
         return _side(self.examples, np.arange(count), np.full(count, APART))
 
     @cached_property
     def _own(self) -> Array:
+        """c² k_x(τ,τ) of all nodes."""
         types = self.examples.encoded.corpus.types
         return self.settings.mixing**2 * self.types.diagonal[types]
 
     @cached_property
     def _largest(self) -> tuple[float, float]:
+        """The largest k_x(τ,τ) and k(τ,τ)."""
         return _largest(self.settings.label_gram, self.examples, self.types)
 
     @cached_property
     def _constant_prior(self) -> Array | None:
+        """The prior of every node if it is the same for all, else None."""
         return _constant(self.examples.prior)
 
 
 def _side(examples: Examples, codes: Array, twins: Array) -> Side:
-    """One side of a problem, from the code and the twin number of each type."""
-    corpus, prior = examples.encoded.corpus, examples.prior
-    types = corpus.types
-    return Side(
-        corpus.offsets,
-        types,
-        codes[types].astype(np.int32),
-        twins[types].astype(np.int32),
-        prior.nodes,
-        prior.before,
-        prior.after,
-        links(corpus),
-    )
+    """Return one side of a problem, from the code and the twin number of each type."""
+    corpus = examples.encoded.corpus
+    codes, twins = codes[corpus.types].astype(np.int32), twins[corpus.types].astype(np.int32)
+    return Side(corpus.offsets, corpus.types, codes, twins, *examples.prior, corpus.graph.links)
 
 
 def _largest(label_gram: Array, examples: Examples, types: Types) -> tuple[float, float]:
-    """The largest k_x(τ,τ), and the largest k(τ,τ) = k_x Σ P(ρ|τ) P(σ|τ) k_y(ρ,σ) of its nodes.
+    """Return the largest k_x(τ,τ), and the largest k(τ,τ) = k_x Σ P(ρ|τ) P(σ|τ) k_y(ρ,σ).
 
-    Both bound the kernel of any two nodes. Under a chain prior transitions may be certain, and k is k_x.
+    Both bound the kernel of any two nodes. Transitions of a chain prior may be certain, so k is
+    k_x.
     """
     diagonal, prior = types.diagonal[examples.encoded.corpus.types], examples.prior
     if prior.before is not None:
@@ -276,5 +311,5 @@ def _largest(label_gram: Array, examples: Examples, types: Types) -> tuple[float
 
 
 def _constant(prior: Prior) -> Array | None:
-    """The prior of every node where it is the same for all, else None."""
+    """Return the prior of every node if it is the same for all, else None."""
     return None if (prior.nodes != prior.nodes[0]).any() else prior.nodes[0]

@@ -1,4 +1,4 @@
-"""Support: structures with coefficients, by which a fitted model scores others."""
+"""The support of a fitted model: structures with coefficients."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.problem import Examples, Settings, Sources
 
 Array = np.ndarray
-_RECENT = 256  # nodes of the latest support that stay apart from all before, if there are not more
+_RECENT = 256  # nodes up to which new support is kept separate from the old
 
 
 @dataclass
 class Support:
-    """Structures with their priors, and α (N, L) of their nodes; neither is changed.
+    """Structures with priors and coefficients.
 
-    What an engine has prepared of them is kept for the next call, and never pickled.
+    Attributes
+    ----------
+    examples : Examples
+        The structures; not modified.
+    alpha : array (N, L)
+        α of their nodes; not modified.
+
+    Notes
+    -----
+    The engine is cached for the next call, but not pickled.
     """
 
     examples: Examples
@@ -27,7 +36,7 @@ class Support:
     _prepared: tuple[tuple[str, int | None], Sources, Engine] | None = None
 
     def engine(self, settings: Settings, name: str, n_jobs: int | None, targets: Examples) -> Engine:
-        """An engine for scores of targets; the settings are those of the first call."""
+        """Return an engine for the scores of targets; `settings` must be the same in all calls."""
         if self._prepared is not None and self._prepared[0] == (name, n_jobs):
             _, sources, engine = self._prepared
             return engine.aimed_at(sources.problem(targets))
@@ -41,19 +50,19 @@ class Support:
 
 
 def members_of(examples: Examples, alpha: Array) -> Array:
-    """The structures that have coefficients."""
+    """Return the structures with nonzero coefficients, by index."""
     return np.flatnonzero(np.logical_or.reduceat(alpha.any(axis=1), examples.offsets[:-1]))
 
 
 def supports(examples: Examples, alpha: Array) -> list[Support]:
-    """The structures that have coefficients, alone; an empty list where there are none."""
+    """Return the support of the structures with nonzero coefficients; empty if there are none."""
     members = members_of(examples, alpha)
     nodes = examples.encoded.corpus.nodes_of(members)
     return [Support(examples.take(members), alpha[nodes])] if len(members) else []
 
 
 def merged(parts: list[Support]) -> list[Support]:
-    """At most two supports: a large one, and what has come since, while that is small."""
+    """Merge supports into at most two: a large one, and a small one of recent structures."""
     while len(parts) > 2 or (
         len(parts) == 2 and len(parts[1].alpha) > max(_RECENT, len(parts[0].alpha) // 8)
     ):
@@ -64,7 +73,7 @@ def merged(parts: list[Support]) -> list[Support]:
 
 
 def joined(a: Examples, b: Examples) -> Examples:
-    """The structures of a, and then those of b, whose vocabulary has grown since."""
+    """Concatenate examples; the vocabulary of b extends that of a."""
     widths = [table.n_features for table in b.encoded.tables]
     encoded = a.encoded.widen(widths).followed_by(b.encoded)
     return Examples.of(encoded, a.prior.followed_by(b.prior))

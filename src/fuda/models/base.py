@@ -2,8 +2,8 @@
 
 ``fit(X, y)`` takes a list of structures and a list of label lists; a label None is not known.
 ``predict(X)`` returns one list of labels per structure, in a 1-D object array (scikit-learn would
-make a matrix of equally long lists). A model says which shapes it takes and how it fits and
-decodes encoded structures; encoding, checks, labels and files are here.
+make a matrix of equally long lists). A subclass defines the shapes that it accepts and how it fits
+and decodes encoded structures; encoding, checks, labels and files are here.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import check_is_fitted
 
+from fuda.checks import check_callback, check_flags, check_randomness, check_threads
 from fuda.data.corpus import Corpus
 from fuda.data.encoders import make_encoder
 from fuda.data.encoding import Encoded
@@ -34,26 +35,35 @@ from fuda.data.structures import Structure, as_structures
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
+from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
 from fuda.progress import Callback
 from fuda.registry import MODELS, model_class
 from fuda.storage import models as stored_models
 
 Made = TypeVar("Made")
+_SHARED_PARAMETERS = {
+    "random_state": check_randomness,
+    "callback": check_callback,
+    "n_jobs": check_threads,
+}
 
 
 class TrainingData(NamedTuple):
-    """What a labeler learns from: encoded structures, labels and weights.
+    """Training data of a labeler: encoded structures, labels and weights.
 
     Attributes
     ----------
-    encoder : the encoder, fitted on exactly these structures
+    encoder : WindowEncoder or TemplateEncoder
+        The encoder, fitted on exactly these structures.
     encoded : Encoded
+        The structures.
     classes : list
         The distinct labels, in order.
     labels : (N,) array
         The label number of each node, −1 where it is not known.
     sample_weight, position_weight : (n,) and (N,) arrays, or None
+        The weights of structures and of nodes; None is 1 for all.
     """
 
     encoder: WindowEncoder | TemplateEncoder
@@ -63,35 +73,42 @@ class TrainingData(NamedTuple):
     sample_weight: np.ndarray | None
     position_weight: np.ndarray | None
 
-    def split(self, members: np.ndarray, others: np.ndarray) -> tuple[TrainingData, Encoded]:
-        """Some structures as data to learn from, and others encoded by what these know.
+    def take(self, members: np.ndarray) -> TrainingData:
+        """Some of the structures, under the same encoder and classes."""
+        nodes = self.encoded.corpus.nodes_of(members)
+        return self._replace(
+            encoded=self.encoded.take(members),
+            labels=self.labels[nodes],
+            sample_weight=None if self.sample_weight is None else self.sample_weight[members],
+            position_weight=None if self.position_weight is None else self.position_weight[nodes],
+        )
 
-        Both are what encoding the structures again would give, up to the order of features; but
+    def split(self, members: np.ndarray, others: np.ndarray) -> tuple[TrainingData, Encoded]:
+        """Some structures as training data, and others encoded by the vocabulary of the former.
+
+        Both are equal to a new encoding of the structures, up to the order of features, but
         nothing is encoded again.
         """
-        encoder, columns = self.encoder.refitted(self.encoded.take(members))
-        kept, nodes = self.encoded.keep(columns), self.encoded.corpus.nodes_of(members)
-        classes, labels = renumbered(self.classes, self.labels[nodes])
-        weights = (
-            None if self.sample_weight is None else self.sample_weight[members],
-            None if self.position_weight is None else self.position_weight[nodes],
-        )
-        return TrainingData(encoder, kept.take(members), classes, labels, *weights), kept.take(others)
+        part = self.take(members)
+        encoder, columns = self.encoder.refitted(part.encoded)
+        kept, (classes, labels) = self.encoded.keep(columns), renumbered(self.classes, part.labels)
+        part = part._replace(encoder=encoder, encoded=kept.take(members), classes=classes, labels=labels)
+        return part, kept.take(others)
 
 
 class Labeler(BaseEstimator):
     """Base of all labelers.
 
-    Parameters are stored as they are given, and `fit` does not change them. A fitted model goes by
+    Parameters are stored as they are given, and `fit` does not change them. A fitted model uses
     the parameters it was fitted with: ``set_params`` changes the next fit, but neither what the
     fitted model predicts nor what `save` writes. The exceptions act at once, because nothing that
     was learned depends on them: `decode`, `scheme`, `n_jobs` and `verbose`.
 
     A subclass has parameters `features` and `window` among others, and defines
 
-    - `_shapes`, the shapes it takes,
-    - `_check_parameters()`, which raises DataError,
-    - `_fit(encoded, labels, sample_weight, position_weight)`,
+    - `_shapes`, the shapes it accepts,
+    - `_check_parameters()`, which raises DataError, after that of its base class,
+    - `_fit(data)`,
     - `predict(X)`, by `_encode(X)` and `_named(encoded, label numbers)`,
     - `_arrays()`, its fitted arrays by name, and `_restore(arrays, texts, parts)`, which restores
       them together with `_texts()` and `_parts()` where a subclass defines those too.
@@ -124,7 +141,7 @@ class Labeler(BaseEstimator):
     # The parameters of the last fit, with defaults in place of None, and the names of the latter.
     _fitted_params: dict[str, Any]
     _defaulted: list[str]
-    # How the command read the files that the model was trained on, so that it reads others alike.
+    # How the command read the training files, so that it reads others in the same way.
     reading_: dict[str, Any]
     # The names of all attributes that were learned; others may be the user's or scikit-learn's.
     _learned_names: frozenset[str] = frozenset()
@@ -160,10 +177,7 @@ class Labeler(BaseEstimator):
         encoder = make_encoder(self.features, self.window)
         encoded = encoder.fit(structures)
         classes, labels = number_labels(y, encoded.corpus)
-        weights = (
-            structure_weights(sample_weight, encoded.corpus),
-            node_weights(position_weight, encoded.corpus),
-        )
+        weights = data_weights(encoded.corpus, sample_weight, position_weight)
         return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights))
 
     def _remember_params(self) -> None:
@@ -174,23 +188,22 @@ class Labeler(BaseEstimator):
         self._fitted_params = {name: _detached(value) for name, value in given.items()}
 
     def _params_to_save(self) -> dict[str, Any]:
-        """The parameters that a file holds: those of the fit, and live ones as they are now."""
+        """The parameters to store: those of the fit, and live ones as they are now."""
         live = {name: getattr(self, name) for name in self._live_params if name in self._fitted_params}
         return self._fitted_params | live
 
     def _unfitted(self) -> Self:
         """A copy without what was learned; parameters are shared."""
         other = copy(self)
-        for name in self._learned_names:
+        for name in (*self._learned_names, "_learned_names", "_prepared"):
             other.__dict__.pop(name, None)
-        other.__dict__.pop("_learned_names", None)
         return other
 
     def _become(self, other: Self) -> None:
         """Take over the state of another labeler, which is not used after this.
 
-        It is one assignment, which an interrupt precedes or follows: there is never a mixture of
-        old and new.
+        It is a single assignment, which an interrupt precedes or follows, so that old and new
+        state are never mixed.
         """
         self.__dict__ = other.__dict__
 
@@ -242,7 +255,14 @@ class Labeler(BaseEstimator):
         stored_models.save(self, path)
 
     def _check_parameters(self) -> None:
-        raise NotImplementedError
+        """Raise DataError for a bad value of the parameters that mean the same in every model."""
+        names = self.get_params(deep=False)
+        check_flags(self, *names.keys() & {"verbose"})
+        for name, check in _SHARED_PARAMETERS.items():
+            if name in names:
+                check(self)
+        if names.get("kernel") is not None:
+            as_kernel(names["kernel"])
 
     def _training_data(
         self,
@@ -265,18 +285,12 @@ class Labeler(BaseEstimator):
         learner.classes_, learner.encoder_ = as_object_array(list(data.classes)), data.encoder
         learner.shape_, learner.reading_ = data.encoded.corpus.shape, {}
         learner._remember_params()
-        learner._fit(data.encoded, data.labels, data.sample_weight, data.position_weight)
+        learner._fit(data)
         learner._learned_names = frozenset(vars(learner)) - frozenset(vars(self))
         self._become(learner)
         return self
 
-    def _fit(
-        self,
-        encoded: Encoded,
-        labels: np.ndarray,
-        sample_weight: np.ndarray | None,
-        position_weight: np.ndarray | None,
-    ) -> None:
+    def _fit(self, data: TrainingData) -> None:
         raise NotImplementedError
 
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -314,7 +328,7 @@ class Labeler(BaseEstimator):
         return np.array([number[label] for label in labels], dtype=np.int64)
 
     def _refuse_pair_features(self, encoded: Encoded) -> None:
-        """Refuse template lines for label pairs, for models that have no weights for them."""
+        """Raise DataError for template lines of label pairs, which the model has no weights for."""
         if encoded.edge_channels:
             raise DataError(
                 f"template line {encoded.edge_channels[0].name!r}: {type(self).__name__} has no features of "
@@ -341,10 +355,10 @@ class Labeler(BaseEstimator):
         return self.encoder_.encode_corpus(corpus)
 
     def _prepare(self, source: object, make: Callable[[], Made]) -> Made:
-        """What `make` makes of a fitted value, kept until another value takes its place.
+        """The result of `make` for a fitted value, cached until another value replaces it.
 
-        It belongs to this process: neither files nor pickles hold it. A value that is changed in
-        place after a prediction is not noticed.
+        The cache is in neither files nor pickles. A value that is changed in place after a
+        prediction is not noticed.
         """
         kept = self.__dict__.get("_prepared")
         if kept is None or kept[0] is not source:
@@ -379,6 +393,13 @@ class Labeler(BaseEstimator):
         tags.input_tags.dict = True
         tags.no_validation = True
         return tags
+
+
+def data_weights(
+    corpus: Corpus, sample_weight: Any, position_weight: Any
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The weights of structures and of nodes as arrays, or None."""
+    return structure_weights(sample_weight, corpus), node_weights(position_weight, corpus)
 
 
 def _models_that_take(shape: str) -> list[str]:

@@ -19,14 +19,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import check_callback, check_counts, check_flags, check_numbers, check_randomness
+from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
 from fuda.data.encoding import Encoded
-from fuda.data.labels import node_weights, structure_weights
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.functions.linear import LinearFunction
-from fuda.models.base import Labeler
+from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import largest
 from fuda.optimize import Lbfgs, Result, adagrad, conjugate_gradient
@@ -39,7 +38,7 @@ from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 4_000
-# By what weights are named: labels, encoder, and whether there are pair features.
+# What determines the names of weights: labels, encoder, whether there are pair features.
 NamedBy = tuple[np.ndarray, WindowEncoder | TemplateEncoder, bool]
 
 
@@ -166,24 +165,12 @@ class CRF(MarkovLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.loss = loss
-        self.order = order
-        self.l2 = l2
-        self.l1 = l1
-        self.features = features
-        self.window = window
-        self.pair_features = pair_features
-        self.decode = decode
-        self.scheme = scheme
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.verbose = verbose
+        self.loss, self.order, self.l2, self.l1 = loss, order, l2, l1
+        self.features, self.window, self.pair_features = features, window, pair_features
+        self.decode, self.scheme = decode, scheme
+        self.solver, self.max_iter, self.tol, self.warm_start = solver, max_iter, tol, warm_start
+        self.n_jobs, self.random_state, self.checkpoint = n_jobs, random_state, checkpoint
+        self.callback, self.verbose = callback, verbose
 
     @property
     def transitions_(self) -> np.ndarray:
@@ -212,23 +199,12 @@ class CRF(MarkovLabeler):
         float
             The objective.
         """
-        encoded = self._encode(X)
-        if encoded is None:
-            raise DataError(
-                "there is nothing to sum the objective over: X is empty; give at least one structure"
-            )
-        labels = self._numbers(y, encoded.corpus)
-        loss = self._training_loss(
-            encoded,
-            labels,
-            structure_weights(sample_weight, encoded.corpus),
-            node_weights(position_weight, encoded.corpus),
-        )
+        loss = self._training_loss(self._labelled(X, y, sample_weight, position_weight))
         w, fitted = self.weights_, self._fitted_params
         return loss(w)[0] + fitted["l2"] * float(w @ w) + fitted["l1"] * float(np.abs(w).sum())
 
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
-        """Find the features that speak most for and against each label.
+        """Find the features of largest absolute weight for each label.
 
         ``[-1] w=in`` is a feature of the previous node, ``after O`` the label of the parent, and
         ``[0] w=in after O`` both together.
@@ -254,12 +230,10 @@ class CRF(MarkovLabeler):
         return largest(names, np.concatenate(columns), self.classes_, n)
 
     def _check_parameters(self) -> None:
-        self._check_live_params()
+        super()._check_parameters()
         Loss.named(self.loss, 0.0)
         check_numbers(self, "order", "l2", "l1", "tol")
-        check_flags(self, "pair_features", "warm_start", "verbose")
-        check_randomness(self)
-        check_callback(self)
+        check_flags(self, "pair_features", "warm_start")
         if self.solver not in SOLVERS:
             raise DataError(f"solver={short(self.solver)}: choose {', '.join(SOLVERS)}")
         check_counts(self, "max_iter")
@@ -293,52 +267,28 @@ class CRF(MarkovLabeler):
         own = encoded.channels[self.encoder_.own_channel()]
         return replace(encoded, edge_channels=[*encoded.edge_channels, own])
 
-    def _training_loss(
-        self,
-        encoded: Encoded,
-        labels: np.ndarray,
-        sample_weight: np.ndarray | None,
-        position_weight: np.ndarray | None,
-    ) -> TrainingLoss:
-        return TrainingLoss(
-            self._with_pairs(encoded),
-            labels,
-            len(self.classes_),
-            Loss.named(self._fitted_params["loss"], self._fitted_params["order"]),
-            sample_weight,
-            position_weight,
-            self.n_jobs,
-        )
+    def _training_loss(self, data: TrainingData) -> TrainingLoss:
+        loss = Loss.named(self._fitted_params["loss"], self._fitted_params["order"])
+        encoded, weights = self._with_pairs(data.encoded), (data.sample_weight, data.position_weight)
+        return TrainingLoss(encoded, data.labels, len(self.classes_), loss, *weights, self.n_jobs)
 
-    def _fit(
-        self,
-        encoded: Encoded,
-        labels: np.ndarray,
-        sample_weight: np.ndarray | None,
-        position_weight: np.ndarray | None,
-    ) -> None:
-        if position_weight is not None and self.loss == "sequential":
+    def _fit(self, data: TrainingData) -> None:
+        if data.position_weight is not None and self.loss == "sequential":
             raise DataError(
                 "position_weight weighs nodes in the pointwise loss, which loss='sequential' has no part of; "
                 "choose loss='pointwise' or 'markov', or sample_weight"
             )
-        encoded.check_values()
+        data.encoded.check_values()
         self.has_pairs_ = bool(self.pair_features)
         start = self._start()
         with Iterations(f"CRF, {self.loss}", self.verbose, self.callback) as progress:
             if self.solver == "sgd":
-                parts = self._batches(encoded, labels, sample_weight, position_weight)
+                parts, seed = self._batches(data), self.random_state
                 self.result_ = adagrad(
-                    parts,
-                    start,
-                    max_iter=self.max_iter,
-                    tol=self.tol,
-                    seed=self.random_state,
-                    on_iteration=progress,
+                    parts, start, tol=self.tol, max_iter=self.max_iter, seed=seed, on_iteration=progress
                 )
             else:
-                loss = self._training_loss(encoded, labels, sample_weight, position_weight)
-                self.result_ = self._minimize(loss, start, progress)
+                self.result_ = self._minimize(self._training_loss(data), start, progress)
         self.n_iter_ = len(self.result_.history)
         self.weights_ = self.result_.solution("CRF")
 
@@ -374,26 +324,14 @@ class CRF(MarkovLabeler):
         parameters = ["CRF", self.loss, float(self.order), float(self.l2), float(self.l1)]
         return [parameters, self.classes_.tolist(), self.encoder_.vocabularies(), loss.digest()]
 
-    def _batches(
-        self,
-        encoded: Encoded,
-        labels: np.ndarray,
-        sample_weight: np.ndarray | None,
-        position_weight: np.ndarray | None,
-    ) -> list[Function]:
+    def _batches(self, data: TrainingData) -> list[Function]:
         """Losses over parts of the data, each with its share of the L2 term."""
-        corpus = encoded.corpus
+        corpus = data.encoded.corpus
         count = max(1, round(corpus.size / _BATCH_NODES))
         order = np.random.RandomState(0).permutation(len(corpus))
         parts: list[Function] = []
         for members in np.array_split(order, min(count, len(corpus))):
-            nodes = corpus.nodes_of(members)
-            loss = self._training_loss(
-                encoded.take(members),
-                labels[nodes],
-                None if sample_weight is None else sample_weight[members],
-                None if position_weight is None else position_weight[nodes],
-            )
+            loss = self._training_loss(data.take(members))
             ones = np.ones(loss.weights.size)
             parts.append(l2_regularized(loss, self.l2 * len(members) / len(corpus), ones, self.n_jobs))
         return parts
@@ -425,11 +363,11 @@ class CRF(MarkovLabeler):
         return start
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
-        function, transitions, by_edge = self._prepare(self.weights_, self._made)
+        function, transitions, by_edge = self._prepare(self.weights_, self._predictor)
         return function.of(encoded), pair_scores(self._with_pairs(encoded), transitions, by_edge)
 
-    def _made(self) -> tuple[LinearFunction, np.ndarray, list[np.ndarray]]:
-        """What predictions are made by."""
+    def _predictor(self) -> tuple[LinearFunction, np.ndarray, list[np.ndarray]]:
+        """The weights in the form that predictions use."""
         by_channel, transitions, by_edge = self._layout.views(self.weights_)
         return LinearFunction(len(self.classes_), by_channel), transitions, by_edge
 
@@ -440,16 +378,7 @@ class CRF(MarkovLabeler):
         self, arrays: dict[str, np.ndarray], texts: list[list[str]], parts: dict[str, Labeler]
     ) -> None:
         self.has_pairs_ = bool(self.pair_features)
-        expected = (self._layout.size,)
-        if (
-            set(arrays) != {"weights"}
-            or arrays["weights"].shape != expected
-            or arrays["weights"].dtype != np.float64
-        ):
-            found = {name: array.shape for name, array in arrays.items()}
-            raise DataError(
-                f"its arrays {found} are not the {expected[0]} weights of its labels and features"
-            )
+        check_arrays(arrays, {"weights": (self._layout.size,)})
         self.weights_ = arrays["weights"]
 
 
@@ -474,7 +403,7 @@ def _named_parts(
 
 
 def _matches(new: Iterable[Any], old: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Where in `new`, and where in `old`, the names stand that are in both."""
+    """The indices in `new` and in `old` of the names that are in both."""
     index = {name: i for i, name in enumerate(old)}
     both = [(i, index[name]) for i, name in enumerate(new) if name in index]
     at_new, at_old = np.array(both, dtype=np.int64).reshape(-1, 2).T

@@ -9,14 +9,13 @@ pairs. For each structure the best labeling ŷ is found, and where it is not the
     dual:    β(t, y_t) += 1 and β(t, ŷ_t) −= 1 at mistaken nodes, the same for G,
 
 where the dual has s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t), k any kernel on windows of observations. With
-a linear k both are the same. Predictions are made by the mean of w over all steps of training
+a linear k both are the same. Predictions use the mean of w over all steps of training
 (`average`), which is far steadier than the last w.
 """
 
 from __future__ import annotations
 
 import itertools
-import warnings
 from copy import copy
 from typing import Any, NamedTuple, Self
 
@@ -26,20 +25,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import check_callback, check_counts, check_flags, check_randomness, is_flag
+from fuda.checks import check_counts, check_flags, is_flag
 from fuda.data.encoding import Encoded
 from fuda.data.labels import structure_weights
 from fuda.errors import DataError, short
-from fuda.functions import LabelFunction, function_for, scores_for
+from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for
 from fuda.functions.linear import LinearFunction
 from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
 from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import as_kernel
-from fuda.models.base import Labeler
+from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import feature_names, largest
-from fuda.progress import Callback, Iterations
+from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
 from fuda.training.perceptron import Dual, Examples, Pass, Primal, State
 from fuda.training.voted_perceptron import (
@@ -88,13 +87,16 @@ class HMPerceptron(MarkovLabeler):
     epochs : int, default=10
         How often to go through the data; training ends sooner after an epoch without a mistake.
     shuffle : bool, default=True
-        Whether each epoch goes through the structures in a random order.
+        Whether each epoch visits the structures in a random order.
     average : bool or "voted", default=True
         True predicts by the mean of the weights over all steps of training, False by the last
         ones. "voted" lets the weights of every step vote on the label of each node; marginals are
         shares of votes. That costs a Viterbi search per mistake of the training.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it; learning takes one. Acts at once.
+    cache_bytes : int, default=1073741824
+        How many bytes kernel values, or the monomials of a polynomial kernel, may take in memory.
+        Results do not depend on it, up to rounding; time does.
     random_state : int, RandomState or None, default=0
         Seed of the random order.
     callback : callable or None, default=None
@@ -115,7 +117,7 @@ class HMPerceptron(MarkovLabeler):
     mistakes_ : list of Mistakes
         How many structures and nodes were mistaken in each epoch, those of `partial_fit` included.
     n_iter_ : int
-        The number of epochs, those of `partial_fit` included.
+        The number of epochs, those of `partial_fit` included: the length of `mistakes_`.
     weights_ : ndarray of shape (n_features, n_labels)
         The weights of features, channel after channel, where there is no kernel.
     transitions_ : ndarray of shape (n_labels, n_labels)
@@ -129,7 +131,7 @@ class HMPerceptron(MarkovLabeler):
     corrections of a structure; 0 leaves it out.
 
     Scores are not log-probabilities: `predict_marginals` and the values of `predict_nbest`, which
-    treat them as such, tell what the model prefers and not how often it is right.
+    treat them as such, express preferences of the model, not how often it is right.
 
     References
     ----------
@@ -167,22 +169,16 @@ class HMPerceptron(MarkovLabeler):
         shuffle: bool = True,
         average: bool | str = True,
         n_jobs: int | None = None,
+        cache_bytes: int = CACHE_BYTES,
         random_state: int | np.random.RandomState | None = 0,
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.order = order
-        self.features = features
-        self.window = window
-        self.scheme = scheme
-        self.epochs = epochs
-        self.shuffle = shuffle
-        self.average = average
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+        self.kernel, self.order = kernel, order
+        self.features, self.window, self.scheme = features, window, scheme
+        self.epochs, self.shuffle, self.average = epochs, shuffle, average
+        self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
+        self.callback, self.verbose = callback, verbose
 
     @property
     def n_iter_(self) -> int:
@@ -212,15 +208,15 @@ class HMPerceptron(MarkovLabeler):
         learner = copy(self)
         with inner_training():
             if hasattr(self, "classes_"):
-                learner._go_on(X, y, sample_weight)
+                learner._learn_more(X, y, sample_weight)
             else:
                 learner.epochs = 1
                 learner.fit(X, y, sample_weight)
-        learner.epochs = learner._fitted_params["epochs"] = self.epochs
+                learner.epochs = learner._fitted_params["epochs"] = self.epochs
         self._become(learner)
         return self
 
-    def _go_on(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Learn from more structures; arrays and vocabularies are copied before they change."""
         self._check_parameters()
         new = self._encode(X)
@@ -240,7 +236,7 @@ class HMPerceptron(MarkovLabeler):
         eta = np.ones(len(new.corpus)) if eta is None else eta
         known = np.zeros(len(encoded.corpus) - len(eta))
         self._learn(encoded, labels, np.concatenate([known, eta]), epochs=1)
-        self._settle()
+        self._prepare_predictions()
 
     def _best(self, encoded: Encoded, known: Any) -> Array:
         if self.order_ < 2 or self._voted:
@@ -273,10 +269,10 @@ class HMPerceptron(MarkovLabeler):
         return np.ascontiguousarray(np.broadcast_to(self._grams.full[0].T, (L, L)))
 
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
-        """Find the features that speak most for and against each label.
+        """Find the features of largest absolute weight for each label.
 
         ``[-1] w=in`` is a feature of the previous node, ``after B I`` the labels of the two
-        nearest ancestors, the nearest last; ``<start>`` stands above a root.
+        nearest ancestors, the nearest last; ``<start>`` is the label above a root.
 
         Parameters
         ----------
@@ -298,37 +294,32 @@ class HMPerceptron(MarkovLabeler):
         return largest(names, np.concatenate(weights), self.classes_, n)
 
     def _check_parameters(self) -> None:
-        self._check_live_params()
-        if self.kernel is not None:
-            as_kernel(self.kernel)
+        super()._check_parameters()
         if not is_flag(self.average) and (not isinstance(self.average, str) or self.average != "voted"):
             raise DataError(f"average={short(self.average)}: give True, False or 'voted'")
         check_counts(self, "epochs")
-        check_counts(self, "order", least=0)
-        check_flags(self, "shuffle", "verbose")
-        check_randomness(self)
-        check_callback(self)
+        check_counts(self, "order", "cache_bytes", least=0)
+        check_flags(self, "shuffle")
 
-    def _fit(
-        self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
-    ) -> None:
-        if position_weight is not None:
+    def _fit(self, data: TrainingData) -> None:
+        encoded, sample_weight = data.encoded, data.sample_weight
+        if data.position_weight is not None:
             raise DataError(
                 "position_weight: a perceptron corrects structures as a whole; weigh these by sample_weight"
             )
         self._refuse_pair_features(encoded)
         encoded.check_values()
-        self._take_parameters()
+        self._resolve_parameters()
         self.mistakes_: list[Mistakes] = []
         self._support: Encoded | None = None
         self._changes: list[Correction] = []
         rows = sum(self._feature_counts()) if self.kernel_ is None else 0
         self._state = State.new(rows, self.order_, len(self.classes_))
         eta = np.ones(len(encoded.corpus)) if sample_weight is None else sample_weight
-        self._learn(encoded, labels, eta, self.epochs)
-        self._settle()
+        self._learn(encoded, data.labels, eta, self.epochs)
+        self._prepare_predictions()
 
-    def _take_parameters(self) -> None:
+    def _resolve_parameters(self) -> None:
         """Parameters as they are when the model is fitted; later changes do not affect it."""
         self.kernel_ = None if self.kernel is None else clone(as_kernel(self.kernel))
         self.order_ = int(self.order)
@@ -342,11 +333,11 @@ class HMPerceptron(MarkovLabeler):
         if self.kernel_ is None:
             learner = Primal(encoded, examples, self._state)
         else:
-            scores = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs)
+            scores = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs, self.cache_bytes)
             learner = Dual(scores, examples, self._state)
             self._state = learner.state
         self._run(learner, examples, epochs)
-        self._keep(encoded)
+        self._keep_support(encoded)
 
     def _run(self, learner: Primal | Dual, examples: Examples, epochs: int) -> None:
         random, which = check_random_state(self.random_state), np.flatnonzero(examples.eta)
@@ -356,7 +347,7 @@ class HMPerceptron(MarkovLabeler):
                 for _ in range(epochs):
                     order = random.permutation(which) if self.shuffle else which
                     steps = int(self._state.steps[0])
-                    self._note(learner.run(order), order, steps, examples)
+                    self._record(learner.run(order), order, steps, examples)
                     if not is_inner():
                         whole = self._state.copy(), self.mistakes_, self._changes
                     mistakes = self.mistakes_[-1].nodes
@@ -364,17 +355,13 @@ class HMPerceptron(MarkovLabeler):
                         break
             except KeyboardInterrupt:
                 if whole is None:
-                    raise  # there is nothing yet that would be worth keeping
-                # half a step would spoil the mean
+                    raise  # there is nothing to keep yet
+                # part of an epoch would distort the mean
                 self._state, self.mistakes_, self._changes = whole
-                warnings.warn(
-                    "the perceptron was interrupted; the weights are those after "
-                    f"{len(self.mistakes_)} epochs",
-                    ConvergenceWarning,
-                    stacklevel=5,
-                )
+                text = f"the weights are those after {len(self.mistakes_)} epochs"
+                warn(f"the perceptron was interrupted; {text}", ConvergenceWarning)
 
-    def _note(self, found: Pass, order: Array, steps: int, examples: Examples) -> None:
+    def _record(self, found: Pass, order: Array, steps: int, examples: Examples) -> None:
         """Note the mistakes of a pass that came after so many steps, in new lists."""
         mistakes = Mistakes(int((found.mistaken > 0).sum()), int(found.mistaken.sum()))
         self.mistakes_, self._changes = [*self.mistakes_, mistakes], [*self._changes]
@@ -386,7 +373,7 @@ class HMPerceptron(MarkovLabeler):
                 eta = float(examples.eta[i])
                 self._changes.append(Correction(i, step, eta, found.targets[nodes], found.predicted[nodes]))
 
-    def _keep(self, encoded: Encoded) -> None:
+    def _keep_support(self, encoded: Encoded) -> None:
         """Keep the structures that predictions need."""
         corpus = encoded.corpus
         kept = np.zeros(len(corpus), dtype=bool)
@@ -399,7 +386,7 @@ class HMPerceptron(MarkovLabeler):
         self._changes = [change._replace(structure=int(number[change.structure])) for change in self._changes]
         self._support = encoded.take(np.flatnonzero(kept)) if kept.any() else None
 
-    def _settle(self) -> None:
+    def _prepare_predictions(self) -> None:
         """Prepare what predictions use; sums stay whole numbers, where features are, until divided."""
         state = self._state
         self._divisor = max(1.0, float(state.steps[0])) if self._averaged else 1.0
@@ -410,7 +397,9 @@ class HMPerceptron(MarkovLabeler):
             parts = np.split(self._nodes, np.cumsum(self._feature_counts()))[:-1]
             self._function = LinearFunction(len(self.classes_), parts)
         elif self._support is not None:
-            self._function = function_for(self.kernel_, self._support, self._nodes, self.n_jobs)
+            self._function = function_for(
+                self.kernel_, self._support, self._nodes, self.n_jobs, self.cache_bytes
+            )
 
     def _feature_counts(self) -> list[int]:
         return [self.encoder_.feature_count(c) for c in range(len(self.encoder_.channel_names()))]
@@ -473,9 +462,9 @@ class HMPerceptron(MarkovLabeler):
         return arrays
 
     def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
-        self._take_parameters()
-        support, arrays = _parted(arrays, "support_")
-        changes, arrays = _parted(arrays, "change_")
+        self._resolve_parameters()
+        support, arrays = _split_prefix(arrays, "support_")
+        changes, arrays = _split_prefix(arrays, "change_")
         structures = stored_structures.unpack(texts[0], support, self.shape_) if texts else []
         self._support = self.encoder_.encode(structures) if structures else None
         mistakes = arrays.pop("mistakes", np.empty(0))
@@ -486,10 +475,10 @@ class HMPerceptron(MarkovLabeler):
         nodes = sum(sizes) if self.kernel_ is not None else sum(self._feature_counts())
         self._state = State.of(arrays, nodes, self.order_, len(self.classes_))
         self._changes = unpack_corrections(changes, sizes, len(self.classes_)) if self._voted else []
-        self._settle()
+        self._prepare_predictions()
 
 
-def _parted(arrays: dict[str, Array], prefix: str) -> tuple[dict[str, Array], dict[str, Array]]:
+def _split_prefix(arrays: dict[str, Array], prefix: str) -> tuple[dict[str, Array], dict[str, Array]]:
     """The arrays whose names begin with the prefix, without it, and the others."""
     own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     return own, {name: array for name, array in arrays.items() if not name.startswith(prefix)}

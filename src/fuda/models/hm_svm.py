@@ -16,39 +16,29 @@ not have, minus those of y that y_i does not have. `fuda.training.max_margin` fi
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import (
-    check_arrays,
-    check_callback,
-    check_counts,
-    check_flags,
-    check_numbers,
-    check_randomness,
-)
-from fuda.data.corpus import Corpus
+from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
 from fuda.data.encoding import Encoded
-from fuda.data.labels import node_weights, structure_weights
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
-from fuda.functions import LabelFunction, function_for, scores_for, squared_norms
+from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for, squared_norms
 from fuda.interrupts import is_inner
 from fuda.kernels import Polynomial, as_kernel
-from fuda.models.base import Labeler
+from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize.result import INTERRUPTED
-from fuda.progress import Callback, Iterations
+from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
 from fuda.training.max_margin import SLACKS, MaxMargin, Measured, violations
 from fuda.training.working_sets import combine
 
 Array = np.ndarray
-Held = list[tuple[Array, Array]]  # of each structure, labelings and their α
+Multipliers = list[tuple[Array, Array]]  # of each structure, labelings and their α
 _CLOSE_FIT = 100.0  # C · k(x, x) from which on the margins of nearly all structures are kept
 
 
@@ -100,6 +90,9 @@ class HMSVM(MarkovLabeler):
         The relative gap (primal − dual) / primal at which training ends.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
+    cache_bytes : int, default=1073741824
+        How many bytes kernel values, or the monomials of a polynomial kernel, may take in memory.
+        Results do not depend on it, up to rounding; time does.
     random_state : int, RandomState or None, default=0
         Seed of the order in which structures are visited.
     callback : callable or None, default=None
@@ -134,7 +127,7 @@ class HMSVM(MarkovLabeler):
     structure; 0 leaves it out. All labels have to be known.
 
     Scores are not log-probabilities: `predict_marginals` and the values of `predict_nbest`, which
-    treat them as such, tell what the model prefers and not how often it is right.
+    treat them as such, express preferences of the model, not how often it is right.
 
     References
     ----------
@@ -168,23 +161,16 @@ class HMSVM(MarkovLabeler):
         max_iter: int = 1000,
         tol: float = 1e-3,
         n_jobs: int | None = None,
+        cache_bytes: int = CACHE_BYTES,
         random_state: int | np.random.RandomState | None = 0,
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.slack = slack
-        self.rescale = rescale
-        self.features = features
-        self.window = window
-        self.scheme = scheme
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+        self.kernel, self.C, self.slack, self.rescale = kernel, C, slack, rescale
+        self.features, self.window, self.scheme = features, window, scheme
+        self.max_iter, self.tol = max_iter, tol
+        self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
+        self.callback, self.verbose = callback, verbose
 
     @property
     def support_(self) -> list[SupportSequence]:
@@ -198,8 +184,8 @@ class HMSVM(MarkovLabeler):
     def show_support(self, structure: int) -> str:
         """Print the support sequences of a training structure as text.
 
-        Below the observations and the right labels stands each support sequence with its α and the
-        labels in which it differs from the right ones.
+        Below the observations and the right labels, each support sequence has a line with its α
+        and the labels that differ from the right ones.
 
         Parameters
         ----------
@@ -249,16 +235,9 @@ class HMSVM(MarkovLabeler):
         float
             The objective.
         """
-        encoded = self._encode(X)
-        if encoded is None:
-            raise DataError(
-                "there is nothing to sum the objective over: X is empty; give at least one structure"
-            )
-        corpus = encoded.corpus
-        labels = _known(self._numbers(y, corpus), corpus)
-        weights = self._costs(structure_weights(sample_weight, corpus), len(corpus))
-        loss = self._loss(node_weights(position_weight, corpus), corpus.size)
-        found = violations(corpus.graph, labels, *self._scores(encoded), loss)
+        data = self._labelled(X, y, sample_weight, position_weight)
+        weights, loss = self._costs(data), self._loss(data)
+        found = violations(data.encoded.corpus.graph, _known(data), *self._scores(data.encoded), loss)
         slacks = np.where(weights > 0, np.maximum(found, 0.0), 0.0)
         slack = self._fitted_params["slack"]
         if slack is None:
@@ -266,67 +245,63 @@ class HMSVM(MarkovLabeler):
         return self.square_ / 2 + float(weights @ slacks if slack == "l1" else weights @ slacks**2 / 2)
 
     def _check_parameters(self) -> None:
-        self._check_live_params()
-        if self.kernel is not None:
-            as_kernel(self.kernel)
+        super()._check_parameters()
         check_numbers(self, "tol")
         check_numbers(self, "C", positive=True)
         if self.slack not in SLACKS:
             raise DataError(f"slack={short(self.slack)}: choose 'l1', 'l2' or None")
-        check_flags(self, "rescale", "verbose")
+        check_flags(self, "rescale")
         check_counts(self, "max_iter")
-        check_randomness(self)
-        check_callback(self)
+        check_counts(self, "cache_bytes", least=0)
 
-    def _costs(self, weights: Array | None, count: int) -> Array:
-        return float(self._fitted_params["C"]) * (np.ones(count) if weights is None else weights)
+    def _costs(self, data: TrainingData) -> Array:
+        """The cost C_i of each structure."""
+        weights = np.ones(len(data.encoded.corpus)) if data.sample_weight is None else data.sample_weight
+        return float(self._fitted_params["C"]) * weights
 
-    def _loss(self, weights: Array | None, count: int) -> Array:
+    def _loss(self, data: TrainingData) -> Array:
         """What a wrong node adds to the loss; empty where every wrong labeling has the loss 1."""
+        weights = data.position_weight
         if self._fitted_params["rescale"]:
-            return np.ones(count) if weights is None else weights
+            return np.ones(data.encoded.corpus.size) if weights is None else weights
         if weights is not None:
             raise DataError(
-                "position_weight says what a wrong node counts where margins are rescaled; choose "
+                "position_weight is the cost of a wrong node where margins are rescaled; choose "
                 "rescale=True, or weigh structures by sample_weight"
             )
         return np.empty(0)
 
-    def _fit(
-        self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
-    ) -> None:
-        corpus = encoded.corpus
-        right = _known(labels.astype(np.int64), corpus)
+    def _fit(self, data: TrainingData) -> None:
+        encoded, right = data.encoded, _known(data)
         self._refuse_pair_features(encoded)
         encoded.check_values()
         self.kernel_ = as_kernel(self._fitted_params["kernel"])
         problem = MaxMargin(
-            corpus.graph,
+            encoded.corpus.graph,
             right,
-            scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs),
-            self._costs(sample_weight, len(corpus)),
+            scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs, self.cache_bytes),
+            self._costs(data),
             self.slack,
-            self._loss(position_weight, corpus.size),
+            self._loss(data),
             self.random_state,
             self.n_jobs,
         )
-        reason, (self.history_, held) = self._run(problem)
+        reason, (self.history_, multipliers) = self._run(problem)
         self.n_iter_ = len(self.history_)
         if reason is not None:
-            warnings.warn(
+            warn(
                 f"the HMSVM has not converged: {reason}; its relative gap is {self.history_[-1].gap:.2g}; "
                 f"{self._remedy(float(squared_norms(self.kernel_, encoded).mean()))}",
                 ConvergenceWarning,
-                stacklevel=3,
             )
-        self._keep(held, right, encoded)
-        beta = self._settle()
+        self._keep_support(multipliers, right, encoded)
+        beta = self._prepare_predictions()
         self.square_ = float((self.transitions_**2).sum())
         if self._support is not None:
             self.square_ += float((beta * self._scores(self._support)[0]).sum())
 
     def _remedy(self, square: float) -> str:
-        """What to set where training does not converge; `square` is the mean of k(x, x)."""
+        """The advice where training does not converge; `square` is the mean of k(x, x)."""
         if self.slack is None or self.C * square < _CLOSE_FIT:
             return "allow more rounds by max_iter, or a larger gap by tol"
         return (
@@ -335,13 +310,13 @@ class HMSVM(MarkovLabeler):
             f"or set C near {_CLOSE_FIT / 10 / square:.1g}, or allow a larger gap by tol"
         )
 
-    def _run(self, problem: MaxMargin) -> tuple[str | None, tuple[list[Measured], Held]]:
+    def _run(self, problem: MaxMargin) -> tuple[str | None, tuple[list[Measured], Multipliers]]:
         """Rounds until the gap is small or a callback ends them.
 
         Why training ended otherwise, or None; and what each round measured, with the labelings
         and α of the last one.
         """
-        found: tuple[list[Measured], Held] = [], []  # always replaced as a whole
+        found: tuple[list[Measured], Multipliers] = [], []  # always replaced as a whole
         with Iterations("HM-SVM", self.verbose, self.callback) as progress:
             try:
                 for number in range(1, self.max_iter + 1):
@@ -353,16 +328,16 @@ class HMSVM(MarkovLabeler):
                         problem.improve(self.tol)
             except KeyboardInterrupt:
                 if is_inner() or len(found[0]) < 2:
-                    raise  # there is nothing yet that would be worth keeping
+                    raise  # there is nothing to keep yet
                 return INTERRUPTED, found
         return f"max_iter={self.max_iter} was reached", found
 
-    def _keep(self, held: Held, right: Array, encoded: Encoded) -> None:
+    def _keep_support(self, multipliers: Multipliers, right: Array, encoded: Encoded) -> None:
         """Keep structures with support sequences, and these, the largest α of a structure first."""
         structures: list[int] = []
         owners: list[int] = []
         rights, labelings, alphas = [], [], []
-        for i, (own, alpha) in enumerate(held):
+        for i, (own, alpha) in enumerate(multipliers):
             order = [k for k in np.argsort(-alpha, kind="stable") if alpha[k] > 0]
             if order:
                 owners += [len(structures)] * len(order)
@@ -375,8 +350,8 @@ class HMSVM(MarkovLabeler):
         self._support: Encoded | None = encoded.take(self._structures) if structures else None
         self._rights, self._labelings, self._alpha = rights, labelings, np.array(alphas)
 
-    def _settle(self) -> Array:
-        """Make ready what predictions are made by: β of the nodes of the support, (N, L)."""
+    def _prepare_predictions(self) -> Array:
+        """Compute what predictions use, and return β (N, L) of the support nodes."""
         size = len(self.classes_)
         self.transitions_ = np.zeros((size, size))
         self._function: LabelFunction | None = None
@@ -388,7 +363,7 @@ class HMSVM(MarkovLabeler):
             nodes = graph.nodes((k, k + 1))
             own = graph.heads[nodes], nodes.start
             combine(y[None], self._rights[k], *own, np.array([alpha]), beta[nodes], self.transitions_)
-        self._function = function_for(self.kernel_, self._support, beta, self.n_jobs)
+        self._function = function_for(self.kernel_, self._support, beta, self.n_jobs, self.cache_bytes)
         return beta
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
@@ -439,15 +414,17 @@ class HMSVM(MarkovLabeler):
         self._rights = np.split(arrays["right"], np.cumsum(sizes)[:-1]) if count else []
         self._labelings = np.split(arrays["labelings"], np.cumsum(sizes[owners])[:-1]) if len(owners) else []
         self.square_ = float(arrays["square"][0])
-        self._settle()
+        self._prepare_predictions()
 
 
-def _known(labels: Array, corpus: Corpus) -> Array:
-    """The labels, none of them unknown."""
+def _known(data: TrainingData) -> Array:
+    """The label numbers, none of them unknown."""
+    labels = data.labels.astype(np.int64)
     if (labels < 0).any():
+        place = data.encoded.corpus.place(int((labels < 0).argmax()))
         raise DataError(
-            f"{corpus.place(int((labels < 0).argmax()))}: its label is None, but an HMSVM learns from whole "
-            "labelings; give all labels, or leave the structure out"
+            f"{place}: its label is None, but an HMSVM learns from complete labelings; give all labels, or "
+            "leave the structure out"
         )
     return labels
 

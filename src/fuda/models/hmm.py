@@ -26,7 +26,7 @@ from fuda.checks import check_arrays, check_numbers
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError
 from fuda.functions.linear import LinearFunction
-from fuda.models.base import Labeler
+from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 
 
@@ -82,26 +82,18 @@ class HMM(MarkovLabeler):
     def __init__(
         self, smoothing: float = 0.1, *, features: Any = "word", window: int = 0, decode: str = "viterbi"
     ) -> None:
-        self.smoothing = smoothing
-        self.features = features
-        self.window = window
-        self.decode = decode
+        self.smoothing, self.features, self.window, self.decode = smoothing, features, window, decode
 
     def _check_parameters(self) -> None:
-        self._check_live_params()
+        super()._check_parameters()
         check_numbers(self, "smoothing", positive=True)
 
-    def _fit(
-        self,
-        encoded: Encoded,
-        labels: np.ndarray,
-        sample_weight: np.ndarray | None,
-        position_weight: np.ndarray | None,
-    ) -> None:
+    def _fit(self, data: TrainingData) -> None:
+        encoded, labels = data.encoded, data.labels
         self._refuse_pair_features(encoded)
         _check_counts(encoded)
         corpus, L, s = encoded.corpus, len(self.classes_), float(self.smoothing)
-        structure_weight = np.ones(len(corpus)) if sample_weight is None else sample_weight
+        structure_weight = np.ones(len(corpus)) if data.sample_weight is None else data.sample_weight
         weight = np.repeat(structure_weight, np.diff(corpus.offsets))
         known = labels >= 0
 
@@ -121,9 +113,9 @@ class HMM(MarkovLabeler):
 
         node_weight = np.zeros((corpus.size, L))
         at = np.flatnonzero(known)
-        node_weight[at, labels[at]] = (
-            weight[at] if position_weight is None else weight[at] * position_weight[at]
-        )
+        node_weight[at, labels[at]] = weight[at]
+        if data.position_weight is not None:
+            node_weight *= data.position_weight[:, None]
         totals = node_weight.sum(axis=0)
         self.emissions_, self.unknown_ = [], []
         for channel in encoded.channels:

@@ -1,25 +1,23 @@
-"""What labelers with the marginalized kernel share.
-
-Such a model is a set of *support* structures with coefficients α_τ(ρ) at some of their nodes, and scores
+"""The base of the labelers with the marginalized kernel.
 
     S(t,σ) = Σ_{τ,ρ} α_τ(ρ) K(τ,t,ρ,σ)
 
-of the nodes t of any structure, by an engine of `fuda.marginalized.engines`. A subclass says how α is
-learned; encoding, c, priors, support, decoding, probabilities and files are here.
+are the scores of the nodes t of any structure, with coefficients α_τ(ρ) at some nodes τ of the
+*support* structures, computed by an engine of `fuda.marginalized.engines`. A subclass defines how
+α is learned; encoding, c, priors, support, decoding, probabilities and files are here.
 """
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference
-from fuda.checks import check_arrays, check_callback, check_flags, check_threads, is_number
+from fuda.checks import check_arrays, check_flags, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
@@ -32,42 +30,41 @@ from fuda.marginalized import calibration
 from fuda.marginalized.calibration import Calibration
 from fuda.marginalized.engines import check_engine, make_engine
 from fuda.marginalized.engines.base import Engine
-from fuda.marginalized.kernel import label_gram
+from fuda.marginalized.explain import Explanation, Part, explain
+from fuda.marginalized.kernel import MIXING, label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
 from fuda.marginalized.support import Support, members_of, supports
 from fuda.models import priors
-from fuda.models.base import Labeler
+from fuda.models.base import Labeler, TrainingData
+from fuda.models.folds import calibration_parts
 from fuda.models.priors import PriorSource
+from fuda.progress import warn
 from fuda.schemes import OUTSIDE, forbid, scheme_name
 from fuda.storage import structures as stored_structures
-
-if TYPE_CHECKING:
-    from fuda.marginalized.explain import Explanation
 
 Array = np.ndarray
 
 DECODERS = ("pointwise", "viterbi")
-_FOLDS = 5
-_SAMPLE = 20_000  # nodes that probabilities are calibrated on, at most about
+_LARGEST = 1e100  # of stored calibration numbers, far above all fitted ones: sums of them stay finite
 
 
 class SupportPosition(NamedTuple):
-    """A node with coefficients: the number of its structure among the support structures, its number
-    there, and its α by label."""
+    """A node with coefficients: its structure in `support_structures_`, its number there, its α."""
 
     structure: int
     node: int
-    alpha: dict[Any, float]
+    alpha: dict[Any, float]  # by label
 
 
 class MarginalizedLabeler(Labeler):
-    """A subclass has the parameters below among others and defines
+    """Base of the labelers with the marginalized kernel.
 
-    - `_learn(sources, labels, amounts, alpha)`, which fills α (N, L) and keeps it usable all the while,
-      for the training structures `sources`; `labels` (N,) are −1 where not known, `amounts` (N,) weigh
-      nodes.
+    A subclass has the parameters declared below, among others, and defines
+    `_learn(sources, labels, amounts, alpha)`, which learns α (N, L) in place from the training
+    structures `sources`, with a usable value at any time. `labels` (N,) are −1 where not known,
+    `amounts` (N,) are weights of nodes.
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
@@ -75,7 +72,7 @@ class MarginalizedLabeler(Labeler):
     _retired: ClassVar[dict[str, Any]] = {"window": 0, "max_nodes": None}
     _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "n_jobs", "verbose", "engine")
     _defaults: ClassVar[dict[str, Any]] = {"kernel": Polynomial(2).normalized()}
-    window = 0  # the kernel sees the neighbours of a node by itself
+    window = 0  # the kernel compares the neighbours of nodes itself
 
     kernel: Any
     label_kernel: Any
@@ -90,8 +87,8 @@ class MarginalizedLabeler(Labeler):
     n_jobs: int | None
     verbose: bool
 
-    # Fitted: the kernel, the matrix of the label kernel, c, the price of a skipped node, where priors
-    # come from, the support, and probabilities.
+    # Fitted: the kernel, the matrix of the label kernel, c, the factor per skipped node, the source
+    # of priors, the support, and the calibration of probabilities.
     kernel_: Kernel
     label_kernel_: Array
     mixing_: float
@@ -101,9 +98,20 @@ class MarginalizedLabeler(Labeler):
     _calibration: Calibration
 
     def predict(self, X: Any, prior: Any = None) -> Array:
-        """The labels of each structure, as a 1-D object array of lists.
+        """Label structures.
 
-        `prior` is one (nodes, labels) array a structure, in place of the priors that the model makes itself.
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the model was fitted on.
+        prior : list of ndarray, optional
+            One (n_nodes, n_labels) array per structure, in place of the model's own prior; required
+            where the model was fitted with arrays.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One list of labels per structure.
         """
         encoded = self._encode(X)
         if encoded is None:
@@ -115,52 +123,72 @@ class MarginalizedLabeler(Labeler):
         return self._named(encoded, self._best(encoded, nodes, pairs))
 
     def predict_marginals(self, X: Any, prior: Any = None) -> Array:
-        """P(y_t = label): one (nodes, labels) array a structure, in a 1-D object array; columns as in
-        `classes_`.
+        """Compute P(y_t = label) for every node t, by the calibrated scores.
 
-        These are scores made probabilities by `fuda.marginalized.calibration`.
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the model was fitted on.
+        prior : list of ndarray, optional
+            One (n_nodes, n_labels) array per structure, in place of the model's own prior.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
         if not self._fitted_params["calibrate"]:
             raise DataError(
-                "calibrate=False: scores have not been made probabilities; fit with calibrate=True"
+                "calibrate=False: the scores are not calibrated to probabilities; fit with calibrate=True"
             )
         marginals = self._calibration.marginals(*self._scores_of(encoded, prior))
         return as_object_array(encoded.corpus.split(marginals))
 
     def decision_scores(self, X: Any, prior: Any = None) -> Array:
-        """S(t,σ): one (nodes, labels) array a structure, in a 1-D object array.
+        """Compute the scores S(t,σ).
 
-        Where numbers may pass all doubles, each node's scores are divided by a power of 2 of its own.
+        Where numbers may exceed the range of doubles, the scores of each node are divided by a
+        power of 2, which differs between nodes.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the model was fitted on.
+        prior : list of ndarray, optional
+            One (n_nodes, n_labels) array per structure, in place of the model's own prior.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
         encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        return as_object_array(encoded.corpus.split(self._scores_of(encoded, prior)[0]))
+        scores = [] if encoded is None else encoded.corpus.split(self._scores_of(encoded, prior)[0])
+        return as_object_array(scores)
 
     def explain(self, x: Any, node: int, prior: Any = None, top: int = 5) -> Explanation:
-        """Which support positions decided for and against the best label of a node, by score, and its rival.
+        """Find the support positions that decide between the two best labels of a node.
 
         Parameters
         ----------
         x : structure
+            The structure.
         node : int
             The node of x whose label is explained.
-        prior : array (nodes, labels), optional
+        prior : ndarray of shape (n_nodes, n_labels), optional
             The prior of x, where the model was fitted with arrays.
-        top : int
-            How many support positions are given one by one for each label, those with the largest shares
-            of the score first; the shares of all add up to the score.
+        top : int, default=5
+            How many support positions to list per label, those with the largest shares of the
+            score first; the shares of all positions add up to the score.
 
         Returns
         -------
         Explanation
-            Of `fuda.marginalized.explain`; ``print`` it.
+            Of `fuda.marginalized.explain`; ``print`` shows it.
         """
-        from fuda.marginalized.explain import Part, explain
-
         encoded = self._encode([x])
         assert encoded is not None  # there is one structure
         of_x = self._prior_of(encoded.corpus, None if prior is None else [prior])
@@ -172,7 +200,7 @@ class MarginalizedLabeler(Labeler):
 
     @property
     def support_(self) -> list[SupportPosition]:
-        """All nodes with α ≠ 0, support structure by support structure (`support_structures_`)."""
+        """All nodes with α ≠ 0, in the order of `support_structures_`."""
         check_is_fitted(self, "classes_")
         found, before = [], 0
         for support in self._support:
@@ -187,12 +215,23 @@ class MarginalizedLabeler(Labeler):
 
     @property
     def support_structures_(self) -> list[Structure]:
-        """The structures that the support positions lie in."""
+        """The structures of the support positions."""
         check_is_fitted(self, "classes_")
         return [s for support in self._support for s in support.examples.encoded.corpus.structures]
 
     def prune(self, threshold: float) -> int:
-        """Drop α of size below `threshold` times the largest; the number of support positions that go."""
+        """Set coefficients to 0 whose absolute value is below a share of the largest one.
+
+        Parameters
+        ----------
+        threshold : float
+            The share, from 0 to 1.
+
+        Returns
+        -------
+        int
+            The number of support positions removed.
+        """
         check_is_fitted(self, "classes_")
         if not is_number(threshold, 0, 1):
             raise DataError(f"threshold={short(threshold)}: give a share of the largest α, from 0 to 1")
@@ -205,42 +244,33 @@ class MarginalizedLabeler(Labeler):
         self._support = kept
         return before - len(self.support_)
 
-    def _check_shared_parameters(self) -> None:
-        if self.kernel is not None:
-            as_kernel(self.kernel)
-        if self.mixing is not None and not is_number(self.mixing, 1e-150, 1e150):
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.mixing is not None and not is_number(self.mixing, *MIXING):
             raise DataError(
                 f"mixing={short(self.mixing)}: give c, a number above 0, or None for the largest at "
                 "which no number grows"
             )
         if not is_number(self.gap, 0, 1):
-            raise DataError(f"gap={short(self.gap)}: give a number from 0 (no gaps) to 1 (gaps at no price)")
+            raise DataError(f"gap={short(self.gap)}: give a number from 0 (no gaps) to 1 (gaps cost nothing)")
         priors.check_prior(self.prior, self.prior_form)
         if self.prior_form == "chain" and (self.gap or self.label_kernel is not None):
-            raise DataError("prior_form='chain' goes with gap=0 and label_kernel=None; choose 'marginals'")
+            raise DataError("prior_form='chain' requires gap=0 and label_kernel=None; choose 'marginals'")
         if self.decode not in DECODERS:
             raise DataError(f"decode={short(self.decode)}: choose {' or '.join(DECODERS)}")
         if self.scheme is not None:
             scheme_name(self.scheme)
             if self.decode == "pointwise":
-                raise DataError("scheme goes with decode='viterbi', which keeps to its rules; set both")
+                raise DataError("scheme requires decode='viterbi', which follows its rules; set both")
         check_engine(self.engine)
-        check_flags(self, "verbose", "calibrate")
-        check_callback(self)
-        check_threads(self)
+        check_flags(self, "calibrate")
         if self.decode == "viterbi" and not self.calibrate:
-            raise DataError("decode='viterbi' needs scores made probabilities; set calibrate=True")
+            raise DataError("decode='viterbi' needs calibrated probabilities; set calibrate=True")
 
-    def _fit(
-        self,
-        encoded: Encoded,
-        labels: Array,
-        sample_weight: Array | None,
-        position_weight: Array | None,
-    ) -> None:
-        corpus = encoded.corpus
+    def _fit(self, data: TrainingData) -> None:
+        encoded, corpus, sample_weight = data.encoded, data.encoded.corpus, data.sample_weight
         self._check_encoded(encoded)
-        labels = labels.astype(np.int64)
+        labels = data.labels.astype(np.int64)
         with inner_training():
             prior, self.prior_source_ = priors.for_training(
                 self.prior, self.prior_form, corpus, labels, self.classes_.tolist(), sample_weight
@@ -252,7 +282,7 @@ class MarginalizedLabeler(Labeler):
         check_kernel(self.kernel_, examples.points, corpus.place_of_type)
         self.mixing_ = self._largest_mixing(examples) if self.mixing is None else float(self.mixing)
         sources = Sources(self._settings, examples, self.n_jobs)
-        amounts = np.ones(corpus.size) if position_weight is None else position_weight.copy()
+        amounts = np.ones(corpus.size) if data.position_weight is None else data.position_weight.copy()
         if sample_weight is not None:
             amounts *= np.repeat(sample_weight, examples.sizes)
         alpha, whole = self._learned(sources, labels, amounts)
@@ -265,40 +295,35 @@ class MarginalizedLabeler(Labeler):
                     learner.callback = None
                     self._calibration = learner._calibrated(sources, labels, amounts)
             except KeyboardInterrupt:
-                self._warn_or_raise(stacklevel=4)
+                self._warn_or_raise()
 
     def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
         raise NotImplementedError
 
     def _learned(self, sources: Sources, labels: Array, amounts: Array) -> tuple[Array, bool]:
-        """α (N, L), and whether it is all that was asked for: Ctrl-C leaves what was learned until then."""
+        """α (N, L), and whether training was completed; after Ctrl-C, what was learned until then."""
         alpha = np.zeros((len(labels), len(self.classes_)))
         try:
             self._learn(sources, labels, amounts, alpha)
         except KeyboardInterrupt:
             if not alpha.any():
-                raise  # there is nothing yet that would be worth keeping
-            self._warn_or_raise(stacklevel=5)
+                raise  # there is nothing to keep yet
+            self._warn_or_raise()
             return alpha, False
         return alpha, True
 
-    def _warn_or_raise(self, stacklevel: int) -> None:
-        """Warn of the interrupt that is being handled, or raise it where this is part of larger work."""
+    def _warn_or_raise(self) -> None:
+        """Warn of the interrupt being handled, or raise it where this training is an inner one."""
         if is_inner():
             raise
-        warnings.warn(
-            f"{type(self).__name__} was interrupted; it predicts by what it had learned, and its "
-            "probabilities are not fitted",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
-        )
+        text = "it predicts by what it had learned, and its probabilities are not fitted"
+        warn(f"{type(self).__name__} was interrupted; {text}", ConvergenceWarning)
 
     def _resolve(self) -> None:
-        """What the model goes by from now on, from the parameters of the fit."""
-        given = self._fitted_params
-        self.kernel_ = as_kernel(given["kernel"])
-        self.label_kernel_ = label_gram(given["label_kernel"], len(self.classes_))
-        self.gap_ = float(given["gap"])
+        """Resolve the parameters of the fit into fitted attributes."""
+        params = self._fitted_params
+        self.kernel_, self.gap_ = as_kernel(params["kernel"]), float(params["gap"])
+        self.label_kernel_ = label_gram(params["label_kernel"], len(self.classes_))
 
     @property
     def _settings(self) -> Settings:
@@ -307,8 +332,8 @@ class MarginalizedLabeler(Labeler):
     def _check_encoded(self, encoded: Encoded) -> None:
         if not isinstance(self.encoder_, WindowEncoder) or self.encoder_.window:
             raise DataError(
-                f"features={short(self.features)}: the marginalized kernel sees the neighbours of a node by "
-                "itself and compares single observations; give a feature set without a window, or a "
+                f"features={short(self.features)}: the marginalized kernel compares the neighbours of nodes "
+                "itself, from single observations; give a feature set without a window, or a "
                 "function of one observation"
             )
         if self.gap and not encoded.corpus.is_chain:
@@ -322,30 +347,30 @@ class MarginalizedLabeler(Labeler):
     def _check_decoder(self, corpus: Corpus) -> None:
         if self.decode == "viterbi" and corpus.shape == "dag":
             raise DataError(
-                "decode='viterbi' finds the best labelling of a sequence or tree, but structure 0 is a dag; "
+                "decode='viterbi' finds the best labeling of a sequence or tree, but structure 0 is a dag; "
                 "choose decode='pointwise'"
             )
         if self.scheme is not None and not corpus.is_chain:
             raise DataError(
-                f"scheme={self.scheme!r}: a tag scheme says which labels follow one another in a sequence, "
+                f"scheme={self.scheme!r}: a tag scheme defines which labels follow each other in a sequence, "
                 f"but structure 0 is a {corpus.shape}; set scheme=None"
             )
 
     def _largest_mixing(self, examples: Examples) -> float:
-        """The largest c at which c²k is never above 1, so that no number grows with the length of a match."""
+        """The largest c with c²k ≤ 1, so that no number grows with the length of a match."""
         settings = Settings(self.kernel_, self.label_kernel_, 1.0, self.gap_)
         largest = Sources(settings, examples).largest_product()
-        return float(1.0 / np.sqrt(largest)) if largest > 0 else 1.0
+        return float(np.clip(1.0 / np.sqrt(largest), *MIXING)) if largest > 0 else 1.0
 
     def _scores_of(self, encoded: Encoded, given: Any = None) -> tuple[Array, Array]:
-        """S (N, L) of all nodes, up to a factor a node, and their prior as its source says it."""
+        """S (N, L) of all nodes, up to a factor per node, and their prior (N, L)."""
         prior = self._prior_of(encoded.corpus, given)
         return self._support_scores(encoded, prior).doubles(), prior.nodes
 
     def _prior_of(self, corpus: Corpus, given: Any) -> Prior:
         if given is not None and self.prior_source_.form == "chain":
             raise DataError(
-                "the model has a chain prior, but arrays of node marginals say nothing of pairs of labels; "
+                "the model has a chain prior, but arrays of node marginals do not contain label pairs; "
                 "leave prior out"
             )
         return self.prior_source_.prior_of(corpus, given)
@@ -363,7 +388,7 @@ class MarginalizedLabeler(Labeler):
         return self._checked(scores, encoded.corpus)
 
     def _checked(self, scores: Numbers, corpus: Corpus) -> Numbers:
-        """The scores, where all of them are numbers."""
+        """The scores, after a check that all of them are finite."""
         rows = scores.doubles()
         if np.isfinite(rows).all():
             return scores
@@ -375,32 +400,32 @@ class MarginalizedLabeler(Labeler):
                 "one of the training data; correct the kernel, or the observation"
             )
         raise DataError(
-            f"scores pass all doubles with mixing={self.mixing_:g} and {short(self.kernel_)}, which is "
-            "larger for two observations than for each with itself; correct the kernel, or choose a "
-            "smaller mixing"
+            f"scores exceed the range of doubles with mixing={self.mixing_:g} and {short(self.kernel_)}, "
+            "which is larger for two observations than for each with itself; correct the kernel, or "
+            "choose a smaller mixing"
         )
 
     def _calibrated(self, sources: Sources, labels: Array, amounts: Array) -> Calibration:
-        """Probabilities fitted to the scores that structures have by machines that learned from others."""
+        """Probabilities fitted to out-of-fold scores."""
         L, found = len(self.classes_), []
         examples, corpus = sources.examples, sources.examples.encoded.corpus
-        held = _held_out(examples.sizes)
-        for members in held:
+        parts = calibration_parts(examples.sizes)
+        for members in parts:
             rest = np.setdiff1d(np.arange(len(corpus)), members)
-            others, asked, nodes = sources.take(rest), examples.take(members), corpus.nodes_of(rest)
+            others, held_out, nodes = sources.take(rest), examples.take(members), corpus.nodes_of(rest)
             alpha, _ = self._learned(others, labels[nodes], amounts[nodes])
-            by_others = Numbers(np.zeros(asked.prior.nodes.shape))
+            by_others = Numbers(np.zeros(held_out.prior.nodes.shape))
             if alpha.any():
                 support = members_of(others.examples, alpha)
-                problem = others.take(support).problem(asked)
+                problem = others.take(support).problem(held_out)
                 engine = make_engine(self.engine, problem, self.n_jobs)
                 by_others = engine.scores(alpha[others.examples.encoded.corpus.nodes_of(support)])
-            found.append(self._checked(by_others, asked.encoded.corpus).doubles())
-        members = np.concatenate(held)
-        asked, nodes = examples.take(members), corpus.nodes_of(members)
-        graph = None if corpus.shape == "dag" else asked.encoded.corpus.graph
+            found.append(self._checked(by_others, held_out.encoded.corpus).doubles())
+        members = np.concatenate(parts)
+        held_out, nodes = examples.take(members), corpus.nodes_of(members)
+        graph = None if corpus.shape == "dag" else held_out.encoded.corpus.graph
         pairs = calibration.pair_information(labels, corpus.graph.edges, L)
-        scores, belief, labels = np.concatenate(found), asked.prior.nodes, labels[nodes]
+        scores, belief, labels = np.concatenate(found), held_out.prior.nodes, labels[nodes]
         fitted = calibration.fit(scores, belief, labels, graph, pairs, self.n_jobs)
         if graph is None:
             return fitted
@@ -408,13 +433,13 @@ class MarginalizedLabeler(Labeler):
         outside = names.index(OUTSIDE) if OUTSIDE in names else None
 
         def quality(candidate: Calibration) -> float:
-            predicted = self._best(asked.encoded, *candidate.labelings(scores, belief))
+            predicted = self._best(held_out.encoded, *candidate.labelings(scores, belief))
             return calibration.label_f1(labels, predicted, outside)
 
-        return max(map(fitted.trusting, calibration.FACTORS.tolist()), key=quality)
+        return max(map(fitted.with_factor, calibration.FACTORS.tolist()), key=quality)
 
     def _best(self, encoded: Encoded, scores: Array, pairs: Array) -> Array:
-        """The best labelling as a whole, well-formed where there is a scheme."""
+        """The best labeling as a whole, well-formed where there is a scheme."""
         corpus = encoded.corpus
         self._check_decoder(corpus)
         if self.scheme is not None:
@@ -457,8 +482,12 @@ class MarginalizedLabeler(Labeler):
                 shapes |= {"prior_before": (N, L, L), "prior_after": (N, L, L)}
         check_arrays({k: v for k, v in arrays.items() if k not in ("offsets", "types", "edges")}, shapes)
         self.mixing_ = float(arrays["mixing"][0])
-        if not self.mixing_ > 0:
-            raise DataError(f"its mixing is {self.mixing_}")
+        if not is_number(self.mixing_, *MIXING):
+            raise DataError(f"its mixing is {self.mixing_}, not from {MIXING[0]} to {MIXING[1]}")
+        for name, least in (("point", 0.0), ("whole", 0.0), ("pairs", -_LARGEST)):
+            if not ((arrays[name] >= least) & (arrays[name] <= _LARGEST)).all():
+                raise DataError(f"its array {name!r} has numbers outside {least:g} to {_LARGEST:g}")
+        priors.check_prior(source, form)
         self.prior_source_ = PriorSource(source, form, self.classes_.tolist())
         self._resolve()
         self._calibration = Calibration(arrays["point"], arrays["whole"], arrays["pairs"])
@@ -471,17 +500,3 @@ class MarginalizedLabeler(Labeler):
                 steps = arrays.get("prior_before"), arrays.get("prior_after")
                 prior = Prior(arrays["prior_nodes"], *steps)
             self._support = [Support(Examples.of(encoded, prior), arrays["alpha"])]
-
-
-def _held_out(sizes: Array) -> list[Array]:
-    """Parts of the structures, dealt by a fixed shuffle, that are scored by machines that learned the rest.
-
-    A part is a fifth of them, or about `_SAMPLE` nodes where that is less, and parts are taken while all of
-    them together are not more. The shuffle is another than that of out-of-fold priors: where the parts are
-    the same, priors look better on them than they are.
-    """
-    total = int(sizes.sum())
-    count = min(len(sizes), max(_FOLDS, -(-total // _SAMPLE)))
-    dealt = np.random.RandomState(1).permutation(len(sizes)) % count
-    taken = max(1, min(_FOLDS, count * _SAMPLE // total))
-    return [np.flatnonzero(dealt == part) for part in range(min(taken, count))]

@@ -1,17 +1,17 @@
-"""The kernel marginalized labeling perceptron, dual form, in the papers' order of events.
+"""The kernel marginalized labeling perceptron, dual form, online as in the papers.
 
-Structures come one after another, and the nodes t of a structure one after another. With the scores S of
-`fuda.models.marginalized`,
+Structures are visited one after another, and the nodes t of a structure one after another. With
+the scores S of `fuda.models.marginalized`,
 
     ŷ_t = argmax_σ S(t,σ), of equal scores the first label;
-    ŷ_t ≠ y_t:   α_t(y_t) += 1,   α_t(ŷ_t) −= 1,   at once, so that later nodes of the structure see it.
+    ŷ_t ≠ y_t:   α_t(y_t) += 1,   α_t(ŷ_t) −= 1,   before the next node is scored.
 
-An epoch is the work of an engine (`fuda.marginalized.engines`); one without mistakes ends training.
+An epoch is computed by an engine (`fuda.marginalized.engines`); one without mistakes ends training.
 
-The averaged perceptron predicts with the mean of α over all *steps*, a step being a structure visited. With
-Δ_s the change in step s = 0, 1, …, n−1 the mean is α − (1/n) Σ_s s Δ_s, so that one more sum is all it needs.
-What is learned depends much on the order of structures, since a few long matches weigh as much as many short
-ones; so the mean goes over perceptrons with several orders.
+The averaged perceptron predicts with the mean of α over all *steps*, where a step is a visit of a
+structure. With Δ_s the change in step s = 0, 1, …, n−1 the mean is α − (1/n) Σ_s s Δ_s, so that one
+more sum is enough. The result depends much on the order of structures, since a few long matches
+weigh as much as many short ones; therefore the mean is taken over perceptrons with several orders.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fuda.checks import check_counts, check_flags, check_randomness
+from fuda.checks import check_counts, check_flags
 from fuda.errors import DataError
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, PerceptronState
@@ -34,7 +34,7 @@ from fuda.progress import Callback, Iterations
 
 Array = np.ndarray
 
-_ORDERS = 4  # that the mean goes over: one more changes little, and costs as much as the first
+_ORDERS = 4  # of the mean: one more changes little, and costs as much as the first
 
 
 class MarginalizedPerceptron(MarginalizedLabeler):
@@ -42,57 +42,88 @@ class MarginalizedPerceptron(MarginalizedLabeler):
 
     Parameters
     ----------
-    kernel : Kernel or callable, optional
-        The kernel between observations; None is the normalized polynomial of degree 2.
-    label_kernel : Kernel or array (labels, labels), optional
-        The kernel between labels; None is the identity.
-    mixing : float, optional
-        c, what each node of a match weighs; None is the largest c at which c²k is never above 1, so that
-        no number grows with the length of a match.
-    gap : float
-        For sequences the price of a skipped node, from 0 (none is skipped) to 1.
-    prior : str, labeler or list of arrays
-        P(y|x): "uniform", an HMM, MEMM or CRF, fitted or not, or an array (nodes, labels) per structure.
-    prior_form : str
-        How a labeler is used as prior: by its node "marginals", or exactly as a "chain".
-    features : str or callable
-        The feature set or function that the kernel sees.
-    decode : str
-        "pointwise", or "viterbi" for the best labeling as a whole.
-    scheme : str, optional
-        The tag scheme that labelings keep to, with decode="viterbi".
-    calibrate : bool
-        Whether to fit probabilities, which decode="viterbi" and `predict_marginals` need, by up to five
-        more machines that learn from parts of the data.
-    epochs : int
-        How often to go through the training structures, at most.
-    average : bool
-        Whether to predict with the mean of all coefficients on the way, and not with the last.
-    orders : int, optional
-        How many perceptrons the mean goes over besides: the first goes through structures as they stand,
-        each further one in a new random order every epoch. None is 4 where `average` is true, else 1.
-    engine : str
-        What computes: "cpu", which is what "auto" chooses.
-    n_jobs : int, optional
-        Threads; None is all cores. Results do not depend on it.
-    random_state : int or RandomState
-        Seed of the random orders.
-    callback : callable, optional
-        Called after every epoch with a `fuda.progress.Iteration`; StopIteration ends the training.
-    verbose : bool
+    kernel : Kernel, callable or None, default=None
+        The kernel k_x between observations; None is Polynomial(2).normalized().
+    label_kernel : Kernel, ndarray of shape (n_labels, n_labels) or None, default=None
+        The kernel k_y between labels; None is the identity.
+    mixing : float or None, default=None
+        c, the weight of each node of a match; None is the largest c with c²k ≤ 1, so that no
+        number grows with the length of a match.
+    gap : float, default=0.0
+        For sequences the factor per skipped node of a match, from 0 (no gaps) to 1.
+    prior : "uniform", HMM, MEMM, CRF or list of ndarray, default="uniform"
+        P(y|x): uniform, the posterior of a labeler, which may be fitted or not, or one array of
+        shape (n_nodes, n_labels) per structure.
+    prior_form : {"marginals", "chain"}, default="marginals"
+        Whether a labeler's prior is its node marginals, or its exact distribution over sequences.
+    features : str or callable, default="spelling"
+        The feature set ("word", "spelling", "text", "protein", "dna"), or a function from an
+        observation to a list of feature names or a dict.
+    decode : {"pointwise", "viterbi"}, default="pointwise"
+        Predict the label of largest score of each node, or the best labeling as a whole. Acts at
+        once.
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
+        Predict only label sequences that are well-formed under this scheme; requires
+        decode="viterbi". Acts at once.
+    calibrate : bool, default=True
+        Whether to fit probabilities, which decode="viterbi" and `predict_marginals` need, with up
+        to five more perceptrons trained on parts of the data.
+    epochs : int, default=10
+        The largest number of epochs; training ends sooner after an epoch without a mistake.
+    average : bool, default=True
+        Whether to predict with the mean of α over all steps of training, or with the last α.
+    orders : int or None, default=None
+        How many perceptrons to average: the first one visits structures in the order of the data,
+        the others in a new random order every epoch. None is 4 where `average` is true, else 1.
+    engine : {"auto", "cpu"}, default="auto"
+        The engine that computes scores; "auto" chooses "cpu". Acts at once.
+    n_jobs : int or None, default=None
+        Threads; None is all cores. Results do not depend on it. Acts at once.
+    random_state : int, RandomState or None, default=0
+        Seed of the random orders of structures.
+    callback : callable or None, default=None
+        Called after every epoch with a `fuda.progress.Iteration`. It may raise StopIteration to
+        end the training and keep what has been learned; after another exception the model is not
+        fitted. Never stored in model files.
+    verbose : bool, default=False
         Whether to report epochs on standard error.
 
     Attributes
     ----------
-    classes_ : labels, in the order of columns
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels, sorted.
     mistakes_ : list of int
-        The number of mistakes in each epoch, of the perceptron with the first order, and then in each
-        call of `partial_fit`.
+        The number of mistakes in each epoch of the first perceptron, and then in each call of
+        `partial_fit`.
     n_iter_ : int
-        The number of epochs, of the perceptrons of all orders and of `partial_fit`.
-    kernel_, label_kernel_, mixing_, gap_, orders_ : the parameters that the model was fitted with, defaults
-        resolved; `label_kernel_` is a matrix.
-    support_, support_structures_ : the nodes with coefficients, and their structures
+        The number of epochs of all perceptrons, and of calls of `partial_fit`. Not in model files:
+        after `load`, only later calls of `partial_fit` count.
+    orders_ : int
+        How many perceptrons were averaged. Not in model files.
+    kernel_ : Kernel
+        The kernel that the model was fitted with.
+    label_kernel_ : ndarray of shape (n_labels, n_labels)
+        The matrix of the label kernel.
+    mixing_ : float
+        c as chosen or given.
+    gap_ : float
+        The factor per skipped node.
+    support_ : list of SupportPosition
+        The nodes with coefficients.
+    support_structures_ : list of structures
+        Their structures.
+
+    Notes
+    -----
+    K(τ,t,ρ,σ) sums over all matches of labelled parts of two structures that contain τ with label
+    ρ and t with label σ, marginalized over the other labels by the prior: (10) of [1]_. The
+    perceptron is that of its Figure 3, in dual form. `sample_weight` and `position_weight` are the
+    sizes of corrections.
+
+    References
+    ----------
+    .. [1] H. Kashima, Y. Tsuboi. Kernel-based discriminative learning algorithms for labeling
+       sequences, trees, and graphs. ICML 2004.
 
     Examples
     --------
@@ -125,35 +156,38 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.label_kernel = label_kernel
-        self.mixing = mixing
-        self.gap = gap
-        self.prior = prior
-        self.prior_form = prior_form
-        self.features = features
-        self.decode = decode
-        self.scheme = scheme
-        self.calibrate = calibrate
-        self.epochs = epochs
-        self.average = average
-        self.orders = orders
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+        self.kernel, self.label_kernel, self.mixing, self.gap = kernel, label_kernel, mixing, gap
+        self.prior, self.prior_form = prior, prior_form
+        self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
+        self.epochs, self.average, self.orders = epochs, average, orders
+        self.engine, self.n_jobs, self.random_state = engine, n_jobs, random_state
+        self.callback, self.verbose = callback, verbose
 
     mistakes_: list[int]
     orders_: int
     n_iter_: int
 
     def partial_fit(self, X: Any, y: Any, prior: Any = None) -> Self:
-        """Go once through more structures, and correct the coefficients that predictions are made with.
+        """Learn from more structures, in one epoch, starting from the coefficients of predictions.
 
-        Nothing is asked again of the structures of `fit`, so one corrected structure costs about as much as
-        its prediction. Labels are those of `fit`; on a model that is not fitted this is `fit`. After any
-        exception the model is as it was before.
+        The structures of `fit` are not visited again, so that a structure costs about as much as
+        its prediction. New labels are an error; on a model that is not fitted this is `fit`. After
+        any exception, an interrupt included, the model is as it was before.
+
+        Parameters
+        ----------
+        X : list of structures
+            Structures to learn from.
+        y : list of lists
+            Their labels, None where not known.
+        prior : list of ndarray, optional
+            One array of shape (n_nodes, n_labels) per structure, in place of the model's own
+            prior.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
         """
         if not hasattr(self, "classes_"):
             if prior is not None:
@@ -163,11 +197,11 @@ class MarginalizedPerceptron(MarginalizedLabeler):
                 )
             return self.fit(X, y)
         learner = copy(self)
-        learner._go_on(X, y, prior)
+        learner._learn_more(X, y, prior)
         self._become(learner)
         return self
 
-    def _go_on(self, X: Any, y: Any, prior: Any) -> None:
+    def _learn_more(self, X: Any, y: Any, prior: Any) -> None:
         """Learn from more structures; lists and vocabularies are replaced, not changed."""
         new = self._encode(X)
         if new is None:
@@ -185,12 +219,11 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self._support = merged([*self._support, *supports(examples, state.alpha(average=False))])
 
     def _check_parameters(self) -> None:
-        self._check_shared_parameters()
+        super()._check_parameters()
         check_counts(self, "epochs")
         if self.orders is not None:
             check_counts(self, "orders")
         check_flags(self, "average")
-        check_randomness(self)
 
     def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
         labels, random = np.where(amounts > 0, labels, -1), check_random_state(self.random_state)
@@ -223,9 +256,9 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         mistakes: list[int],
         progress: Iterations,
     ) -> bool:
-        """Learn from structures in the given order, or in random orders, until an epoch has no mistakes.
+        """Learn until an epoch has no mistakes; whether a callback ends the training.
 
-        Returns whether a callback ends the training.
+        Structures are visited in the order of the data, or with `random` in random orders.
         """
         order = np.arange(len(engine.problem.targets.sizes))
         while len(mistakes) < self.epochs and (not mistakes or mistakes[-1]):

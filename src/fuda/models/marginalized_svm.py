@@ -1,4 +1,4 @@
-"""The kernel marginalized labeling machine with a large margin: every position is one example.
+"""The kernel marginalized labeling machine of largest margin: every position is an example.
 
 A multi-class support vector machine (Crammer and Singer) with the marginalized kernel between
 positions, trained by the coordinate ascent of `fuda.training.crammer_singer`: structure by
@@ -7,38 +7,49 @@ objective never falls; training ends when the primal objective is within the sha
 Structures and positions come in a new random order every epoch: in the order of the data, where
 neighbours are alike, the gap closes a hundred times more slowly.
 
-C is in units of the kernel: C_t = C · weight of t / m, with m the mean of K(t,t,y_t,y_t) over training
-positions, so that one C suits any kernel, prior and c.
+C is in units of the kernel: C_t = C · weight of t / m, with m the mean of K(t,t,y_t,y_t) over
+training positions, so that one C suits any kernel, prior and c.
 
-**c.** A structure matches itself from end to end. When c²k is 1, that match is worth more than all others
-together, and a machine that asks for a margin learns structures by heart. So mixing=None is here the c at
-which c²k is never above ½, and every further node of a match counts half.
+**c.** A structure matches itself from end to end. With c²k = 1 that match weighs more than all
+others together, and a large margin is reached by memorizing structures. Therefore mixing=None is
+here the largest c with c²k ≤ ½, and every further node of a match counts half.
 """
 
 from __future__ import annotations
 
 import time
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from fuda.checks import check_counts, check_numbers, check_randomness
+from fuda.checks import check_counts, check_numbers
 from fuda.errors import DataError, short
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, Margins
 from fuda.marginalized.problem import Examples, Sources
 from fuda.models.marginalized import MarginalizedLabeler
-from fuda.progress import Callback, Iterations
+from fuda.progress import Callback, Iterations, warn
 from fuda.training.crammer_singer import duality_gaps
 
 Array = np.ndarray
 
 
 class Epoch(NamedTuple):
-    """Where training stood after an epoch; `gap` is the duality gap (primal − dual) / primal."""
+    """The state of training after an epoch.
+
+    Parameters
+    ----------
+    dual, primal : float
+        The objectives.
+    gap : float
+        The relative duality gap, (primal − dual) / primal.
+    support : int
+        The number of nodes with coefficients.
+    seconds : float
+        Time since training began.
+    """
 
     dual: float
     primal: float
@@ -55,54 +66,84 @@ class MarginalizedSVM(MarginalizedLabeler):
 
     Parameters
     ----------
-    kernel : Kernel or callable, optional
-        The kernel between observations; None is the normalized polynomial of degree 2.
-    label_kernel : Kernel or array (labels, labels), optional
-        The kernel between labels; None is the identity.
-    C : float
-        How much a margin that is not kept costs, against the norm of the weights, above 0.
-    mixing : float, optional
-        c, what each node of a match weighs; None is the c at which c²k is never above ½, so that every
+    kernel : Kernel, callable or None, default=None
+        The kernel k_x between observations; None is Polynomial(2).normalized().
+    label_kernel : Kernel, ndarray of shape (n_labels, n_labels) or None, default=None
+        The kernel k_y between labels; None is the identity.
+    C : float, default=10.0
+        The cost of a violated margin, in units of the kernel, above 0.
+    mixing : float or None, default=None
+        c, the weight of each node of a match; None is the largest c with c²k ≤ ½, so that every
         further node of a match counts half.
-    gap : float
-        For sequences the price of a skipped node, from 0 (none is skipped) to 1.
-    prior : str, labeler or list of arrays
-        P(y|x): "uniform", an HMM, MEMM or CRF, fitted or not, or an array (nodes, labels) per structure.
-    prior_form : str
-        How a labeler is used as prior: by its node "marginals", or exactly as a "chain".
-    features : str or callable
-        The feature set or function that the kernel sees.
-    decode : str
-        "pointwise", or "viterbi" for the best labeling as a whole.
-    scheme : str, optional
-        The tag scheme that labelings keep to, with decode="viterbi".
-    calibrate : bool
-        Whether to fit probabilities, which decode="viterbi" and `predict_marginals` need.
-    epochs : int
-        How often to go through the training structures, at most.
-    tol : float
-        Training ends when primal and dual objective differ by at most this share of the primal.
-    engine : str
-        What computes: "cpu", which is what "auto" chooses.
-    n_jobs : int, optional
-        Threads; None is all cores. Results do not depend on it.
-    random_state : int or RandomState
+    gap : float, default=0.0
+        For sequences the factor per skipped node of a match, from 0 (no gaps) to 1.
+    prior : "uniform", HMM, MEMM, CRF or list of ndarray, default="uniform"
+        P(y|x): uniform, the posterior of a labeler, which may be fitted or not, or one array of
+        shape (n_nodes, n_labels) per structure.
+    prior_form : {"marginals", "chain"}, default="marginals"
+        Whether a labeler's prior is its node marginals, or its exact distribution over sequences.
+    features : str or callable, default="spelling"
+        The feature set ("word", "spelling", "text", "protein", "dna"), or a function from an
+        observation to a list of feature names or a dict.
+    decode : {"pointwise", "viterbi"}, default="pointwise"
+        Predict the label of largest score of each node, or the best labeling as a whole. Acts at
+        once.
+    scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
+        Predict only label sequences that are well-formed under this scheme; requires
+        decode="viterbi". Acts at once.
+    calibrate : bool, default=True
+        Whether to fit probabilities, which decode="viterbi" and `predict_marginals` need, with up
+        to five more machines trained on parts of the data.
+    epochs : int, default=100
+        The largest number of epochs.
+    tol : float, default=1e-2
+        The relative gap (primal − dual) / primal at which training ends.
+    engine : {"auto", "cpu"}, default="auto"
+        The engine that computes scores; "auto" chooses "cpu". Acts at once.
+    n_jobs : int or None, default=None
+        Threads; None is all cores. Results do not depend on it. Acts at once.
+    random_state : int, RandomState or None, default=0
         Seed of the order in which positions are visited.
-    callback : callable, optional
-        Called after every epoch with a `fuda.progress.Iteration`; StopIteration ends the training.
-    verbose : bool
+    callback : callable or None, default=None
+        Called after every epoch with a `fuda.progress.Iteration`. It may raise StopIteration to
+        end the training and keep what has been learned; after another exception the model is not
+        fitted. Never stored in model files.
+    verbose : bool, default=False
         Whether to report epochs on standard error.
 
     Attributes
     ----------
-    classes_ : labels, in the order of columns
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels, sorted.
     history_ : list of Epoch
-        Dual and primal objective, duality gap, support and time after each epoch.
+        Dual and primal objective, gap, support and time, by epoch. Not in model files.
     n_iter_ : int
-        The number of epochs.
-    kernel_, label_kernel_, mixing_, gap_ : the parameters that the model was fitted with, defaults
-        resolved; `label_kernel_` is a matrix.
-    support_, support_structures_ : the nodes with coefficients, and their structures
+        The number of epochs. Not in model files.
+    kernel_ : Kernel
+        The kernel that the model was fitted with.
+    label_kernel_ : ndarray of shape (n_labels, n_labels)
+        The matrix of the label kernel.
+    mixing_ : float
+        c as chosen or given.
+    gap_ : float
+        The factor per skipped node.
+    support_ : list of SupportPosition
+        The nodes with coefficients.
+    support_structures_ : list of structures
+        Their structures.
+
+    Notes
+    -----
+    K(τ,t,ρ,σ) sums over all matches of labelled parts of two structures that contain τ with label
+    ρ and t with label σ, marginalized over the other labels by the prior: (10) of [1]_.
+    The machine is that of [2]_, with C_t = C · weight of t / mean of K(t,t,y_t,y_t).
+
+    References
+    ----------
+    .. [1] H. Kashima, Y. Tsuboi. Kernel-based discriminative learning algorithms for labeling
+       sequences, trees, and graphs. ICML 2004.
+    .. [2] K. Crammer, Y. Singer. On the algorithmic implementation of multiclass kernel-based
+       vector machines. JMLR 2, 2001.
 
     Examples
     --------
@@ -134,34 +175,23 @@ class MarginalizedSVM(MarginalizedLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel = kernel
-        self.label_kernel = label_kernel
-        self.C = C
-        self.mixing = mixing
-        self.gap = gap
-        self.prior = prior
-        self.prior_form = prior_form
-        self.features = features
-        self.decode = decode
-        self.scheme = scheme
-        self.calibrate = calibrate
-        self.epochs = epochs
-        self.tol = tol
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
-        self.verbose = verbose
+        self.kernel, self.label_kernel, self.C = kernel, label_kernel, C
+        self.mixing, self.gap = mixing, gap
+        self.prior, self.prior_form = prior, prior_form
+        self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
+        self.epochs, self.tol = epochs, tol
+        self.engine, self.n_jobs, self.random_state = engine, n_jobs, random_state
+        self.callback, self.verbose = callback, verbose
 
     history_: list[Epoch]
 
     @property
     def n_iter_(self) -> int:
+        """The number of epochs."""
         return len(self.history_)
 
     def _check_parameters(self) -> None:
-        self._check_shared_parameters()
-        check_randomness(self)
+        super()._check_parameters()
         check_numbers(self, "tol")
         check_numbers(self, "C", positive=True)
         check_counts(self, "epochs")
@@ -174,7 +204,7 @@ class MarginalizedSVM(MarginalizedLabeler):
         if engine.problem.is_scaled:
             raise DataError(
                 f"mixing={self.mixing_:g} with the kernel {short(self.kernel_)}: the kernel of two positions "
-                "may pass 1e260, where no margin means anything; choose a smaller mixing, or "
+                "may exceed 1e260, where margins are meaningless; choose a smaller mixing, or "
                 "kernel.normalized()"
             )
         began = time.perf_counter()
@@ -192,11 +222,10 @@ class MarginalizedSVM(MarginalizedLabeler):
                     break
                 margins = margins._replace(tolerance=0.5 * self.tol * last.primal / len(labels))
             else:
-                warnings.warn(
+                warn(
                     f"MarginalizedSVM has not converged: after {self.epochs} epochs the gap is "
                     f"{self.history_[-1].gap:.2g}, and tol={self.tol:g}; allow more epochs, or a smaller C",
                     ConvergenceWarning,
-                    stacklevel=5,
                 )
 
 
@@ -213,7 +242,7 @@ def _mean_self_kernel(engine: Engine, labels: Array) -> float:
 
 
 def _epoch(scores: Array, alpha: Array, margins: Margins, began: float) -> Epoch:
-    """Where training stands, by the scores S (N, L) of α."""
+    """The state of training, from the scores S (N, L) of α."""
     labels = margins.labels
     known = np.flatnonzero(labels >= 0)
     dual = alpha[known, labels[known]].sum() - 0.5 * (alpha * scores).sum()

@@ -17,7 +17,7 @@ from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
 from fuda.errors import DataError, short
-from fuda.models.base import Labeler
+from fuda.models.base import Labeler, TrainingData, data_weights
 from fuda.schemes import forbid, scheme_name
 
 
@@ -87,7 +87,7 @@ class MarkovLabeler(Labeler):
         X : list of structures
             Of the shape that the model was fitted on.
         n : int
-            How many labelings to find; there are fewer where a structure has fewer.
+            How many labelings to find, at most.
         known : list of lists, optional
             Labels that are given, one list per structure, None where the label is open.
 
@@ -98,7 +98,7 @@ class MarkovLabeler(Labeler):
         """
         self._check_live_params()
         if not is_whole(n, 1):
-            raise DataError(f"n={short(n)}: ask for at least one labeling, a whole number")
+            raise DataError(f"n={short(n)}: give a whole number of at least 1")
         encoded = self._encode(X)
         return np.empty(0, dtype=object) if encoded is None else self._nbest(encoded, int(n), known)
 
@@ -133,7 +133,7 @@ class MarkovLabeler(Labeler):
         """Scores (changed in place) and transitions, −inf where scheme or known labels forbid them."""
         if self.scheme is not None and not corpus.is_chain:
             raise DataError(
-                f"scheme={self.scheme!r}: a tag scheme says which labels follow one another in a sequence, "
+                f"scheme={self.scheme!r}: a tag scheme defines which labels follow each other in a sequence, "
                 f"but structure 0 is a {corpus.shape}; predict with scheme=None"
             )
         if self.scheme is not None:
@@ -148,8 +148,23 @@ class MarkovLabeler(Labeler):
             scores[fixed, labels[fixed]] = kept
         return scores, transitions
 
+    def _labelled(self, X: Any, y: Any, sample_weight: Any, position_weight: Any) -> TrainingData:
+        """Labelled structures that an objective is summed over."""
+        encoded = self._encode(X)
+        if encoded is None:
+            raise DataError(
+                "there is nothing to sum the objective over: X is empty; give at least one structure"
+            )
+        labels = self._numbers(y, encoded.corpus)
+        weights = data_weights(encoded.corpus, sample_weight, position_weight)
+        return TrainingData(self.encoder_, encoded, self.classes_.tolist(), labels, *weights)
+
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_live_params()
 
     def _check_live_params(self) -> None:
         if self.decode not in ("viterbi", "posterior"):

@@ -22,13 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from fuda.checks import check_arrays, check_callback, check_counts, check_flags, check_numbers
+from fuda.checks import check_arrays, check_counts, check_numbers
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
-from fuda.data.labels import node_weights, structure_weights
 from fuda.errors import DataError
 from fuda.functions.linear import LinearFunction
-from fuda.models.base import Labeler
+from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize import Lbfgs
 from fuda.optimize.regularized import l2_regularized
@@ -118,15 +117,9 @@ class MEMM(MarkovLabeler):
         verbose: bool = False,
     ) -> None:
         self.l2 = l2
-        self.features = features
-        self.window = window
-        self.decode = decode
-        self.scheme = scheme
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.verbose = verbose
+        self.features, self.window, self.decode, self.scheme = features, window, decode, scheme
+        self.max_iter, self.tol, self.n_jobs = max_iter, tol, n_jobs
+        self.callback, self.verbose = callback, verbose
 
     @property
     def transitions_(self) -> Array:
@@ -159,36 +152,23 @@ class MEMM(MarkovLabeler):
         float
             The objective.
         """
-        encoded = self._encode(X)
-        if encoded is None:
-            raise DataError(
-                "there is nothing to sum the objective over: X is empty; give at least one structure"
-            )
-        loss = LocalLoss(
-            encoded,
-            self._numbers(y, encoded.corpus),
-            len(self.classes_),
-            structure_weights(sample_weight, encoded.corpus),
-            node_weights(position_weight, encoded.corpus),
-            self.n_jobs,
-        )
+        loss = self._training_loss(self._labelled(X, y, sample_weight, position_weight))
         w = self.weights_.ravel()
         return loss(w)[0] + self._fitted_params["l2"] * float(w @ w)
 
+    def _training_loss(self, data: TrainingData) -> LocalLoss:
+        weights = data.sample_weight, data.position_weight
+        return LocalLoss(data.encoded, data.labels, len(self.classes_), *weights, self.n_jobs)
+
     def _check_parameters(self) -> None:
-        self._check_live_params()
+        super()._check_parameters()
         check_numbers(self, "l2", "tol")
         check_counts(self, "max_iter")
-        check_flags(self, "verbose")
-        check_callback(self)
 
-    def _fit(
-        self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
-    ) -> None:
-        self._refuse_pair_features(encoded)
-        encoded.check_values()
-        L = len(self.classes_)
-        loss = LocalLoss(encoded, labels, L, sample_weight, position_weight, self.n_jobs)
+    def _fit(self, data: TrainingData) -> None:
+        self._refuse_pair_features(data.encoded)
+        data.encoded.check_values()
+        loss = self._training_loss(data)
         if not len(loss.labels):
             raise DataError(
                 "there is nothing to learn from: no node has a label and a parent whose label is known "
@@ -205,7 +185,7 @@ class MEMM(MarkovLabeler):
             self.result_ = minimizer.minimize(self.tol, self.max_iter, progress)
         self.result_.x = self.result_.x / scale
         self.n_iter_ = len(self.result_.history)
-        self.weights_ = self.result_.solution("MEMM").reshape(-1, L)
+        self.weights_ = self.result_.solution("MEMM").reshape(-1, len(self.classes_))
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
         scores = self._prepare(self.weights_, self._function).of(encoded)

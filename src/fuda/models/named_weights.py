@@ -1,4 +1,4 @@
-"""Weights by name: which features speak most for and against each label."""
+"""Weights by name: the features of largest absolute weight for each label."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def largest(
     {'X': [('b', -2.0), ('a', 1.0)], 'Y': [('b', 0.5)]}
     """
     if not is_whole(n, 1):
-        raise DataError(f"n={short(n)}: ask for at least one feature, a whole number")
+        raise DataError(f"n={short(n)}: give a whole number of at least 1")
     top = {}
     for i, label in enumerate(classes):
         order = np.argsort(-np.abs(weights[:, i]), kind="stable")[:n]

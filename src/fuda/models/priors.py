@@ -1,15 +1,16 @@
-"""Where the priors P(y|x) of the marginalized models come from:
+"""The sources of the priors P(y|x) of the marginalized models:
 
-- nothing: the uniform one,
-- the user: arrays of one row per node, taken as they are,
+- "uniform": the uniform prior,
+- arrays of one row per node, used as they are,
 - a labeler (HMM, MEMM, CRF) that is fitted: its posterior P(y|x),
-- a labeler that is not fitted: structures are dealt into five parts by a fixed shuffle, and the prior of
-  each part is the posterior of a clone fitted on the four others, so that training sees priors as honest as
-  those of new structures will be. Those come from one more clone, fitted on all of them.
+- a labeler that is not fitted: structures are divided into five parts by a fixed shuffle, and the
+  prior of each part is the posterior of a clone fitted on the four others, so that training
+  priors are as good as those of new structures, and no better. The latter come from one more
+  clone, fitted on all structures.
 
-A labeler's posterior is conditioned on the labels that the model knows. It may be wrong, and it may never
-have seen a label; an impossible label could never be learned. So it is mixed with a share ε of the uniform
-prior, node by node and edge by edge:
+A labeler's posterior is conditioned on the labels of the model. It may be wrong, and it may never
+have seen a label; an impossible label could never be learned. So it is mixed with a share ε of the
+uniform prior, node by node and edge by edge:
 
     P'(y_t = ρ) = (1 − ε) P(y_t = ρ) + ε/L,     P'(y_{t−1}, y_t) = (1 − ε) P(y_{t−1}, y_t) + ε/L².
 
@@ -30,31 +31,53 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import listed
 from fuda.errors import DataError, short
 from fuda.marginalized.priors import Prior, given_prior, uniform_prior
+from fuda.models.folds import prior_folds
 from fuda.models.markov import MarkovLabeler
 
 FORMS = ("marginals", "chain")
 UNIFORM, GIVEN = "uniform", "given"
-FOLDS = 5
 SHARE = 0.01  # ε
 
 
 @dataclass(frozen=True)
 class PriorSource:
-    """Where the priors of a fitted model come from: "uniform", "given" (arrays with every call) or a fitted
-    labeler."""
+    """The source of the priors of a fitted model.
+
+    Parameters
+    ----------
+    source : "uniform", "given" or Labeler
+        "given" requires arrays with every call; a labeler is fitted.
+    form : {"marginals", "chain"}
+        How a labeler is used.
+    classes : list
+        The labels of the model.
+    """
 
     source: Any
     form: str
     classes: list[Any]
 
     def prior_of(self, corpus: Corpus, given: Any = None) -> Prior:
-        """The prior of structures; `given` is one (nodes, labels) array a structure, and goes first."""
+        """The prior of structures, from `given` where it is not None.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            The structures.
+        given : list of ndarray, optional
+            One array of shape (n_nodes, n_labels) per structure.
+
+        Returns
+        -------
+        Prior
+            The prior of all nodes.
+        """
         if given is not None:
             return given_prior(given, corpus, len(self.classes))
         if self.source == GIVEN:
             raise DataError(
                 "the model was fitted with priors given as arrays, so it needs those of these structures: "
-                f"give one (nodes, {len(self.classes)}) array a structure"
+                f"give one (nodes, {len(self.classes)}) array per structure"
             )
         if self.source == UNIFORM:
             return uniform_prior(corpus, len(self.classes))
@@ -63,7 +86,15 @@ class PriorSource:
 
 
 def check_prior(prior: Any, form: str) -> None:
-    """Raise where the parameters are no prior, whatever the data."""
+    """Raise DataError where the parameters are not a prior, whatever the data.
+
+    Parameters
+    ----------
+    prior : object
+        The parameter `prior` of a model.
+    form : str
+        The parameter `prior_form`.
+    """
     if form not in FORMS:
         raise DataError(f"prior_form={short(form)}: choose {' or '.join(FORMS)}")
     if isinstance(prior, type):
@@ -73,11 +104,11 @@ def check_prior(prior: Any, form: str) -> None:
     if listed(prior) is None:
         raise DataError(
             f"prior={short(prior)}: give 'uniform', an HMM, MEMM or CRF (fitted or not), or a list of "
-            "arrays, one (nodes, labels) a structure"
+            "arrays, one (nodes, labels) per structure"
         )
     if form == "chain":
         raise DataError(
-            "prior_form='chain' with arrays of node marginals, which say nothing of pairs of labels; "
+            "prior_form='chain' with arrays of node marginals, which do not contain label pairs; "
             "choose prior_form='marginals', or an HMM, MEMM or CRF as prior"
         )
 
@@ -90,21 +121,35 @@ def for_training(
     classes: list[Any],
     sample_weight: np.ndarray | None = None,
 ) -> tuple[Prior, PriorSource]:
-    """The prior of training structures, and where those of other structures come from.
+    """Make the prior of training structures, and the source of those of other structures.
 
-    `labels` (N,) are label numbers, −1 where not known. A labeler to be fitted takes `sample_weight` (n,).
+    Parameters
+    ----------
+    prior, form : object, str
+        The parameters `prior` and `prior_form` of a model.
+    corpus : Corpus
+        The training structures.
+    labels : ndarray of shape (n_nodes,)
+        Label numbers, −1 where not known.
+    classes : list
+        The labels.
+    sample_weight : ndarray of shape (n_structures,), optional
+        Weights of structures, for a labeler that is fitted here.
+
+    Returns
+    -------
+    Prior, PriorSource
+        The prior of the training structures, and the source.
     """
     check_prior(prior, form)
     if isinstance(prior, MarkovLabeler):
         _check_shape(prior, form, corpus)
         if not hasattr(prior, "classes_"):
             return _out_of_fold(prior, form, corpus, labels, classes, sample_weight)
-        source = PriorSource(prior, form, classes)
-        return source.prior_of(corpus), source
-    if isinstance(prior, str):
-        source = PriorSource(prior, form, classes)
-        return source.prior_of(corpus), source
-    return given_prior(prior, corpus, len(classes)), PriorSource(GIVEN, form, classes)
+    elif not isinstance(prior, str):
+        return given_prior(prior, corpus, len(classes)), PriorSource(GIVEN, form, classes)
+    source = PriorSource(prior, form, classes)
+    return source.prior_of(corpus), source
 
 
 def _out_of_fold(
@@ -118,19 +163,19 @@ def _out_of_fold(
     count = len(corpus)
     if count < 2:
         raise DataError(
-            "prior: a labeler that is not fitted is trained on other structures than it is asked about, but "
-            "there is one structure only; give it fitted, or more structures"
+            "prior: a labeler that is not fitted is trained on other structures than it predicts, but there "
+            "is only one structure; give a fitted labeler, or more structures"
         )
     prior._check_parameters()
     data = prior._training_data(corpus, classes, labels, sample_weight)
-    folds = np.random.RandomState(0).permutation(count) % min(FOLDS, count)
+    folds = prior_folds(count)
     L = len(classes)
     nodes = np.empty((corpus.size, L))
     before, after = (np.empty((corpus.size, L, L)) if form == "chain" else None for _ in range(2))
     for fold in range(folds.max() + 1):
         members = np.flatnonzero(folds == fold)
-        part, asked = data.split(np.flatnonzero(folds != fold), members)
-        found = _posterior(clone(prior)._fit_encoded(part), form, classes, asked)
+        part, others = data.split(np.flatnonzero(folds != fold), members)
+        found = _posterior(clone(prior)._fit_encoded(part), form, classes, others)
         at = np.flatnonzero(np.repeat(folds == fold, np.diff(corpus.offsets)))
         for packed, own in ((nodes, found.nodes), (before, found.before), (after, found.after)):
             if packed is not None:
@@ -143,7 +188,7 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     graph = encoded.corpus.graph
     scores, transitions = labeler._allowed(encoded.corpus, *labeler._scores(encoded), None)
     number = {label: i for i, label in enumerate(labeler.classes_)}
-    own = [number.get(label, -1) for label in classes]  # −1: the last column below, of what it never saw
+    own = [number.get(label, -1) for label in classes]  # −1: the last column below, for unseen labels
     if max(own) < 0:
         raise DataError(
             f"prior: the {type(labeler).__name__} knows none of the labels {short(classes)}, only "

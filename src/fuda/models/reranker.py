@@ -5,8 +5,8 @@ The base labeler lists candidates y with log P(y|x). A kernel perceptron ranks t
     g(x, y) = v log P(y|x) + Σ_s α_s K((x_s, y_s), (x, y)),
 
 K the kernel between whole labelled structures of `fuda.marginalized.labelled`: no Viterbi search,
-so that features may span any number of nodes. With no α the base labeler's own order stands.
-Training goes through the structures in order: where the best-ranked candidate ŷ has more wrong
+so that features may span any number of nodes. Without α the order is that of the base
+labeler. Training visits the structures in order: where the best-ranked candidate ŷ has more wrong
 labels than the best candidate y*, the one with the fewest (of several the base labeler's first),
 
     α(y*) += 1,   α(ŷ) −= 1.
@@ -15,8 +15,8 @@ The candidates of a structure come from a base labeler that was fitted without i
 training data a labeler makes far fewer mistakes than on new data. The base labeler that is kept is
 fitted on all structures.
 
-No re-ranking finds a labeling that is not among the candidates; `oracle_report` says how much that
-matters.
+No re-ranking finds a labeling that is not among the candidates; `oracle_report` measures how
+much that matters.
 """
 
 from __future__ import annotations
@@ -31,15 +31,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from fuda.checks import (
-    check_arrays,
-    check_callback,
-    check_counts,
-    check_flags,
-    check_numbers,
-    check_randomness,
-    check_threads,
-)
+from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array, flat_labels
 from fuda.errors import DataError, short
@@ -206,19 +198,10 @@ class Reranker(Labeler):
         random_state: int | np.random.RandomState | None = None,
         callback: Callback | None = None,
     ) -> None:
-        self.base = base
-        self.kernel = kernel
-        self.mixing = mixing
-        self.normalized = normalized
-        self.n = n
-        self.base_weight = base_weight
-        self.folds = folds
-        self.features = features
-        self.epochs = epochs
-        self.average = average
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.callback = callback
+        self.base, self.kernel, self.mixing, self.normalized = base, kernel, mixing, normalized
+        self.n, self.base_weight, self.folds = n, base_weight, folds
+        self.features, self.epochs, self.average = features, epochs, average
+        self.n_jobs, self.random_state, self.callback = n_jobs, random_state, callback
 
     def predict(self, X: Any) -> Array:
         """Label structures by their best-ranked candidates.
@@ -264,6 +247,7 @@ class Reranker(Labeler):
         return OracleReport(*(evaluate(y, candidates.chosen(ranking)) for ranking in rankings))
 
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         base = self._defaults["base"] if self.base is None else self.base
         if not isinstance(base, Labeler) or not hasattr(base, "predict_nbest"):
             raise DataError(
@@ -271,22 +255,15 @@ class Reranker(Labeler):
                 "or MEMM()"
             )
         base._check_parameters()
-        if self.kernel is not None:
-            as_kernel(self.kernel)
         if self.mixing is not None:
             check_mixing(self.mixing)
         check_numbers(self, "base_weight")
         check_counts(self, "n", "epochs")
         check_counts(self, "folds", least=2)
         check_flags(self, "average", "normalized")
-        check_randomness(self)
-        check_callback(self)
-        check_threads(self)
 
-    def _fit(
-        self, encoded: Encoded, labels: Array, sample_weight: Array | None, position_weight: Array | None
-    ) -> None:
-        corpus = encoded.corpus
+    def _fit(self, data: TrainingData) -> None:
+        encoded, corpus = data.encoded, data.encoded.corpus
         if self.folds > len(corpus):
             raise DataError(
                 f"folds={self.folds}: there are only {len(corpus)} structures; give at least one per fold, "
@@ -296,16 +273,16 @@ class Reranker(Labeler):
         check_kernel(self.kernel_, types, corpus.place_of_type)
         largest = float(self.kernel_.diagonal(types).max())
         self.mixing_ = 1 / math.sqrt(largest + 1) if self.mixing is None else float(self.mixing)
-        y = self._named(encoded, labels)
-        by_node = None if position_weight is None else corpus.split(position_weight)
+        y = self._named(encoded, data.labels)
+        by_node = None if data.position_weight is None else corpus.split(data.position_weight)
 
         base = self._fitted_params["base"]
-        data = base._training_data(corpus, self.classes_, labels, sample_weight, position_weight)
+        of_base = base._training_data(corpus, *data[2:])  # classes, labels and weights
         with inner_training():
-            candidates = self._out_of_fold(data)
-        self._learn(encoded, candidates, candidates.wrong(y, by_node), sample_weight)
+            candidates = self._out_of_fold(of_base)
+        self._learn(encoded, candidates, candidates.wrong(y, by_node), data.sample_weight)
         with inner_training():
-            self.base_ = clone(self._fitted_params["base"])._fit_encoded(data)
+            self.base_ = clone(base)._fit_encoded(of_base)
 
     def _out_of_fold(self, data: TrainingData) -> Candidates:
         """The candidates of each structure, from a base labeler fitted on the other folds."""
@@ -313,10 +290,10 @@ class Reranker(Labeler):
         found: list[Any] = [None] * count
         shuffle = self.random_state is not None
         folds = KFold(self.folds, shuffle=shuffle, random_state=self.random_state)
-        for others, own in folds.split(np.arange(count)):
-            part, asked = data.split(others, own)
-            listed = clone(self._fitted_params["base"])._fit_encoded(part)._nbest(asked, self.n)
-            for i, candidates in zip(own, listed, strict=True):
+        for others, members in folds.split(np.arange(count)):
+            part, rest = data.split(others, members)
+            listed = clone(self._fitted_params["base"])._fit_encoded(part)._nbest(rest, self.n)
+            for i, candidates in zip(members, listed, strict=True):
                 found[i] = candidates
         return Candidates(found)
 
@@ -366,9 +343,9 @@ class Reranker(Labeler):
         self.alpha_ = alpha[kept]
 
     def _similarity(self, numbering: Numbering) -> Similarity:
-        alike = np.eye(len(self.classes_))
+        label_gram = np.eye(len(self.classes_))
         normalized = self._fitted_params["normalized"]
-        return Similarity(self.kernel_, alike, self.mixing_, normalized, numbering, self.n_jobs)
+        return Similarity(self.kernel_, label_gram, self.mixing_, normalized, numbering, self.n_jobs)
 
     def _flat(self, labelings: list[list[Any]]) -> Array:
         """The label numbers of labelings, one after another."""

@@ -1,4 +1,4 @@
-"""Minimizers of smooth functions of many variables, which report objective, gradient, iterations and time."""
+"""Minimizers of smooth functions, which report objective, gradient, iterations and time."""
 
 from __future__ import annotations
 

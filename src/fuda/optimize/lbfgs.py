@@ -1,18 +1,19 @@
 """L-BFGS, and OWL-QN where there is an L1 term: min f(x) + Σ_i l1_i |x_i|.
 
-The direction is −H g with H the L-BFGS inverse Hessian of the last m pairs s = x' − x, y = g' − g. It is
-computed in the coordinates of the basis {s_1..s_m, y_1..y_m, g} (Chen, Wang & Zhou 2014, "Large-scale L-BFGS
-using MapReduce"): the two-loop recursion needs only inner products, so that a million variables are walked
-through twice an iteration instead of 4m times. Pairs are held in single precision, which halves the bytes;
-all sums are in double precision.
+The direction is −H g with H the L-BFGS inverse Hessian of the last m pairs s = x' − x, y = g' − g.
+It is computed in the coordinates of the basis {s_1..s_m, y_1..y_m, g} (Chen, Wang & Zhou 2014,
+"Large-scale L-BFGS using MapReduce"): the two-loop recursion needs only inner products, so that an
+iteration reads a million variables twice instead of 4m times. Pairs are stored in single
+precision, which halves the memory traffic; all sums are in double precision.
 
-OWL-QN (Andrew & Gao 2007) takes the pseudo-gradient of the whole objective for g in the direction, keeps to
-an orthant during the line search, and builds pairs from the smooth part.
+OWL-QN (Andrew & Gao 2007, "Scalable training of L1-regularized log-linear models") uses the
+pseudo-gradient of the whole objective as g in the direction, stays within an orthant during the
+line search, and builds pairs from the smooth part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,24 +21,24 @@ import numpy as np
 from fuda.checks import check_arrays, is_count
 from fuda.compiled import compiled
 from fuda.errors import DataError, short
-from fuda.interrupts import is_inner
 from fuda.optimize.line_search import DECREASE, wolfe
-from fuda.optimize.result import INTERRUPTED, Function, OnIteration, Result, Watch
+from fuda.optimize.result import Function, OnIteration, Point, Result, Watch
 from fuda.optimize.vectors import Vectors
 from fuda.progress import Iteration
 
 Array = np.ndarray
 _COLUMNS = 4096
+_STORED = ("s", "y", "sy", "yy")  # the arrays of `Pairs` that a state contains
 
 
-# The matrices come whole, with the columns begin..end to work on: numba vectorises rows only of arrays that
-# it knows to be contiguous, which a slice of columns is not.
+# The matrices are passed whole, with the columns begin..end to work on: numba vectorises rows only
+# of arrays that it knows to be contiguous, which a slice of columns is not.
 @compiled(fastmath={"reassoc", "contract", "nsz"})
 def _dots(s: Array, y: Array, count: int, newest: int, gradient: Array, begin: int, end: int) -> Array:
     """s_i · g, y_i · g, s_i · y and y_i · y with the newest y, for i < count: (4, count).
 
-    A stretch of columns at a time stays in the cache, so that memory is walked through once. Sums over a
-    stretch are in single precision, as the pairs are, and in double precision over stretches.
+    A range of columns at a time stays in the cache, so that memory is read once. Sums within a
+    range are in single precision, as the pairs are, and in double precision over ranges.
     """
     out = np.zeros((4, count))
     g = np.empty(_COLUMNS, dtype=np.float32)
@@ -73,7 +74,7 @@ def _combine(
     begin: int,
     end: int,
 ) -> float:
-    """out = scale · gradient + Σ_i by_s(i) s_i + by_y(i) y_i; and out · gradient."""
+    """out = scale · gradient + Σ_i by_s(i) s_i + by_y(i) y_i; returns out · gradient."""
     slope = 0.0
     for start in range(begin, end, _COLUMNS):
         stop = min(start + _COLUMNS, end)
@@ -91,7 +92,17 @@ def _combine(
 
 
 class Pairs:
-    """The last m pairs (s, y), their inner products, and −H g."""
+    """The last m pairs (s, y), their inner products, and −H g.
+
+    Parameters
+    ----------
+    size : int
+        The number of variables.
+    memory : int
+        m.
+    vectors : Vectors
+        Operations on vectors of this length.
+    """
 
     def __init__(self, size: int, memory: int, vectors: Vectors) -> None:
         self.memory, self.vectors = memory, vectors
@@ -103,133 +114,147 @@ class Pairs:
         self.direction = np.zeros(size)
 
     @property
-    def held(self) -> int:
+    def filled(self) -> int:
+        """The number of pairs in memory."""
         return min(self.count, self.memory)
 
     def push(self, x: Array, old_x: Array, gradient: Array, old_gradient: Array) -> None:
-        """Hold one pair more, in place of the oldest."""
+        """Store another pair, in place of the oldest."""
         slot = self.count % self.memory
-        self.vectors.difference(x, old_x, self.s[slot])
-        self.vectors.difference(gradient, old_gradient, self.y[slot])
+        self.vectors.move(x, -1.0, old_x, self.s[slot])
+        self.vectors.move(gradient, -1.0, old_gradient, self.y[slot])
         self.count += 1
 
     def descend(self, gradient: Array) -> tuple[Array, float]:
-        """−H g, −g where no pair is held, and its slope. The array is the same at every call."""
-        by_s, by_y = np.zeros(self.held), np.zeros(self.held)
+        """Return −H g (−g without pairs), in the same array at every call, and its slope."""
+        by_s, by_y = np.zeros(self.filled), np.zeros(self.filled)
         scale = 1.0
-        if self.held:
-            newest_first = [(self.count - 1 - k) % self.memory for k in range(self.held)]
+        if self.filled:
+            newest_first = [(self.count - 1 - k) % self.memory for k in range(self.filled)]
             newest = newest_first[0]
             sg, yg = self._products(newest, gradient)
             sy, yy = self.sy[newest, newest], self.yy[newest, newest]
             if not (yy > 0.0 and sy > 1e-12 * yy):
-                self.count = 0  # no curvature to go by: begin anew
+                self.count = 0  # no usable curvature: restart
                 return self.descend(gradient)
-            alpha = np.zeros(self.held)
+            alpha = np.zeros(self.filled)
             for i in newest_first:
-                alpha[i] = (sg[i] + by_y @ self.sy[i, : self.held]) / self.sy[i, i]
+                alpha[i] = (sg[i] + by_y @ self.sy[i, : self.filled]) / self.sy[i, i]
                 by_y[i] -= alpha[i]
             scale = sy / yy
             by_y *= scale
             for i in reversed(newest_first):
-                along = scale * yg[i] + by_y @ self.yy[i, : self.held] + by_s @ self.sy[: self.held, i]
+                along = scale * yg[i] + by_y @ self.yy[i, : self.filled] + by_s @ self.sy[: self.filled, i]
                 by_s[i] += alpha[i] - along / self.sy[i, i]
-        slopes = self.vectors.run(
-            lambda part: _combine(
-                self.s, self.y, -by_s, -by_y, -scale, gradient, self.direction, part.start, part.stop
-            )
-        )
+        arrays = self.s, self.y, -by_s, -by_y, -scale, gradient, self.direction
+        slopes = self.vectors.run(lambda part: _combine(*arrays, part.start, part.stop))
         return self.direction, float(sum(slopes))
 
     def _products(self, newest: int, gradient: Array) -> tuple[Array, Array]:
-        """s_i · g and y_i · g; the products with the newest y are entered on the way."""
-        parts = self.vectors.run(
-            lambda part: _dots(self.s, self.y, self.held, newest, gradient, part.start, part.stop)
+        """s_i · g and y_i · g; the products with the newest y are stored as well."""
+        arrays = self.s, self.y, self.filled, newest, gradient
+        parts = self.vectors.run(lambda part: _dots(*arrays, part.start, part.stop))
+        sg, yg, sy, yy = sum(parts, start=np.zeros((4, self.filled)))
+        self.sy[: self.filled, newest], self.yy[: self.filled, newest], self.yy[newest, : self.filled] = (
+            sy,
+            yy,
+            yy,
         )
-        sg, yg, sy, yy = sum(parts, start=np.zeros((4, self.held)))
-        self.sy[: self.held, newest], self.yy[: self.held, newest], self.yy[newest, : self.held] = sy, yy, yy
         return sg, yg
 
 
 class Lbfgs:
-    """A minimizer that can be stopped after any iteration and taken up again from `state()`, to the same end.
+    """A minimizer that can be stopped after any iteration and resumed exactly from `state()`.
 
-    `first_step` scales the first direction −g, whose length says nothing yet.
+    Parameters
+    ----------
+    function : callable
+        The smooth part f, from a point to value and gradient there.
+    x : ndarray
+        The starting point.
+    l1 : ndarray, optional
+        The factor of |x_i|, per variable.
+    memory : int
+        m, the number of pairs.
+    first_step : callable, optional
+        From the first direction −g, whose length carries no information yet, to the first step.
+    n_jobs : int or None
+        The number of threads; None is all cores.
+
+    Attributes
+    ----------
+    x : ndarray
+        The current point.
+    history : list of Iteration
+        The iterations so far.
     """
 
     def __init__(
-        self,
-        function: Function,
-        x: Array,
-        l1: Array | None = None,
-        memory: int = 10,
-        first_step: Callable[[Array], float] | None = None,
-        n_jobs: int | None = None,
-    ) -> None:
+        self, function: Function, x: Array, l1: Array | None = None, memory: int = 10,
+        first_step: Callable[[Array], float] | None = None, n_jobs: int | None = None,
+    ) -> None:  # fmt: skip
         self.function, self.l1 = function, l1
         self.first_step = first_step or (lambda direction: 1.0 / max(self.vectors.norm(direction), 1e-300))
         self.vectors = Vectors(len(x), n_jobs)
         self.pairs = Pairs(len(x), memory, self.vectors)
         self.x = np.array(x, dtype=np.float64)
-        self.spare = np.empty_like(self.x), np.empty_like(self.x)  # the arrays of the next point and gradient
+        self.spare = np.empty_like(self.x), np.empty_like(self.x)  # for the next point and gradient
         self.history: list[Iteration] = []
 
     def minimize(
-        self,
-        tol: float = 1e-5,
-        max_iter: int = 1000,
-        on_iteration: OnIteration | None = None,
+        self, tol: float = 1e-5, max_iter: int = 1000, on_iteration: OnIteration | None = None
     ) -> Result:
         """Iterate until the gradient vanishes, the objective stops falling, or `max_iter`.
 
-        Ctrl-C ends it after the last whole iteration, unless it is part of larger work.
+        Ctrl-C ends it after the last whole iteration, unless it is part of a larger training.
+
+        Parameters
+        ----------
+        tol : float
+            The relative size of gradient and improvement at which to stop.
+        max_iter : int
+            The largest number of iterations, earlier ones included.
+        on_iteration : callable or None
+            Called after every iteration; a true result stops the minimization.
+
+        Returns
+        -------
+        Result
+            The last point, and why it is the last.
         """
         watch = Watch(tol, max_iter, on_iteration)
         watch.resume(self.history)
         self.history = watch.history
-        smooth, gradient = self.function(self.x)
-        gradient = gradient.copy()
-        watch.evaluations += 1
-        converged, reason = False, ""
-        pull = self._pseudo_gradient(gradient)
-        pull_norm = self.vectors.norm(pull)
-        try:
-            while True:
-                value = smooth + self._penalty(self.x)
-                stop = watch.verdict(self.vectors.norm(self.x), value, pull_norm)
-                if stop:
-                    converged, reason = stop
-                    break
-                found = self._step(smooth, value, pull, watch)
-                if found is None:
-                    converged, reason = True, "no step improves the objective any more"
-                    break
-                x, smooth, new_gradient = found
-                self.pairs.push(x, self.x, new_gradient, gradient)
-                self.spare = self.x, gradient
-                self.x, gradient = x, new_gradient
-                pull = self._pseudo_gradient(gradient)
-                pull_norm = self.vectors.norm(pull)
-                watch.record(smooth + self._penalty(x), pull_norm)
-        except KeyboardInterrupt:
-            if is_inner():
-                raise
-            reason = INTERRUPTED
-        return Result(self.x, converged, reason, watch.history)
+        function = watch.counted(self.function)
+        smooth, gradient = function(self.x)
+        return watch.follow(self._points(function, smooth, gradient.copy()), self.x)
+
+    def _points(self, function: Function, smooth: float, gradient: Array) -> Iterator[Point]:
+        """The start, and the point after each iteration, until no step improves the objective."""
+        while True:
+            pull = self._pseudo_gradient(gradient)
+            value = smooth + self._penalty(self.x)
+            yield self.x, value, self.vectors.norm(pull), self.vectors.norm(self.x)
+            found = self._step(function, smooth, value, pull)
+            if found is None:
+                return
+            x, smooth, new_gradient = found
+            self.pairs.push(x, self.x, new_gradient, gradient)
+            self.spare = self.x, gradient
+            self.x, gradient = x, new_gradient
 
     def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """All that the next iteration depends on: values for JSON, and arrays, not copied."""
-        pairs = self.pairs
-        held: dict[str, Array] = {"s": pairs.s, "y": pairs.y, "sy": pairs.sy, "yy": pairs.yy}
+        """Return what the next iteration depends on: values for JSON, and arrays, not copied."""
+        pairs = {name: getattr(self.pairs, name) for name in _STORED}
         rows = [(p.iteration, p.evaluations, p.objective, p.gradient_norm, p.seconds) for p in self.history]
         history = np.array(rows, dtype=np.float64).reshape(-1, 5)
-        return {"count": pairs.count}, {"x": self.x, "history": history, **held}
+        return {"count": self.pairs.count}, {"x": self.x, "history": history, **pairs}
 
     def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Continue from a `state()`; DataError where it cannot be one of this problem."""
-        pairs, held = self.pairs, ("s", "y", "sy", "yy")
-        shapes = {name: getattr(pairs, name).shape for name in held}
-        dtypes = {name: getattr(pairs, name).dtype for name in held}
+        """Continue from a `state()`; raises DataError where it does not fit this problem."""
+        pairs = self.pairs
+        shapes = {name: getattr(pairs, name).shape for name in _STORED}
+        dtypes = {name: getattr(pairs, name).dtype for name in _STORED}
         check_arrays(arrays, {"x": self.x.shape, "history": (None, 5), **shapes}, dtypes)
         history: Array = arrays["history"]
         count: Any = values.get("count")
@@ -240,55 +265,43 @@ class Lbfgs:
         if not is_count(count) or count > len(history):
             raise DataError(f"it counts {short(count)} pairs, after {len(history)} iterations")
         self.x, pairs.count = arrays["x"].copy(), count
-        pairs.s, pairs.y, pairs.sy, pairs.yy = (arrays[name].copy() for name in held)
+        pairs.s, pairs.y, pairs.sy, pairs.yy = (arrays[name].copy() for name in _STORED)
         self.history = [
             Iteration(int(i), seconds, value, norm, evaluations=int(n))
             for i, n, value, norm, seconds in history.tolist()
         ]
 
     def _step(
-        self, smooth: float, value: float, pull: Array, watch: Watch
+        self, function: Function, smooth: float, value: float, pull: Array
     ) -> tuple[Array, float, Array] | None:
-        def count() -> None:
-            watch.evaluations += 1
-
+        """The next point, its value without penalty, and gradient; None if no step improves."""
         direction, slope = self.pairs.descend(pull)
         if self.l1 is not None:
             direction[direction * pull >= 0] = 0.0  # no coordinate may leave its descent side
             slope = self.vectors.dot(direction, pull)
-        if not slope < 0:  # rounding has spoilt the pairs: begin anew
+        if not slope < 0:  # rounding has spoilt the pairs: restart
             self.pairs.count = 0
             direction, slope = -pull, -self.vectors.dot(pull, pull)
-        step = 1.0 if self.pairs.held else self.first_step(direction)
+        step = 1.0 if self.pairs.filled else self.first_step(direction)
         if self.l1 is None:
-            found = wolfe(
-                self.function,
-                self.x,
-                smooth,
-                slope,
-                direction,
-                step,
-                self.vectors,
-                count=count,
-                spare=self.spare,
-            )
+            found = wolfe(function, self.x, smooth, slope, direction, step, self.vectors, spare=self.spare)
             return None if found is None else found[:3]
         orthant = np.where(self.x != 0, np.sign(self.x), -np.sign(pull))
         for _ in range(40):
             x = self.x + step * direction
             x[x * orthant < 0] = 0.0
-            new_smooth, gradient = self.function(x)
-            count()
+            new_smooth, gradient = function(x)
             if new_smooth + self._penalty(x) <= value + DECREASE * self.vectors.dot(pull, x - self.x):
                 return x, new_smooth, gradient.copy()
             step *= 0.5
         return None
 
     def _penalty(self, x: Array) -> float:
+        """Σ_i l1_i |x_i|."""
         return 0.0 if self.l1 is None else self.vectors.dot(self.l1, np.abs(x))
 
     def _pseudo_gradient(self, gradient: Array) -> Array:
-        """The steepest slope of f + Σ l1 |x|; at x_i = 0 it is 0 unless f pulls harder than l1_i."""
+        """The pseudo-gradient of f + Σ l1 |x|: at x_i = 0 it is 0 where |∂f/∂x_i| ≤ l1_i."""
         if self.l1 is None:
             return gradient
         at_zero = np.sign(gradient) * np.maximum(np.abs(gradient) - self.l1, 0.0)

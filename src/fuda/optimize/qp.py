@@ -2,13 +2,13 @@
 
     minimize ½ αᵀQα − bᵀα   subject to   α ≥ 0,  Σα ≤ C
 
-with Q positive semidefinite; C may be infinite. A point is optimal where, with g = Qα − b, a number μ ≥ 0
-exists such that g + μ ≥ 0, both α · (g + μ) = 0 and μ (C − Σα) = 0.
+with Q positive semidefinite; C may be infinite. A point is optimal where, with g = Qα − b, there
+is a μ ≥ 0 such that g + μ ≥ 0, α · (g + μ) = 0 and μ (C − Σα) = 0.
 
-The method keeps a set of free variables, all others being 0, and whether the sum is at its bound. It steps to
-the minimum over the free variables or as far that way as the bounds allow, where the variable (or the sum)
-that stopped it is bound; at the minimum it frees the variable (or the sum) whose multiplier is most wrong.
-Every step descends.
+The method keeps a set of free variables, all others being 0, and whether the sum is at its bound.
+It steps towards the minimum over the free variables, as far as the bounds allow, and fixes the
+variable (or the sum) that stopped it; at the minimum it frees the variable (or the sum) with the
+most negative multiplier. Every step descends.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ def _solve(matrix: Array, vector: Array, ridge: float) -> None:
 
 @compiled
 def _newton(Q: Array, gradient: Array, free: Array, keep_sum: bool, ridge: float) -> Array:
-    """The step to the minimum over the free variables; where the sum is kept, the first of them balances the
-    others."""
+    """The step to the minimum over the free variables, or (`keep_sum`) with their sum fixed."""
     index = np.flatnonzero(free)
     balance = index[0] if keep_sum else -1
     if keep_sum:
@@ -71,11 +70,11 @@ def _newton(Q: Array, gradient: Array, free: Array, keep_sum: bool, ridge: float
 
 @compiled
 def _step_length(
-    Q: Array, gradient: Array, alpha: Array, step: Array, ridge: float, room: float
+    Q: Array, gradient: Array, alpha: Array, step: Array, ridge: float, slack: float
 ) -> tuple[float, int]:
-    """How far along a step to go, and what stops there: a variable at 0, the sum (numbered last), or −1.
+    """The length of a step, and what limits it: a variable at 0, the sum (numbered last), or −1.
 
-    `room` is how much the sum may still grow.
+    `slack` is how much the sum may still grow.
     """
     size = len(step)
     slope, curvature, growth, square = 0.0, 0.0, 0.0, 0.0
@@ -88,14 +87,14 @@ def _step_length(
     if curvature > ridge * square:
         length = -slope / curvature
     else:
-        length = np.inf  # a ray; what rounding added to it must not stop the step
+        length = np.inf  # a ray; its rounding errors must not limit the step
         step[np.abs(step) < 1e-6 * np.abs(step).max()] = 0.0
     stopped = -1
     for j in range(size):
         if step[j] < 0.0 and alpha[j] <= -length * step[j]:
             length, stopped = -alpha[j] / step[j], j
-    if growth > 0.0 and room <= length * growth:
-        length, stopped = max(0.0, room / growth), size
+    if growth > 0.0 and slack <= length * growth:
+        length, stopped = max(0.0, slack / growth), size
     return length, stopped
 
 
@@ -116,11 +115,34 @@ def _fill_gradient(Q: Array, b: Array, alpha: Array, gradient: Array) -> float:
 
 @compiled
 def minimize(Q: Array, b: Array, bound: float, alpha: Array, tol: float = 1e-12) -> int:
-    """Minimize from `alpha`, a feasible point that is overwritten: SOLVED, UNBOUNDED or UNFINISHED.
+    """Minimize ½ αᵀQα − bᵀα subject to α ≥ 0 and Σα ≤ bound.
 
-    Multipliers may be wrong by `tol`, relative to the size of b and of the gradient's terms. UNBOUNDED: the
-    objective falls without end along a ray from `alpha`. UNFINISHED: rounding kept the method from ending;
-    the point is feasible and no worse than the start.
+    Parameters
+    ----------
+    Q : (n, n) ndarray
+        Symmetric and positive semidefinite.
+    b : (n,) ndarray
+        The linear part.
+    bound : float
+        The largest sum; may be infinite.
+    alpha : (n,) ndarray
+        A feasible start, overwritten by the solution.
+    tol : float
+        The error allowed in the multipliers, relative to the size of b and of the gradient's
+        terms.
+
+    Returns
+    -------
+    int
+        SOLVED; UNBOUNDED where the objective decreases without end along a ray from `alpha`;
+        UNFINISHED where rounding kept the method from ending: the point is then feasible and no
+        worse than the start.
+
+    Examples
+    --------
+    >>> alpha = np.zeros(2)
+    >>> minimize(np.eye(2), np.array([1.0, 2.0]), 1.0, alpha) == SOLVED, alpha.round(6).tolist()
+    (True, [0.0, 1.0])
     """
     size = len(b)
     if size == 0:
@@ -148,8 +170,8 @@ def minimize(Q: Array, b: Array, bound: float, alpha: Array, tol: float = 1e-12)
                 residual = max(residual, abs(gradient[j] + multiplier))
         if residual > tol * scale:
             step = _newton(Q, gradient, free, at_bound, ridge)
-            room = np.inf if at_bound else bound - total
-            length, stopped = _step_length(Q, gradient, alpha, step, ridge, room)
+            slack = np.inf if at_bound else bound - total
+            length, stopped = _step_length(Q, gradient, alpha, step, ridge, slack)
             if length == np.inf:
                 return UNBOUNDED
             for j in range(size):

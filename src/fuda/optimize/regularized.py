@@ -1,4 +1,4 @@
-"""A loss with its L2 term, in coordinates in which all variables move at comparable pace."""
+"""A loss with its L2 term, in coordinates that balance the curvature of its variables."""
 
 from __future__ import annotations
 
@@ -9,9 +9,28 @@ from fuda.optimize.vectors import Vectors
 
 
 def l2_regularized(loss: Function, l2: float, scale: np.ndarray, n_jobs: int | None = None) -> Function:
-    """z ↦ loss(w) + l2 ‖w‖² at w = z / scale, and its gradient in z.
+    """Return z ↦ loss(w) + l2 ‖w‖² at w = z / scale, with the gradient in z.
 
-    >>> function = l2_regularized(lambda w: (float(w.sum()), np.ones(2)), 0.5, np.array([1.0, 2.0]))
+    Parameters
+    ----------
+    loss : callable
+        From weights w to loss and gradient there.
+    l2 : float
+        The factor of ‖w‖².
+    scale : ndarray
+        Per weight, what it is multiplied by.
+    n_jobs : int or None
+        The number of threads; None is all cores.
+
+    Returns
+    -------
+    callable
+        From z to value and gradient there.
+
+    Examples
+    --------
+    >>> scale = np.array([1.0, 2.0])
+    >>> function = l2_regularized(lambda w: (float(w.sum()), np.ones(2)), 0.5, scale)
     >>> function(np.array([1.0, 4.0]))
     (5.5, array([2. , 1.5]))
     """

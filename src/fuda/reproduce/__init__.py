@@ -1,1 +1,1 @@
-"""The papers' experiments, run again and printed beside the papers' numbers: one module a paper."""
+"""The experiments of the papers, one module per paper."""

@@ -1,11 +1,10 @@
-"""Cross-validation over stretches of structures that follow one another, as the papers' tables show it."""
+"""Cross-validation over folds of consecutive structures, as in the tables of the papers."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,9 +13,8 @@ from fuda.interrupts import inner_training
 from fuda.metrics import evaluate
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A percentage by folds: mean and standard deviation."""
+class Figure(NamedTuple):
+    """A percentage over folds: mean and standard deviation."""
 
     mean: float
     deviation: float
@@ -25,10 +23,22 @@ class Figure:
         return f"{self.mean:.2f} ± {self.deviation:.2f}"
 
 
-@dataclass(frozen=True)
-class Row:
-    """What cross-validation says of a method: token accuracy; precision, recall and F1 of the labels other
-    than O; F1 of whole entities, None where labels say none. `seconds` is the time of all folds."""
+class Row(NamedTuple):
+    """The result of cross-validating a method.
+
+    Attributes
+    ----------
+    method : str
+        The name of the method.
+    accuracy : Figure
+        Token accuracy.
+    precision, recall, label_f1 : Figure
+        Over the labels other than O.
+    entity_f1 : Figure or None
+        F1 of whole entities; None if the labels do not encode entities.
+    seconds : float
+        The time of all folds.
+    """
 
     method: str
     accuracy: Figure
@@ -40,16 +50,52 @@ class Row:
 
 
 def folds(data: Dataset, count: int) -> Iterator[tuple[Dataset, Dataset]]:
-    """Training and test data, the latter one stretch of structures after another."""
+    """Split a dataset into folds of consecutive structures.
+
+    Parameters
+    ----------
+    data : Dataset
+        At least `count` structures.
+    count : int
+        The number of folds.
+
+    Yields
+    ------
+    train, test : Dataset
+        The fold to test on, and all others to train on.
+    """
     for part in np.array_split(np.arange(len(data)), count):
         first, last = int(part[0]), int(part[-1]) + 1
         rest = [*data.records[:first], *data.records[last:]]
         yield Dataset(rest), Dataset(data.records[first:last])
 
 
-def cross_validated(method: str, model: Any, data: Dataset, count: int, say: Callable[[str], None]) -> Row:
-    """The figures of a model. Each of `count` folds fits a copy of it, so that nothing, a prior within it
-    neither, has seen what it is tested on."""
+def cross_validated(
+    method: str, model: Any, data: Dataset, count: int, progress: Callable[[str], None]
+) -> Row:
+    """Cross-validate a model.
+
+    Each fold fits a copy of the model, so that neither it nor a prior within it has seen the test
+    data.
+
+    Parameters
+    ----------
+    method : str
+        The name of the method.
+    model : Labeler
+        The model, which is not changed.
+    data : Dataset
+        Labelled structures.
+    count : int
+        The number of folds.
+    progress : callable
+        Called with a line of text after each fold.
+
+    Returns
+    -------
+    Row
+        The scores.
+    """
     from sklearn.base import clone
 
     began = time.perf_counter()
@@ -58,7 +104,8 @@ def cross_validated(method: str, model: Any, data: Dataset, count: int, say: Cal
         with inner_training():
             fitted = clone(model).fit(train.X, train.y)
         reports.append(evaluate(test.y or [], fitted.predict(test.X)))
-        say(f"{method}, fold {k + 1} of {count}: label F1 {100 * reports[-1].label_scores.micro.f1:.2f}")
+        score = reports[-1].label_scores.micro.f1
+        progress(f"{method}, fold {k + 1} of {count}: label F1 {100 * score:.2f}")
     labels = [report.label_scores.micro for report in reports]
     entities = [report.entity_scores.micro.f1 for report in reports if report.entity_scores is not None]
     return Row(
@@ -73,4 +120,5 @@ def cross_validated(method: str, model: Any, data: Dataset, count: int, say: Cal
 
 
 def _figure(values: list[float]) -> Figure:
+    """Mean and standard deviation, in per cent."""
     return Figure(100 * float(np.mean(values)), 100 * float(np.std(values)))

@@ -1,13 +1,14 @@
-"""The named-entity experiment of the hidden Markov SVM paper (Altun, Tsochantaridis & Hofmann 2003).
+"""The named-entity experiment of Altun, Tsochantaridis & Hofmann (2003), hidden Markov SVM.
 
-The first 300 sentences of the Spanish corpus, five folds of sentences that follow one another, S3 features
-(word and spelling of three words), HMM, regularized CRF, HM-perceptron and HM-SVM; the last two with a
-polynomial kernel of degree 2, the SVM with C = 1. The paper's figures are bars without numbers: what it
-claims is their order.
+The first 300 sentences of the Spanish corpus, five folds of consecutive sentences, S3 features
+(word and spelling of three words), HMM, regularized CRF, HM-perceptron and HM-SVM; the last two
+with a polynomial kernel of degree 2, the SVM with C = 1. The paper shows bars without numbers: its
+claim is their order.
 
-The paper says neither how the CRF is regularized nor how the HMM is smoothed. Here the weight of ½ ‖w‖²
-against the loss, summed over sentences, is that of the SVM with C = 1, so l2 = ½; and the HMM adds one to
-every count. With 0.1, the model's default, words never seen favour rare labels: 40 % of tokens are wrong.
+The paper specifies neither the regularization of the CRF nor the smoothing of the HMM. Here the
+weight of ½ ‖w‖² against the loss, summed over sentences, is that of the SVM with C = 1, so l2 = ½;
+and the HMM adds one to every count. With 0.1, the default of the model, unseen words favour rare
+labels: 40 % of tokens are wrong.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ PAPER_ORDER = ("HM-SVM", "CRF", "HM-perceptron", "HMM")  # best first
 
 
 def methods() -> dict[str, Any]:
-    """The methods by name, worst in the paper first, which is also the fastest first."""
+    """The models by the name of the method.
+
+    Returns
+    -------
+    dict of Labeler
+        Unfitted models, fastest first.
+    """
     from fuda.kernels import Polynomial
     from fuda.models.crf import CRF
     from fuda.models.hm_perceptron import HMPerceptron
@@ -38,7 +45,20 @@ def methods() -> dict[str, Any]:
     }
 
 
-def comparison(data: Dataset, say: Callable[[str], None]) -> Iterator[Row]:
-    """Cross-validate each method; one row each, as they come."""
+def comparison(data: Dataset, progress: Callable[[str], None]) -> Iterator[Row]:
+    """Cross-validate all methods.
+
+    Parameters
+    ----------
+    data : Dataset
+        Labelled sentences.
+    progress : callable
+        Called with a line of text after each fold.
+
+    Yields
+    ------
+    Row
+        The scores of a method.
+    """
     for name, model in methods().items():
-        yield cross_validated(name, model, data, FOLDS, say)
+        yield cross_validated(name, model, data, FOLDS, progress)

@@ -1,13 +1,13 @@
 """Tables 1 and 2 of the Markov-loss paper (Tsuboi & Kashima) on the Spanish corpus of CoNLL-2002.
 
-Table 1: the full training set, S3 features, entity F1 on testb; the L2 weight of each loss is the one that is
-best on testa.
-Table 2: the first n training sentences without regularization, mean entity F1 of testa and testb, by
-conjugate gradient as in the paper. Separable data have no optimum then; the weights grow until the objective
-falls by less than a thousandth in ten iterations.
+The Markov losses are normalized, M_k / (k + 1) = λ L₁ + (1 − λ) L₀, the paper's mixed loss, so
+that one grid of L2 weights suits all of them.
 
-The Markov losses are here M_k / (k + 1) = λ L₁ + (1 − λ) L₀, the paper's mixed loss, so that one grid of L2
-weights suits all of them.
+Table 1: the full training set, S3 features, entity F1 on testb; the L2 weight of each loss is the
+best on testa.
+Table 2: the first n training sentences without regularization, mean entity F1 of testa and testb,
+by conjugate gradient as in the paper. Separable data have no optimum without regularization; the
+weights grow until the objective decreases by less than a thousandth in ten iterations.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fuda.formats.dataset import Dataset
 from fuda.interrupts import inner_training
-from fuda.metrics import entity_scores
+from fuda.metrics import Score, entity_scores
 from fuda.reproduce import spanish
 
 if TYPE_CHECKING:
@@ -41,18 +40,16 @@ PAPER_TABLE_2 = {
 }
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """The three files of the Spanish corpus, words only."""
+class Corpus(NamedTuple):
+    """The three files of the Spanish corpus; only words are observed."""
 
     train: Dataset
     testa: Dataset
     testb: Dataset
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """A loss with the L2 weight chosen on testa."""
+class Tuned(NamedTuple):
+    """A loss, the L2 weight chosen on testa, F1 on testa, and the scores on testb, in per cent."""
 
     loss: str
     l2: float
@@ -63,45 +60,82 @@ class Tuned:
 
 
 def load(folder: str | Path) -> Corpus:
-    """The corpus from a folder that holds esp.train, esp.testa and esp.testb, or has a folder conll2002."""
+    """Read the corpus.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of esp.train, esp.testa and esp.testb, or the parent of a folder conll2002 with
+        them.
+
+    Returns
+    -------
+    Corpus
+        The three files.
+    """
     return Corpus(*spanish.load(folder, "esp.train", "esp.testa", "esp.testb"))
 
 
-def table_1(corpus: Corpus, say: Callable[[str], None]) -> Iterator[Tuned]:
-    """For each loss the L2 weight best on testa, and its figures on testb."""
+def table_1(corpus: Corpus, progress: Callable[[str], None]) -> Iterator[Tuned]:
+    """Tune the L2 weight of each loss on testa, and compute the scores on testb.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The three files.
+    progress : callable
+        Called with a line of text after each training.
+
+    Yields
+    ------
+    Tuned
+        The result of a loss.
+    """
     for loss in LOSSES:
-        found = []
+        results = []
         for l2 in L2_GRID:
             began = time.perf_counter()
-            model = _fitted(loss, l2, corpus.train)
-            testa, testb = (
-                entity_scores(data.y or [], model.predict(data.X)).micro
-                for data in (corpus.testa, corpus.testb)
-            )
-            found.append(
-                Tuned(loss, l2, 100 * testa.f1, 100 * testb.precision, 100 * testb.recall, 100 * testb.f1)
-            )
-            say(f"{loss} l2={l2}: testa {100 * testa.f1:.2f} ({time.perf_counter() - began:.1f} s)")
-        yield max(found, key=lambda tuned: tuned.testa)
+            testa, testb = _scores(_fitted(loss, l2, corpus.train), corpus)
+            percentages = (100 * x for x in (testa.f1, testb.precision, testb.recall, testb.f1))
+            results.append(Tuned(loss, l2, *percentages))
+            progress(f"{loss} l2={l2}: testa {100 * testa.f1:.2f} ({time.perf_counter() - began:.1f} s)")
+        yield max(results, key=lambda tuned: tuned.testa)
 
 
-def table_2(corpus: Corpus, say: Callable[[str], None]) -> Iterator[tuple[int, list[float]]]:
-    """For each training size the mean F1 of testa and testb under each loss."""
+def table_2(corpus: Corpus, progress: Callable[[str], None]) -> Iterator[tuple[int, list[float]]]:
+    """Compute the mean F1 of testa and testb for each training size and loss.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The three files.
+    progress : callable
+        Called with a line of text after each training.
+
+    Yields
+    ------
+    size : int
+        The number of training sentences.
+    row : list of float
+        The mean F1 under each loss.
+    """
     for size in SIZES:
         part = Dataset(corpus.train.records[:size])
         row = []
         for loss in LOSSES:
-            model = _fitted(loss, 0.0, part)
-            scores = [
-                entity_scores(data.y or [], model.predict(data.X)).micro.f1
-                for data in (corpus.testa, corpus.testb)
-            ]
-            row.append(50 * sum(scores))
-            say(f"first {size} sentences, {loss}: {row[-1]:.2f}")
+            row.append(50 * sum(score.f1 for score in _scores(_fitted(loss, 0.0, part), corpus)))
+            progress(f"first {size} sentences, {loss}: {row[-1]:.2f}")
         yield size, row
 
 
+def _scores(model: CRF, corpus: Corpus) -> list[Score]:
+    """The entity scores of a model on testa and testb."""
+    tests = (corpus.testa, corpus.testb)
+    return [entity_scores(data.y or [], model.predict(data.X)).micro for data in tests]
+
+
 def _fitted(loss: str, l2: float, data: Dataset) -> CRF:
+    """A CRF fitted with a loss of `LOSSES`."""
     from sklearn.exceptions import ConvergenceWarning
 
     from fuda.models.crf import CRF
@@ -112,8 +146,6 @@ def _fitted(loss: str, l2: float, data: Dataset) -> CRF:
     with warnings.catch_warnings(), inner_training():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = CRF(loss=name, order=order, l2=l2 * scale, features="S3", max_iter=300)
-        if (
-            not l2
-        ):  # weights of separable data grow for ever, so where to stop matters: as the paper's method does
+        if not l2:  # weights of separable data grow without bound: stop as the paper does
             model.set_params(solver="cg", tol=1e-3)
         return model.fit(data.X, data.y)

@@ -1,4 +1,4 @@
-"""The Spanish corpus of CoNLL-2002, which all the papers use; words only."""
+"""The Spanish corpus of CoNLL-2002, which all the papers use; only words are observed."""
 
 from __future__ import annotations
 
@@ -10,19 +10,44 @@ from fuda.formats.dataset import Dataset
 
 
 def load(folder: str | Path, *names: str) -> list[Dataset]:
-    """The named files from a folder that holds them, or has a folder conll2002 that does."""
+    """Read files of the corpus.
+
+    Parameters
+    ----------
+    folder : str or Path
+        The folder of the files, or the parent of a folder conll2002 with them.
+    *names : str
+        The names of the files.
+
+    Returns
+    -------
+    list of Dataset
+        The content of each file.
+    """
     folder = Path(folder)
     if not (folder / "esp.train").exists() and (folder / "conll2002").is_dir():
         folder = folder / "conll2002"
     for name in names:
         if not (folder / name).exists():
-            raise DataError(
-                f"{folder}: has no file {name}; --data names the folder with the Spanish files of CoNLL-2002"
-            )
+            remedy = "--data names the folder with the Spanish files of CoNLL-2002"
+            raise DataError(f"{folder}: has no file {name}; {remedy}")
     return [read(folder / name, columns=1) for name in names]
 
 
 def first_sentences(folder: str | Path, count: int = 300) -> Dataset:
-    """The first sentences of esp.train; 300 of them, with 8,541 words, are what the kernel papers use."""
+    """Read the first sentences of esp.train.
+
+    Parameters
+    ----------
+    folder : str or Path
+        As for `load`.
+    count : int
+        The number of sentences; the kernel papers use 300, with 8,541 words.
+
+    Returns
+    -------
+    Dataset
+        The sentences.
+    """
     (train,) = load(folder, "esp.train")
     return Dataset(train.records[:count])

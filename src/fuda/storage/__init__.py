@@ -1,1 +1,1 @@
-"""Files that models, their structures and the state of a training are kept in."""
+"""Files of models, of the structures within models, and of the state of a training."""

@@ -1,9 +1,8 @@
 """Checkpoints: the state of a fit in a file, so that a killed fit can continue to the same result.
 
-A checkpoint is a sealed file (see `fuda.storage.container`) of a fingerprint of the problem, the values
-and arrays that the learner gives as its state, and whether the fit has finished. A finished
-checkpoint stays until the model is saved, so that a failed save loses nothing: the next fit ends
-at once.
+A checkpoint is a sealed file (see `fuda.storage.container`) with a fingerprint of the problem, the
+values and arrays of the learner's state, and whether the fit has finished. A finished checkpoint
+is kept until the model is saved, so that a failed save loses nothing: the next fit ends at once.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from fuda.errors import DataError, ModelFileError
+from fuda.progress import warn
 from fuda.storage import container
 
 SECONDS_BETWEEN = 5.0
@@ -26,20 +25,29 @@ _CHECKPOINT = container.Format("fuda-checkpoint", 1, (), "checkpoint", _REMEDY)
 
 
 class Learner(Protocol):
-    """What can be stopped after any iteration and continued by another object for the same problem."""
+    """A training that another object for the same problem can continue after any iteration."""
 
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """All that the next iteration depends on: a few values for JSON, and arrays."""
+        """Return everything the next iteration depends on: some values for JSON, and arrays."""
 
     def restore(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Continue from a `state()`; DataError where it cannot be one of this problem."""
+        """Continue from a `state()`; raise DataError if it cannot belong to this problem."""
 
 
 class Checkpoint:
-    """The checkpoint of one fit; without a path nothing is read or written.
+    """The checkpoint of one fit.
 
-    `fingerprint`, of values for JSON, tells problems apart by their data and parameters. A file of
-    another problem is an error, and stays. A file that cannot be written is a warning.
+    A file of another problem raises an error and is kept. A file that cannot be written is a
+    warning.
+
+    Parameters
+    ----------
+    path : str, Path or None
+        The file; nothing is read or written if it is None.
+    fingerprint : object
+        Values for JSON that identify the problem: its data and parameters.
+    learner : Learner
+        The training.
     """
 
     def __init__(self, path: str | Path | None, fingerprint: Any, learner: Learner) -> None:
@@ -50,29 +58,27 @@ class Checkpoint:
         self._warned = False
 
     def resume(self) -> None:
-        """Restore the learner where there is a checkpoint."""
+        """Restore the state of the learner if there is a checkpoint."""
         if self.path is None:
             return
+        if not self.path.parent.is_dir():
+            problem = f"cannot be written: there is no folder {self.path.parent}"
+            raise DataError(f"{self.path}: {problem}; make it first")
         if not self.path.exists():
-            if not self.path.parent.is_dir():
-                raise DataError(
-                    f"{self.path}: cannot be written: there is no folder {self.path.parent}; make it first"
-                )
             return
         with container.opened(self.path, _CHECKPOINT) as file:
             _check_meta(file.meta)
             file.check_seal()
             if file.meta["fingerprint"] != self.fingerprint:
-                raise DataError(
-                    f"{self.path}: the checkpoint of another fit (other data or parameters); {_REMEDY}"
-                )
+                problem = "the checkpoint of another fit (other data or parameters)"
+                raise DataError(f"{self.path}: {problem}; {_REMEDY}")
             try:
                 self.learner.restore(file.meta["values"], file.arrays())
             except DataError as error:
                 raise container.Damaged(str(error)) from None
 
     def save_if_due(self) -> None:
-        """Save the state of the learner where the last time is some seconds ago."""
+        """Save the state of the learner if some seconds have passed since the last time."""
         if time.monotonic() - self._saved >= SECONDS_BETWEEN:
             self._save(finished=False)
 
@@ -81,7 +87,7 @@ class Checkpoint:
         self._save(finished=True)
 
     def _save(self, finished: bool) -> None:
-        """Write the file. Where that fails, the last one stays, and the next save tries again."""
+        """Write the file. If that fails, keep the previous one; the next save tries again."""
         if self.path is None:
             return
         try:
@@ -93,20 +99,22 @@ class Checkpoint:
         self._saved = time.monotonic()
 
     def _warn(self, error: DataError | MemoryError) -> None:
-        """Tell once that the file cannot be written."""
+        """Warn once that the file cannot be written."""
         if self._warned:
             return
         self._warned = True
         why = error if isinstance(error, DataError) else f"{self.path}: cannot be written: not enough memory"
-        warnings.warn(
-            f"checkpoint {why}; training continues, but cannot be resumed from here",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+        warn(f"checkpoint {why}; training continues, but cannot be resumed from here", RuntimeWarning)
 
 
 def remove_finished(path: str | Path) -> None:
-    """Remove the checkpoint of a finished fit; one that a fit can continue from stays."""
+    """Remove the checkpoint of a finished fit; keep one from which a fit can continue.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, which need not exist.
+    """
     try:
         with container.opened(path, _CHECKPOINT) as file:
             _check_meta(file.meta)
@@ -118,10 +126,6 @@ def remove_finished(path: str | Path) -> None:
 
 
 def _check_meta(meta: dict[str, Any]) -> None:
-    container.check_kinds(
-        {
-            "fingerprint": isinstance(meta.get("fingerprint"), str),
-            "finished": isinstance(meta.get("finished"), bool),
-            "values": isinstance(meta.get("values"), dict),
-        }
-    )
+    """Check the entries of the metadata."""
+    types = {"fingerprint": str, "finished": bool, "values": dict}
+    container.check_entries({name: isinstance(meta.get(name), type) for name, type in types.items()})

@@ -1,16 +1,16 @@
 """Sealed files, the container of models and checkpoints: one zip of JSON and plain arrays.
 
 ===============  ============================================================================
-meta.json        format, format version, what the format needs, and the size of every other
+meta.json        format, format version, entries of the format, and the size of every other
                  member (and dtype and shape of arrays)
-NAME.json        further JSON, as the format has it
+NAME.json        further JSON, depending on the format
 arrays/NAME.npy  the arrays
 ===============  ============================================================================
 
 The comment of the zip is the SHA-256 of all bytes before it. Members are stored, not compressed,
 so that a file can never unpack into more than its own size. Every size, name, dtype and shape is
-checked before anything is read in, and the header of an array is compared, never parsed: nothing
-in a file can run code. Writing goes to a temporary file that is renamed when it is complete. Equal
+checked before anything is read, and the header of an array is compared, never parsed: nothing
+in a file can run code. Writing uses a temporary file that is renamed when it is complete. Equal
 content gives equal bytes.
 """
 
@@ -40,12 +40,12 @@ _ARRAY_NAME = re.compile(r"arrays/([a-z][a-z0-9_]{0,63})\.npy")
 _DTYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8", "int32": "<i4", "uint8": "|u1"}
 _META_LIMIT = 1 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_UNIX = 3  # where members say they were made; a constant, so that equal content gives equal bytes
+_UNIX = 3  # the system of all members, so that equal content gives equal bytes
 _SEAL_SIZE = len("sha256:") + 64
 
 
 class Format(NamedTuple):
-    """A format of sealed files: its identification, further JSON members, and words for errors."""
+    """A format of sealed files: its identification, further JSON members, and texts for errors."""
 
     name: str
     version: int
@@ -55,17 +55,27 @@ class Format(NamedTuple):
 
 
 class Damaged(Exception):
-    """What is wrong with a file; `opened` makes it an error that names the file and the remedy."""
+    """A defect of a file; `opened` makes it an error that names the file and the remedy."""
 
 
 def write(
-    path: str | Path,
-    kind: Format,
-    meta: dict[str, Any],
-    texts: dict[str, Any],
-    arrays: dict[str, np.ndarray],
+    path: str | Path, kind: Format, meta: dict[str, Any], texts: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
-    """Write metadata, further JSON members (`texts`) and arrays, or leave the file as it was."""
+    """Write a sealed file; a failure leaves the file as it was.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write.
+    kind : Format
+        The format.
+    meta : dict
+        The entries of the metadata, for JSON.
+    texts : dict
+        The content of the further JSON members, by name.
+    arrays : dict of ndarray
+        The arrays, by name.
+    """
     members: dict[str, list[Any]] = {name: [_json_bytes(value)] for name, value in texts.items()}
     listed: dict[str, dict[str, Any]] = {name: {} for name in members}
     for name, array in sorted(arrays.items()):
@@ -83,10 +93,9 @@ def write(
         {"format": kind.name, "format_version": kind.version, "fuda": __version__, **meta, "members": listed}
     )
     if len(head) > _META_LIMIT:
-        raise DataError(
-            f"{path}: cannot be written: labels and parameters take {len(head):,} bytes, and there is room "
-            f"for {_META_LIMIT:,}; use shorter labels or a shorter template"
-        )
+        size = f"{len(head):,} bytes, and at most {_META_LIMIT:,} are allowed"
+        message = f"labels and parameters take {size}; use shorter labels or a shorter template"
+        raise DataError(f"{path}: cannot be written: {message}")
     content = _zip({_META: [head], **members})
     try:
         with whole_file(path) as target:
@@ -100,7 +109,20 @@ def write(
 
 @contextmanager
 def opened(path: str | Path, kind: Format) -> Iterator[SealedFile]:
-    """A file whose metadata are checked; within the block, Damaged becomes a ModelFileError."""
+    """Open a file and check its metadata; within the block, Damaged becomes a ModelFileError.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    kind : Format
+        The format that it must have.
+
+    Yields
+    ------
+    SealedFile
+        The open file.
+    """
     with _stream(path, kind) as stream:
         try:
             yield SealedFile(path, stream, kind)
@@ -109,7 +131,13 @@ def opened(path: str | Path, kind: Format) -> Iterator[SealedFile]:
 
 
 class SealedFile:
-    """An open file: `meta` is checked as far as all formats have it in common."""
+    """An open file.
+
+    Attributes
+    ----------
+    meta : dict
+        The metadata; the entries that all formats have are checked.
+    """
 
     def __init__(self, path: str | Path, stream: BinaryIO, kind: Format) -> None:
         self._stream, self._kind = stream, kind
@@ -122,26 +150,26 @@ class SealedFile:
         self._check_meta(path)
         members = self.meta["members"]
         if set(members) != names - {_META} or not members.keys() >= set(kind.json_members):
-            raise Damaged("its list of members does not fit its members")
+            raise Damaged("its list of members does not match its members")
         for name, listed in members.items():
             if not isinstance(listed, dict) or listed.get("bytes") != self._archive.getinfo(name).file_size:
-                raise Damaged(f"the size of member {name!r} is not what its list says")
-            if name not in kind.json_members and not _described_well(listed):
-                found = f"dtype {short(listed.get('dtype'))} and shape {short(listed.get('shape'))}"
-                raise Damaged(f"member {name!r} has {found}")
+                raise Damaged(f"the size of member {name!r} is not the one listed")
+            if name not in kind.json_members and not _valid_array(listed):
+                description = f"dtype {short(listed.get('dtype'))} and shape {short(listed.get('shape'))}"
+                raise Damaged(f"member {name!r} has {description}")
 
     def check_seal(self) -> None:
-        """The file ends in the checksum of all bytes before it."""
+        """Check that the file ends in the checksum of all bytes before it."""
         digest, left = hashlib.sha256(), self._stream.seek(0, io.SEEK_END) - _SEAL_SIZE
         self._stream.seek(0)
         while left > 0 and (chunk := self._stream.read(min(left, 1 << 20))):
             digest.update(chunk)
             left -= len(chunk)
         if self._stream.read() != _seal(digest):
-            raise Damaged("it does not have its checksum")
+            raise Damaged("its checksum is wrong")
 
     def json(self, name: str) -> Any:
-        """The content of a JSON member."""
+        """Return the content of a JSON member."""
 
         def refuse(constant: str) -> None:
             raise ValueError(constant)
@@ -153,15 +181,15 @@ class SealedFile:
             raise Damaged(f"its {name} is not readable") from None
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All arrays by name, of the dtypes and shapes that the metadata list, without NaN."""
+        """Return all arrays by name, after checking dtypes, shapes, and the absence of NaN."""
         return {
-            found[1]: _array(self._bytes(name), listed, name)
+            match[1]: _array(self._bytes(name), listed, name)
             for name, listed in self.meta["members"].items()
-            if (found := _ARRAY_NAME.fullmatch(name))
+            if (match := _ARRAY_NAME.fullmatch(name))
         }
 
     def _check_members(self) -> set[str]:
-        """The names of all members, after all checks that need no content."""
+        """The names of all members, after all checks that require no content."""
         infos, noun = self._archive.infolist(), self._kind.noun
         for info in infos:
             known = info.filename in (_META, *self._kind.json_members)
@@ -183,39 +211,41 @@ class SealedFile:
         return names
 
     def _check_meta(self, path: str | Path) -> None:
+        """Check the entries that all formats have."""
         kind, meta = self._kind, self.meta
         if not isinstance(meta, dict) or meta.get("format") != kind.name:
             raise Damaged(f"it is not a fuda {kind.noun}")
         version: Any = meta.get("format_version")
         if not is_count(version) or version < 1:
-            raise Damaged("it names no format version")
+            raise Damaged("it has no format version")
         if version > kind.version:
             raise ModelFileError(
                 f"{path}: format version {version}, written by fuda {short(meta.get('fuda'))}; fuda "
                 f"{__version__} reads up to {kind.version}: install a newer fuda"
             )
-        check_kinds(
-            {
-                "fuda": isinstance(meta.get("fuda"), str),
-                "members": isinstance(meta.get("members"), dict),
-            }
-        )
+        entries = {
+            "fuda": isinstance(meta.get("fuda"), str),
+            "members": isinstance(meta.get("members"), dict),
+        }
+        check_entries(entries)
 
     def _bytes(self, name: str) -> bytes:
+        """The content of a member."""
         try:
             return self._archive.read(name)
         except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, struct.error):
             raise Damaged(f"member {name!r} cannot be read") from None
 
 
-def check_kinds(of_kind: dict[str, bool]) -> None:
-    """All entries of the metadata, by name, are there and of their kind."""
-    for name, well in of_kind.items():
-        if not well:
-            raise Damaged(f"in its {_META}, {name!r} is missing or not of its kind")
+def check_entries(entries: dict[str, bool]) -> None:
+    """Raise Damaged if an entry of the metadata is invalid; `entries` maps names to validity."""
+    for name, valid in entries.items():
+        if not valid:
+            raise Damaged(f"in its {_META}, {name!r} is missing or has the wrong type")
 
 
 def _stream(path: str | Path, kind: Format) -> BinaryIO:
+    """The file, opened for reading."""
     try:
         return open(path, "rb")
     except IsADirectoryError:
@@ -226,13 +256,13 @@ def _stream(path: str | Path, kind: Format) -> BinaryIO:
 
 
 def _zip(members: dict[str, list[Any]]) -> memoryview:
-    """The zip file, but for the comment that seals it; members are given in chunks of bytes."""
+    """The zip file without the comment that seals it; members are given in chunks of bytes."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, chunks in members.items():
             info = zipfile.ZipInfo(name, _EPOCH)
             info.create_system = _UNIX
-            info.file_size = sum(memoryview(chunk).nbytes for chunk in chunks)  # decides on zip64
+            info.file_size = sum(memoryview(chunk).nbytes for chunk in chunks)  # determines zip64
             with archive.open(info, "w") as member:
                 for chunk in chunks:
                     member.write(chunk)
@@ -241,37 +271,39 @@ def _zip(members: dict[str, list[Any]]) -> memoryview:
 
 
 def _seal(digest: Any) -> bytes:
+    """The comment of the zip."""
     return f"sha256:{digest.hexdigest()}".encode()
 
 
-def _described_well(listed: dict[str, Any]) -> bool:
-    """Whether dtype and shape of an array are known, small enough, and fit its size in bytes."""
+def _valid_array(listed: dict[str, Any]) -> bool:
+    """Whether dtype and shape of an array are known, small enough, and match its size in bytes."""
     dtype, shape = listed.get("dtype"), listed.get("shape")
-    if not isinstance(dtype, str) or dtype not in _DTYPES or not isinstance(shape, list):
+    if not isinstance(dtype, str) or dtype not in _DTYPES:
         return False
-    if len(shape) > 4 or not all(map(is_count, shape)):
+    if not isinstance(shape, list) or len(shape) > 4 or not all(map(is_count, shape)):
         return False
     return 0 <= listed["bytes"] - math.prod(shape) * np.dtype(dtype).itemsize <= 1 << 12
 
 
 def _array(data: bytes, listed: dict[str, Any], name: str) -> np.ndarray:
-    """The array of a member whose header says, in numpy's words, what the list of members says."""
+    """The array of a member; its header must match dtype and shape in the list of members."""
     dtype, shape = np.dtype(_DTYPES[listed["dtype"]]), tuple(listed["shape"])
     header = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': {shape}, }}"
     start = 10 + int.from_bytes(data[8:10], "little")
     if data[:8] != b"\x93NUMPY\x01\x00" or data[10:start].rstrip() != header.encode():
-        raise Damaged(f"member {name!r} is not the array that its list says")
+        raise Damaged(f"member {name!r} is not the array listed")
     if len(data) - start != math.prod(shape) * dtype.itemsize:
-        raise Damaged(f"member {name!r} is not as long as its shape says")
+        raise Damaged(f"member {name!r} does not have the length of its shape")
     try:
         array = np.frombuffer(data, dtype, math.prod(shape), start).reshape(shape)
-    except ValueError:  # a shape with a zero whose other sizes are past all bounds
+    except ValueError:  # a shape with a zero and other sizes that overflow
         raise Damaged(f"member {name!r} has the shape {shape}") from None
     if np.isnan(array).any():
-        raise Damaged(f"member {name!r} holds NaN")
+        raise Damaged(f"member {name!r} contains NaN")
     return array.astype(dtype.newbyteorder("="))  # a copy that can be written to
 
 
 def _json_bytes(value: Any) -> bytes:
+    """A value as compact JSON."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Model files: sealed files (see `fuda.storage.container`) of a labeler and of those that it holds.
+"""Model files: sealed files (see `fuda.storage.container`) of a model and of the models within it.
 
 =================  ==========================================================================
 meta.json          class and its version, parameters, labels, shape and kind of the structures
@@ -6,7 +6,7 @@ vocabularies.json  the feature names
 arrays/NAME.npy    the fitted arrays
 =================  ==========================================================================
 
-Classes come from a closed registry.
+Only the classes of `fuda.registry` can be loaded.
 """
 
 from __future__ import annotations
@@ -21,37 +21,70 @@ from fuda.checks import is_count
 from fuda.errors import DataError, ModelFileError, short
 from fuda.registry import MODELS, model_class
 from fuda.storage import container
-from fuda.storage.container import Damaged, check_kinds
+from fuda.storage.container import Damaged, check_entries
 
 FORMAT_VERSION = 1
 
 _VOCABULARIES = "vocabularies.json"
 _MODEL = container.Format(
-    "fuda-model",
-    FORMAT_VERSION,
-    (_VOCABULARIES,),
-    "model",
-    "save the model again, or fetch the file again",
+    "fuda-model", FORMAT_VERSION, (_VOCABULARIES,), "model", "save the model again, or fetch the file again"
 )
 
 
 def save(
     path: str | Path, meta: dict[str, Any], vocabularies: list[list[str]], arrays: dict[str, np.ndarray]
 ) -> None:
-    """Write a model: `meta` with class, class_version, parameters, labels, shape and so on, and
-    what was fitted."""
+    """Write a model.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write.
+    meta : dict
+        The class, its version, parameters, labels, shape and kind of observations, for JSON.
+    vocabularies : list of list of str
+        The feature names.
+    arrays : dict of ndarray
+        The fitted arrays.
+    """
     container.write(path, _MODEL, meta, {_VOCABULARIES: vocabularies}, arrays)
 
 
 def read_meta(path: str | Path) -> dict[str, Any]:
-    """The checked metadata of a model file; nothing else is read."""
+    """Read and check the metadata of a model file, and nothing else.
+
+    Parameters
+    ----------
+    path : str or Path
+        The model file.
+
+    Returns
+    -------
+    dict
+        The content of meta.json.
+    """
     with container.opened(path, _MODEL) as file:
         _check_meta(file.meta)
         return file.meta
 
 
 def read(path: str | Path) -> tuple[dict[str, Any], list[list[str]], dict[str, np.ndarray]]:
-    """Metadata, vocabularies and arrays of a model file, all checked."""
+    """Read and check a model file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The model file.
+
+    Returns
+    -------
+    meta : dict
+        The content of meta.json.
+    vocabularies : list of list of str
+        The feature names.
+    arrays : dict of ndarray
+        The fitted arrays.
+    """
     with container.opened(path, _MODEL) as file:
         _check_meta(file.meta)
         file.check_seal()
@@ -63,34 +96,34 @@ def read(path: str | Path) -> tuple[dict[str, Any], list[list[str]], dict[str, n
 
 
 def stored_class(name: Any, version: int = 1) -> Any:
-    """The registered class of that name, if this version of its state is understood."""
+    """The registered class of that name, if this version of its state is supported."""
     if not isinstance(name, str) or name not in MODELS:
         raise ModelFileError(
-            f"holds a {short(name)}, which is not a model of fuda {__version__} ({', '.join(MODELS)}): "
+            f"contains a {short(name)}, which is not a model of fuda {__version__} ({', '.join(MODELS)}): "
             "install a newer fuda, or save the model again"
         )
     if not 1 <= version <= MODELS[name].version:
         raise ModelFileError(
-            f"holds version {version} of {name}; fuda {__version__} reads up to {MODELS[name].version}: "
+            f"contains version {version} of {name}; fuda {__version__} reads up to {MODELS[name].version}: "
             "install a newer fuda"
         )
     return model_class(name)
 
 
 def _check_meta(meta: dict[str, Any]) -> None:
-    """What the metadata of every model has, each of its kind."""
-    check_kinds(_kinds(meta) | {"reading": isinstance(meta.get("reading"), dict)})
+    """Check the entries of the metadata of a model file."""
+    check_entries(_entries(meta) | {"reading": isinstance(meta.get("reading"), dict)})
 
 
 def check_part(meta: dict[str, Any], name: str) -> None:
-    """What the metadata of a model within a model has."""
-    wrong = [key for key, well in _kinds(meta).items() if not well]
-    if wrong:
-        raise DataError(f"in its part {short(name)}, {wrong[0]!r} is missing or not of its kind")
+    """Check the entries of the metadata of a model within a model."""
+    for key, valid in _entries(meta).items():
+        if not valid:
+            raise DataError(f"in its part {short(name)}, {key!r} is missing or has the wrong type")
 
 
-def _kinds(meta: dict[str, Any]) -> dict[str, bool]:
-    """Whether what every stored labeler has is there and of its kind."""
+def _entries(meta: dict[str, Any]) -> dict[str, bool]:
+    """Whether each entry that all models have is present and has the right type."""
     observations = meta.get("observations")
     return {
         "class": isinstance(meta.get("class"), str),
@@ -103,15 +136,13 @@ def _kinds(meta: dict[str, Any]) -> dict[str, bool]:
 
 
 def _are_labels(labels: Any) -> bool:
-    """Distinct labels, all strings that are not empty or all integers."""
-    if not isinstance(labels, list) or not labels:
+    """Whether a value is a list of distinct labels, all non-empty strings or all integers."""
+    if not isinstance(labels, list) or {type(label) for label in labels} not in ({str}, {int}):
         return False
-    kind = type(labels[0])
-    of_kind = kind in (str, int) and all(type(label) is kind for label in labels) and "" not in labels
-    return of_kind and len(set(labels)) == len(labels)
+    return "" not in labels and len(set(labels)) == len(labels)
 
 
 def _distinct_strings(names: Any) -> bool:
-    return (
-        isinstance(names, list) and all(isinstance(n, str) for n in names) and len(set(names)) == len(names)
-    )
+    """Whether a value is a list of distinct strings."""
+    strings = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return strings and len(set(names)) == len(names)

@@ -1,9 +1,9 @@
-"""Models to files and back: what of a labeler goes into a file, and how it is restored.
+"""Saving and loading models: the content of a model file, and how a model is restored from it.
 
-A labeler is stored as its parameters, its labels, the encoder's vocabularies, and what it says of
-itself: arrays by name (`_arrays`), lists of distinct texts (`_texts`), and the fitted labelers
-that it holds (`_parts`), each stored in the same way. Parameters may be kernels, templates, and
-labelers not fitted.
+A model is stored as its parameters, its labels, the vocabularies of its encoder, and what its
+methods return: arrays by name (`_arrays`), lists of distinct texts (`_texts`), and the fitted
+models within it (`_parts`), each stored in the same way. Parameters may be kernels, templates, and
+unfitted models.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fuda.storage import model_file
 
 
 class Storable(Protocol):
-    """What a model says of itself, for a file, and takes back from one."""
+    """The attributes and methods of a model that can be saved and loaded."""
 
     _shapes: ClassVar[tuple[str, ...]]
     features: Any
@@ -50,51 +50,71 @@ class Storable(Protocol):
     def _restore(self, arrays: Any, texts: Any, parts: Any) -> None: ...
 
 
-_DEEPEST = 4  # labelers within labelers
-_LARGE = 1000  # entries of a matrix among the parameters that is stored as an array
+_MAX_DEPTH = 4  # of models within models
+_LARGE = 1000  # entries of a list among the parameters from which it is stored as an array
 
 
 def save(model: Storable, path: str | Path) -> None:
-    """Write a fitted labeler to a file that `load` reads."""
-    meta, vocabularies, arrays = _taken_apart(model)
+    """Write a fitted model to a file that `load` reads.
+
+    Parameters
+    ----------
+    model : Storable
+        A fitted model of fuda.
+    path : str or Path
+        The file to write.
+    """
+    meta, vocabularies, arrays = _serialize(model)
     model_file.save(path, meta | {"reading": model.reading_}, vocabularies, arrays)
 
 
 def load(path: str | Path, features: Any = None) -> Any:
-    """The model in a file written by ``save``.
+    """Load a model that was written by its ``save`` method.
 
-    A feature function of one's own is never stored in a file, only its name; pass the function as
-    `features` again.
+    Parameters
+    ----------
+    path : str or Path
+        The model file.
+    features : callable, optional
+        The feature function with which the model was fitted. A file contains only the name of such
+        a function, so it must be passed again.
+
+    Returns
+    -------
+    Labeler
+        The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be read, is damaged, or was written by a newer version.
     """
     meta, vocabularies, arrays = model_file.read(path)
     stored = meta["parameters"].get("features")
-    if features is not None and not (
-        callable(features) and isinstance(stored, dict) and "function" in stored
-    ):
+    by_function = isinstance(stored, dict) and "function" in stored
+    if features is not None and not (callable(features) and by_function):
         raise DataError(
             f"features={short(features)}: give the function that the model in {path} was fitted with, or "
             f"leave features out where it was fitted with none; its features are {short(stored)}"
         )
     try:
-        model = _put_together(meta, vocabularies, arrays, features, _DEEPEST)
+        model = _deserialize(meta, vocabularies, arrays, features, _MAX_DEPTH)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except DataError as error:
         raise ModelFileError(f"{path}: not a usable model file: {error}; save the model again") from None
-    except Exception as error:  # whatever else a foreign file may do to code that trusts its own files
+    except Exception as error:  # whatever else a foreign file may cause
         why = f"{type(error).__name__}: {short(str(error))}"
         raise ModelFileError(f"{path}: not a usable model file ({why}); save the model again") from error
     model.reading_ = meta["reading"]
     return model
 
 
-def _taken_apart(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[str, np.ndarray]]:
-    """Metadata, vocabularies and arrays of a labeler and of those that it holds."""
+def _serialize(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[str, np.ndarray]]:
+    """Metadata, vocabularies and arrays of a model and of the models within it."""
     if type(model).__name__ not in MODELS:
-        raise DataError(
-            f"{type(model).__name__} is no model of fuda's own, so that no file of it could be loaded; "
-            "pickle it instead"
-        )
+        problem = f"{type(model).__name__} is not a model of fuda, so a file of it could not be loaded"
+        raise DataError(f"{problem}; pickle it instead")
     vocabularies, texts = model.encoder_.vocabularies(), model._texts()
     arrays = dict(model._arrays())
     meta: dict[str, Any] = {
@@ -112,48 +132,49 @@ def _taken_apart(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict
         vocabularies = [*vocabularies, *texts]
     parts = {}
     for name, part in model._parts().items():
-        parts[name], own, held = _taken_apart(part)
-        parts[name]["vocabularies"] = len(own)
-        vocabularies = [*vocabularies, *own]
-        arrays |= {f"{name}__{key}": array for key, array in held.items()}
+        parts[name], part_vocabularies, part_arrays = _serialize(part)
+        parts[name]["vocabularies"] = len(part_vocabularies)
+        vocabularies = [*vocabularies, *part_vocabularies]
+        arrays |= {f"{name}__{key}": array for key, array in part_arrays.items()}
     return meta | ({"parts": parts} if parts else {}), vocabularies, arrays
 
 
-def _put_together(
+def _deserialize(
     meta: dict[str, Any],
     vocabularies: list[list[str]],
     arrays: dict[str, np.ndarray],
     features: Any,
     depth: int,
 ) -> Storable:
+    """The fitted model of a file; `depth` limits models within models."""
     if not depth:
-        raise DataError(f"it holds models within models, more than {_DEEPEST} deep")
+        raise DataError(f"it contains models within models, more than {_MAX_DEPTH} deep")
     arrays = dict(arrays)
     model_file.stored_class(meta["class"], meta["class_version"])
-    model = _made(meta["class"], _with_matrices(meta["parameters"], arrays), features)
+    model = _unfitted(meta["class"], _with_matrices(meta["parameters"], arrays), features)
     model._remember_params()
     model.classes_, model.shape_, model.reading_ = as_object_array(meta["labels"]), meta["shape"], {}
     if model.shape_ not in model._shapes:
         raise DataError(f"{type(model).__name__} does not label {model.shape_}s")
     observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
     if not observations.possible:
-        raise DataError(f"its observations are of no known kind, {short(tuple(observations))}")
-    parts, held = {}, meta.get("parts", {})
-    if not isinstance(held, dict):
-        raise DataError("its list of parts is no list of parts")
-    for name, part in reversed(held.items()):  # the vocabularies of the last part stand last
+        raise DataError(f"its observations are of an unknown kind, {short(tuple(observations))}")
+    parts, stored_parts = {}, meta.get("parts", {})
+    if not isinstance(stored_parts, dict):
+        raise DataError("its parts are not named")
+    for name, part in reversed(stored_parts.items()):  # vocabularies of the last part come last
         count: Any = part.get("vocabularies") if isinstance(part, dict) else None
         if not is_count(count) or count > len(vocabularies):
-            raise DataError(f"its part {short(name)} does not say which vocabularies are its own")
+            raise DataError(f"its part {short(name)} has no valid number of vocabularies")
         model_file.check_part(part, name)
-        own = {k.removeprefix(f"{name}__"): v for k, v in arrays.items() if k.startswith(f"{name}__")}
-        arrays = {k: v for k, v in arrays.items() if not k.startswith(f"{name}__")}
+        prefix = f"{name}__"
+        inner = {key.removeprefix(prefix): arrays.pop(key) for key in list(arrays) if key.startswith(prefix)}
         cut = len(vocabularies) - count
-        parts[name] = _put_together(part, vocabularies[cut:], own, features, depth - 1)
+        parts[name] = _deserialize(part, vocabularies[cut:], inner, features, depth - 1)
         vocabularies = vocabularies[:cut]
     texts = meta.get("texts", 0)
     if not is_count(texts) or texts > len(vocabularies):
-        raise DataError("it does not have the texts that it says")
+        raise DataError("it does not have the number of texts listed")
     cut = len(vocabularies) - texts
     model.encoder_ = make_encoder(model.features, model.window)
     model.encoder_.restore(vocabularies[:cut], observations)
@@ -165,7 +186,7 @@ def _put_together(
 
 
 def _without_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Parameters as JSON whose large matrices have been moved to the arrays, where they are named."""
+    """Parameters as JSON, with large matrices moved to the arrays and replaced by their names."""
     if isinstance(value, dict):
         return {key: _without_matrices(inner, arrays) for key, inner in value.items()}
     if not isinstance(value, list) or np.size(value) <= _LARGE:
@@ -176,7 +197,7 @@ def _without_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _with_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Parameters with their large matrices, which are taken out of the arrays."""
+    """Parameters with their large matrices, which are removed from the arrays."""
     if not isinstance(value, dict):
         return value
     if set(value) == {"array"}:
@@ -187,37 +208,36 @@ def _with_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 
 def _default_names(names: Any, model: Storable) -> list[str]:
-    """The parameters that were None at fit, and are stored with their defaults."""
+    """The parameters that were None at fit and are stored with their defaults."""
     if not isinstance(names, list) or not all(name in list(model._defaults) for name in names):
-        raise DataError(f"its list of default parameters is not one, {short(names)}")
+        raise DataError(f"its list of default parameters is not valid, {short(names)}")
     return names
 
 
 def _parameters(params: dict[str, Any]) -> dict[str, Any]:
+    """Parameters as JSON."""
     return {name: _to_json(name, value) for name, value in sorted(params.items()) if name != "callback"}
 
 
-def _made(name: Any, parameters: Any, features: Any) -> Storable:
-    """The labeler of that class, not fitted, its parameters checked."""
+def _unfitted(name: Any, parameters: Any, features: Any) -> Storable:
+    """An unfitted model of that class, with its parameters checked."""
     cls = model_file.stored_class(name)
     if not isinstance(parameters, dict):
         raise DataError(f"the parameters of {short(name)} are not named")
-    made = {key: _from_json(key, value, features) for key, value in parameters.items()}
+    values = {key: _from_json(key, value, features) for key, value in parameters.items()}
     for key, value in getattr(cls, "_retired", {}).items():
-        if key in made and made.pop(key) != value:
-            raise DataError(
-                f"it was fitted with {key}={short(parameters[key])}, a parameter that {cls.__name__} no "
-                f"longer has; fit it again without {key}"
-            )
-    unknown = sorted(set(made) - set(cls._get_param_names()))
-    if unknown:
+        if key in values and values.pop(key) != value:
+            problem = f"it was fitted with {key}={short(parameters[key])}, which {cls.__name__} no longer has"
+            raise DataError(f"{problem}; fit it again without {key}")
+    if unknown := sorted(set(values) - set(cls._get_param_names())):
         raise DataError(f"{cls.__name__} has no parameter {short(unknown[0])}")
-    model: Storable = cls(**made)
+    model: Storable = cls(**values)
     model._check_parameters()
     return model
 
 
 def _to_json(name: str, value: Any) -> Any:
+    """A parameter as JSON."""
     if isinstance(value, Template):
         return {"template": value.text, "name": value.name}
     if name == "kernel" and callable(value):
@@ -232,33 +252,26 @@ def _to_json(name: str, value: Any) -> Any:
         value = value.item()
     if isinstance(value, Path):
         value = str(value)
-    if (
-        value is None
-        or isinstance(value, str | bool | int)
-        or (isinstance(value, float) and np.isfinite(value))
-    ):
+    if isinstance(value, str | int | None) or (isinstance(value, float) and np.isfinite(value)):
         return value
-    raise DataError(
-        f"the parameter {name}={short(value)} cannot be stored in a model file; set it to text, a finite "
-        "number, true, false or None"
-    )
+    problem = f"the parameter {name}={short(value)} cannot be stored in a model file"
+    raise DataError(f"{problem}; set it to text, a finite number, true, false or None")
 
 
 def _from_json(name: str, value: Any, features: Any) -> Any:
+    """A parameter from JSON."""
     if isinstance(value, dict) and "kernel" in value:
         return from_json(value["kernel"])
     if isinstance(value, dict) and "labeler" in value:
-        return _made(value["labeler"], value.get("parameters"), features)
+        return _unfitted(value["labeler"], value.get("parameters"), features)
     if name == "features" and isinstance(value, dict):
         text, template_name = value.get("template"), value.get("name")
         if isinstance(text, str) and isinstance(template_name, str):
             return Template(text, template_name)
         if features is None:
-            raise ModelFileError(
-                f"the model takes its features from the function {short(value.get('function'))}, which a "
-                "file does not hold; load it with that function: fuda.load(path, features=function)"
-            )
+            problem = f"the file does not contain the feature function {short(value.get('function'))}"
+            raise ModelFileError(f"{problem}; pass it again: fuda.load(path, features=function)")
         return features
     if isinstance(value, dict | list):
-        raise DataError(f"its parameter {name!r} is not of its kind")
+        raise DataError(f"its parameter {name!r} has the wrong type")
     return value

@@ -1,6 +1,6 @@
-"""Engines compute what a `fuda.marginalized.problem.Problem` asks for; `base` has their protocol.
+"""Engines solve a `fuda.marginalized.problem.Problem`; `base` defines their protocol.
 
-To add an engine, add a row to ENGINES; models name engines by the parameter ``engine`` only.
+To add an engine, add a row to ENGINES; models refer to engines only by the parameter ``engine``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.problem import Problem
 
 AUTO = "auto"
-# Where the class of each engine is, in the order in which "auto" prefers them.
+# The class of each engine, in the order of preference of "auto".
 ENGINES = {"cpu": "fuda.marginalized.engines.cpu.engine.CpuEngine"}
 
 
 def check_engine(name: Any) -> None:
-    """Raise DataError where a name is not that of an engine."""
+    """Raise DataError if there is no engine of that name."""
     known = [AUTO, *ENGINES]
     if not isinstance(name, str) or name not in known:
         raise DataError(
@@ -28,7 +28,22 @@ def check_engine(name: Any) -> None:
 
 
 def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engine:
-    """The engine of that name for a problem, at α = 0."""
+    """Make the engine of a name.
+
+    Parameters
+    ----------
+    name : str
+        A name of ENGINES, or "auto".
+    problem : Problem
+        The problem to solve.
+    n_jobs : int or None
+        The number of threads.
+
+    Returns
+    -------
+    Engine
+        The engine, at α = 0.
+    """
     check_engine(name)
     module, cls = ENGINES[next(iter(ENGINES)) if name == AUTO else name].rsplit(".", 1)
     made: Engine = getattr(import_module(module), cls)(problem, n_jobs)

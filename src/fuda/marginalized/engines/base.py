@@ -1,7 +1,7 @@
-"""The protocol of engines, whose unit of work is at least an epoch.
+"""The protocol of engines, whose smallest unit of work is an epoch.
 
-An engine is made for one `Problem`. It starts at α = 0 and follows every change that its epochs make
-to α. Engines differ in speed alone: the same calls give the same mistakes and coefficients.
+An engine is made for one `Problem`. It starts at α = 0 and keeps track of every change of α by its
+epochs. Engines differ in speed only: the same calls give the same mistakes and coefficients.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class PerceptronState:
     Attributes
     ----------
     sums : array (2, N, L)
-        Σ_s Δ_s = α and Σ_s s Δ_s, with Δ_s the change made in step s, a step being a structure visited.
-        They change together, so that an interrupt finds them consistent.
+        Σ_s Δ_s = α and Σ_s s Δ_s, where Δ_s is the change in step s, the visit of one structure.
+        Both are updated together, so that they are consistent after an interrupt.
     steps : int
         The number of steps so far.
     base : Numbers or None
-        (N, L) scores of the nodes by coefficients outside of the problem, which are added to its own.
+        (N, L) scores from coefficients outside of the problem, added to those of the problem.
     """
 
     sums: Array
@@ -37,13 +37,22 @@ class PerceptronState:
     base: Numbers | None = None
 
     def alpha(self, average: bool) -> Array:
-        """α, or its mean over all steps so far: α − (1/n) Σ_s s Δ_s."""
+        """Return α, or its mean over all steps so far: α − (1/n) Σ_s s Δ_s."""
         return self.sums[0] - self.sums[1] / self.steps if average and self.steps else self.sums[0]
 
 
 class Margins(NamedTuple):
-    """What a large margin is asked of: labels (N,), −1 where not known; C_t (N,); and the duality gap of
-    a position up to which it is left alone."""
+    """The parameters of large-margin training.
+
+    Attributes
+    ----------
+    labels : array (N,)
+        Label numbers, −1 where unknown.
+    bounds : array (N,)
+        C_t.
+    tolerance : float
+        The duality gap up to which a position is not updated.
+    """
 
     labels: Array
     bounds: Array
@@ -51,40 +60,78 @@ class Margins(NamedTuple):
 
 
 class Engine(Protocol):
-    """Computes scores and epochs of one problem. Epochs need a problem whose targets are its sources."""
+    """An engine for one problem; epochs require a problem whose targets are its sources."""
 
     problem: Problem
 
     def perceptron_epoch(self, order: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
-        """Visit the structures in `order`, correct α node by node, and count the mistakes.
+        """Visit structures in order and correct α node by node; later nodes see every correction.
 
-        `labels` (N,) are −1 at nodes that are left alone; a mistake at node t changes α by amounts[t].
-        Nodes that come later see every correction at once.
+        Parameters
+        ----------
+        order : array of int
+            The structures to visit.
+        labels : array (N,)
+            Label numbers, −1 at nodes to skip.
+        amounts : array (N,)
+            The change of α for a mistake at each node.
+        state : PerceptronState
+            The state of training, which is updated.
+
+        Returns
+        -------
+        int
+            The number of mistakes.
         """
         ...
 
     def margin_epoch(
         self, order: Array, margins: Margins, alpha: Array, random: np.random.RandomState
     ) -> Array:
-        """Visit the structures in `order`, and in each the positions in a random order, drawn where one
-        of them has a duality gap above the tolerance; set α (N, L) of each to its best values.
+        """Visit structures in order, and optimize α position by position, in random order.
 
-        Returns the scores S (N, L) of all nodes after the epoch.
+        Parameters
+        ----------
+        order : array of int
+            The structures to visit; those without a duality gap above the tolerance are skipped.
+        margins : Margins
+            The parameters of training.
+        alpha : array (N, L)
+            The coefficients, which are updated.
+        random : RandomState
+            The source of the random orders.
+
+        Returns
+        -------
+        array (N, L)
+            The scores S of all nodes after the epoch.
         """
         ...
 
     def scores(self, alpha: Array) -> Numbers:
-        """S (N, L) of all targets by the coefficients alpha of all sources, from which epochs go on.
+        """Return S (N, L) of all targets from coefficients of all sources, where epochs continue.
 
-        `alpha` is not changed afterwards by the caller.
+        `alpha` must not be modified afterwards.
         """
         ...
 
     def kappa(self, source: int, target: int, apart: tuple[int, int] | None = None) -> Numbers:
-        """κ(τ,t) of two structures, (T_source, T_target, 1), or with labels (T_source, T_target, L) under a
-        chain prior; with `apart`, of those features alone in which these two nodes are not matched."""
+        """Compute κ(τ,t) of two structures.
+
+        Parameters
+        ----------
+        source, target : int
+            The structures.
+        apart : pair of int, optional
+            Two nodes: only features that do not match them count.
+
+        Returns
+        -------
+        Numbers
+            (T_source, T_target, 1), or (T_source, T_target, L) under a chain prior.
+        """
         ...
 
     def aimed_at(self, problem: Problem) -> Engine:
-        """An engine at α = 0 for a problem with the same sources, whose preparation is shared."""
+        """Return an engine at α = 0 for other targets of the same sources, sharing its data."""
         ...

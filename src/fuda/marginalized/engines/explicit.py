@@ -1,17 +1,17 @@
-"""An engine by explicit features of at most d nodes: the primal of the kernel machine, and its oracle.
+"""An engine by explicit features of at most d nodes: the primal form, an oracle for tests.
 
-A pointed feature is a shape with a point (a run, a connected subtree with the order of siblings, a directed
-path), an observation feature for each of its nodes, and a label for each node. Node t of a structure, as the
-point and with its own label left open, has
+A pointed feature is a shape with a point (a run, a connected subtree with ordered siblings, a
+directed path), an observation feature per node, and a label per node. Node t of a structure, as
+the point and without its label, has the features
 
     φ_t = Σ_{substructures s with the point at t} c^|s| ψ_t ⊗ ⨂_{nodes i of s, i ≠ t} ψ_i ⊗ P(·|i),
 
-where ψ are observation features and P is a product prior. With one weight for each feature and label,
+where ψ are observation features and P is a product prior. With a weight per feature and label,
 
     S(t,σ) = P(σ|t) ⟨w_σ, φ_t⟩,     a push of α:  w_σ += Σ_t α_t(σ) P(σ|t) φ_t.
 
-⟨φ_τ, φ_t⟩ is κ(τ,t) of the linear kernel, the identity as label kernel, and all features of more than d nodes
-left out: so where structures have at most d nodes this is what other engines compute, number by number.
+⟨φ_τ, φ_t⟩ is κ(τ,t) of the linear kernel with the identity as label kernel, without features of
+more than d nodes: for structures of at most d nodes the results equal those of other engines.
 """
 
 from __future__ import annotations
@@ -24,23 +24,33 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.data.graph import Neighbours
+from fuda.data.graph import Links, Neighbours
 from fuda.kernels.points import Points
 from fuda.marginalized.engines.online import OnlineEngine
-from fuda.marginalized.links import Links
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem, Side
 from fuda.marginalized.recursions.pair import SHAPES
 
 Array = np.ndarray
 Nodes = tuple[int, ...]
-Part = tuple[Hashable, float]  # what is seen at a node, and its value
-Feature = tuple[Hashable, ...]  # a shape, and for each node what is seen there
+Part = tuple[Hashable, float]  # an observation feature, perhaps with a label, and its value
+Feature = tuple[Hashable, ...]  # a shape, and what each node has
 
 
 class ExplicitEngine(OnlineEngine):
-    """Computes a problem by explicit features of at most `max_nodes` nodes: slow, and the oracle of the
-    other engines. The kernel is linear, k_y the identity, the prior a product prior, and gap = 0."""
+    """An engine by explicit features: slow, an oracle for tests.
+
+    The kernel must be linear, k_y the identity, the prior a product prior, and gap = 0.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem to solve.
+    n_jobs : int or None
+        Not used.
+    max_nodes : int
+        The largest number of nodes of a feature.
+    """
 
     def __init__(self, problem: Problem, n_jobs: int | None = None, max_nodes: int = 4) -> None:
         self.problem, self._max_nodes = problem, max_nodes
@@ -49,18 +59,18 @@ class ExplicitEngine(OnlineEngine):
         self._target = _Features(problem, problem.targets, problem.points[1], max_nodes)
 
     def aimed_at(self, problem: Problem) -> ExplicitEngine:
-        """As of `Engine`."""
+        """See `Engine`."""
         return ExplicitEngine(problem, max_nodes=self._max_nodes)
 
     def scores(self, alpha: Array) -> Numbers:
-        """As of `Engine`."""
+        """See `Engine`."""
         self.weights = {}
         for structure in range(len(self.problem.sources.sizes)):
             self.push(structure, alpha[self.problem.sources.nodes(structure)])
         return self.all_scores()
 
     def push(self, structure: int, change: Array) -> None:
-        """Let the coefficients of a source structure grow by `change` (nodes, L)."""
+        """Add `change` (nodes, L) to the coefficients of a source structure."""
         nodes = self.problem.sources.nodes(structure)
         gamma = self.problem.gamma(change, nodes)
         for i in np.flatnonzero(gamma.any(axis=1)).tolist():
@@ -68,7 +78,7 @@ class ExplicitEngine(OnlineEngine):
                 self.weights[feature] = self.weights.get(feature, 0.0) + value * gamma[i]
 
     def structure_scores(self, structure: int) -> Numbers:
-        """S (nodes, L) of a target structure after all pushes so far."""
+        """Return S (nodes, L) of a target structure after all pushes so far."""
         nodes = self.problem.targets.nodes(structure)
         scores = np.zeros_like(self.problem.targets.prior[nodes])
         for i, row in enumerate(scores):
@@ -78,14 +88,14 @@ class ExplicitEngine(OnlineEngine):
         return Numbers(scores * self.problem.targets.prior[nodes])
 
     def all_scores(self) -> Numbers:
-        """S (N, L) of all target nodes."""
+        """Return S (N, L) of all target nodes."""
         structures = range(len(self.problem.targets.sizes))
         return Numbers.concatenate([self.structure_scores(i) for i in structures])
 
     def kappa(self, source: int, target: int, apart: tuple[int, int] | None = None) -> Numbers:
-        """⟨φ_τ, φ_t⟩ of two structures, (T_source, T_target, 1); features cannot be kept `apart`."""
+        """Return ⟨φ_τ, φ_t⟩ of two structures (T_source, T_target, 1); `apart` must be None."""
         if apart is not None:
-            raise NotImplementedError("explicit features are not told apart by the nodes they match")
+            raise NotImplementedError("the explicit engine does not support apart")
         a, b = self.problem.sources.nodes(source), self.problem.targets.nodes(target)
         here = [self._source.of(node) for node in range(a.start, a.stop)]
         there = [self._target.of(node) for node in range(b.start, b.stop)]
@@ -98,8 +108,8 @@ class _Features:
 
     def __init__(self, problem: Problem, side: Side, points: Points, max_nodes: int) -> None:
         self.side, self.max_nodes, self.mixing = side, max_nodes, problem.mixing
-        self._is_tree = problem.shape == SHAPES["tree"]
-        self._links = side.links if problem.shape else _chain_links(side.offsets)
+        # All substructures with a node: the shape with the point, and the other nodes in order.
+        self._substructures = _subtrees if problem.shape == SHAPES["tree"] else _paths
         rows = sp.csr_matrix(points.features)
         bounds = itertools.pairwise(rows.indptr.tolist())
         self._types = [
@@ -107,8 +117,9 @@ class _Features:
         ]
 
     def of(self, node: int) -> dict[Feature, float]:
+        """Return φ of a node."""
         found: dict[Feature, float] = {}
-        for shape, others in substructures(self._is_tree, self._links, node, self.max_nodes):
+        for shape, others in self._substructures(self.side.links, node, self.max_nodes):
             scale = self.mixing ** (1 + len(others))
             for parts in itertools.product(self._observed(node), *map(self._labelled, others)):
                 feature = shape, *(name for name, _ in parts)
@@ -116,33 +127,17 @@ class _Features:
         return found
 
     def _observed(self, node: int) -> list[Part]:
-        """ψ."""
+        """Return ψ of a node."""
         return self._types[self.side.types[node]]
 
     def _labelled(self, node: int) -> list[Part]:
-        """ψ ⊗ P: observation features joined with labels."""
+        """Return ψ ⊗ P of a node: observation features with labels."""
         prior = [(label, p) for label, p in enumerate(self.side.prior[node].tolist()) if p]
         return [((r, label), value * p) for r, value in self._observed(node) for label, p in prior]
 
 
-def _chain_links(offsets: Array) -> Links:
-    """Sequences as graphs in which each node has at most one parent and one child."""
-    nodes, is_first = np.arange(offsets[-1]), np.zeros(offsets[-1] + 1, dtype=bool)
-    is_first[offsets] = True
-    before = np.concatenate([[0], np.cumsum(~is_first[:-1])])
-    after = np.concatenate([[0], np.cumsum(~is_first[1:])])
-    later, earlier = nodes[~is_first[:-1]], nodes[~is_first[1:]]
-    return Links(nodes, Neighbours(before, later - 1), Neighbours(after, earlier + 1))
-
-
-def substructures(is_tree: bool, links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
-    """All substructures of at most `most` nodes that hold a node: their shape with the point, and the
-    other nodes in an order that the shape fixes."""
-    return _subtrees(links, node, most) if is_tree else _paths(links, node, most)
-
-
 def _paths(links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
-    """Directed paths through a node; the runs of a sequence are such."""
+    """Directed paths through a node, such as the runs of a sequence."""
     for above in _walks(links.parents, node, most - 1):
         for below in _walks(links.children, node, most - 1 - len(above)):
             yield len(above), above + below
@@ -158,7 +153,7 @@ def _walks(near: Neighbours, node: int, most: int) -> Iterator[Nodes]:
 
 
 def _subtrees(links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
-    """Connected subtrees that hold a node: those that hang from it or from one of its ancestors."""
+    """Connected subtrees that contain a node, with the node or one of its ancestors as root."""
     for walk in _walks(links.parents, node, most - 1):
         for tree in _hanging(links.children, (node, *walk)[-1], most):
             nodes = _listed(tree)
@@ -171,12 +166,13 @@ Subtree = tuple[int, tuple[Any, ...]]  # a node, and the subtrees of some of its
 
 
 def _hanging(children: Neighbours, top: int, most: int) -> Iterator[Subtree]:
+    """Subtrees of at most `most` nodes with root `top`."""
     for forest in _forests(children, _near(children, top), most - 1):
         yield top, forest
 
 
 def _forests(children: Neighbours, tops: list[int], most: int) -> Iterator[tuple[Subtree, ...]]:
-    """Subtrees of at most `most` nodes in all, that hang from some of the tops."""
+    """Lists of subtrees with roots among `tops`, of at most `most` nodes altogether."""
     yield ()
     if most:
         for i, top in enumerate(tops):
@@ -192,8 +188,10 @@ def _listed(tree: Subtree) -> Nodes:
 
 
 def _shape(tree: Subtree) -> tuple[Any, ...]:
+    """The shape of a subtree, without its nodes."""
     return tuple(map(_shape, tree[1]))
 
 
 def _near(near: Neighbours, node: int) -> list[int]:
+    """The neighbours of a node."""
     return near.indices[near.indptr[node] : near.indptr[node + 1]].tolist()

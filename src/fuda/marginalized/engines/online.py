@@ -1,12 +1,13 @@
-"""Epochs of engines that go from structure to structure.
+"""Epochs of engines that visit structures one at a time.
 
-**Perceptron.** The nodes t of a structure come one after another, with
+**Perceptron** (figure 3 of Kashima and Tsuboi, ICML 2004). The nodes t of a structure are
+visited in order, with
 
-    ŷ_t = argmax_σ S(t,σ), of equal scores the first label;
-    ŷ_t ≠ y_t:   α_t(y_t) += a_t,   α_t(ŷ_t) −= a_t,   at once, so that later nodes of the structure see it.
+    ŷ_t = argmax_σ S(t,σ), the first label of equal scores;
+    ŷ_t ≠ y_t:   α_t(y_t) += a_t,   α_t(ŷ_t) −= a_t,   before the next node is scored.
 
-A structure with a mistake has its kernel with itself computed, which its later nodes need, and is
-pushed to all others when it is done; one without mistakes costs nothing more.
+For a structure with mistakes, the kernel with itself is computed, which its later nodes need, and
+its coefficients are pushed to all others afterwards; one without mistakes needs no further work.
 
 **Large margin.** As in `fuda.training.crammer_singer`, structure by structure.
 """
@@ -24,31 +25,31 @@ Array = np.ndarray
 
 
 class OnlineEngine:
-    """A subclass defines `visit_in`, `push`, `structure_scores`, `all_scores` and `kappa`."""
+    """Base class of engines that define `push`, `structure_scores`, `all_scores` and `kappa`."""
 
     problem: Problem
 
     def visit_in(self, order: Array) -> None:
-        """Prepare for scores of target structures to be asked for in this order."""
+        """Prepare for calls of `structure_scores` in this order."""
 
     def push(self, structure: int, change: Array) -> None:
-        """Let the coefficients of a source structure grow by `change` (nodes, L)."""
+        """Add `change` (nodes, L) to the coefficients of a source structure."""
         raise NotImplementedError
 
     def structure_scores(self, structure: int) -> Numbers:
-        """S (nodes, L) of a target structure after all pushes so far, in memory of its own."""
+        """Return S (nodes, L) of a target structure after all pushes so far, as a copy."""
         raise NotImplementedError
 
     def all_scores(self) -> Numbers:
-        """S (N, L) of all target nodes after all pushes so far."""
+        """Return S (N, L) of all target nodes after all pushes so far."""
         raise NotImplementedError
 
     def kappa(self, source: int, target: int, apart: tuple[int, int] | None = None) -> Numbers:
-        """As of `Engine`."""
+        """See `Engine`."""
         raise NotImplementedError
 
     def perceptron_epoch(self, order: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
-        """As of `Engine`."""
+        """See `Engine`."""
         self.visit_in(order)
         total = 0
         for i in order.tolist():
@@ -67,7 +68,7 @@ class OnlineEngine:
     def margin_epoch(
         self, order: Array, margins: Margins, alpha: Array, random: np.random.RandomState
     ) -> Array:
-        """As of `Engine`."""
+        """See `Engine`."""
         self.visit_in(order)
         for i in order.tolist():
             nodes = self.problem.targets.nodes(i)
@@ -81,7 +82,7 @@ class OnlineEngine:
         return np.ascontiguousarray(self.all_scores().doubles())
 
     def _correct(self, structure: int, scores: Numbers, labels: Array, amounts: Array) -> tuple[Array, int]:
-        """The change of α (nodes, L) that the mistakes in a structure make, and their number.
+        """Return the change of α (nodes, L) by the mistakes in a structure, and their number.
 
         `scores` (nodes, L) are overwritten.
         """

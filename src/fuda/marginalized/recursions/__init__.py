@@ -1,1 +1,1 @@
-"""The recursions of the marginalized kernel, one file per shape or prior."""
+"""The recursions of the marginalized kernel, one module per shape or prior."""

@@ -5,41 +5,30 @@ With k = weight · mass, and Pa and Ch the parents and children of a node,
     u(τ,t) = 1 + Σ_{p ∈ Pa τ} Σ_{q ∈ Pa t} K_U(p,q),    K_U = k u
     d(τ,t) = 1 + Σ_{p ∈ Ch τ} Σ_{q ∈ Ch t} K_D(p,q),    K_D = k d
 
-and κ = weight · u · d. The inner sums H(p,t) = Σ_q K_U(p,q) are kept, so that two graphs of T nodes and E
-edges each cost O(TE) and not O(E²).
+and κ = weight · u · d. The inner sums H(p,t) = Σ_q K_U(p,q) are stored, so that two graphs of T
+nodes and E edges each cost O(TE) instead of O(E²).
 """
 
 from __future__ import annotations
 
 from fuda.compiled import compiled
-from fuda.data.graph import Neighbours
-from fuda.marginalized.links import Span
+from fuda.data.graph import Span
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 
 
 @compiled
 def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells) -> None:
-    """κ of two structures into the corner of `kappa`."""
-    for i in range(a.end - a.begin):
-        for j in range(b.end - b.begin):
-            write(kappa, (i, j), weight[i, j])
-    _sweep(a, a.links.parents, b, b.links.parents, weight, mass, False, kappa, work)
-    _sweep(a, a.links.children, b, b.links.children, weight, mass, True, kappa, work)
+    """Write κ of two structures into the corner of `kappa`."""
+    for backward in (False, True):
+        _sweep(a, b, weight, mass, backward, kappa, work)
 
 
 @compiled
-def _sweep(
-    a: Span,
-    near_a: Neighbours,
-    b: Span,
-    near_b: Neighbours,
-    weight: Array,
-    mass: Array,
-    backward: bool,
-    kappa: Cells,
-    work: Cells,
-) -> None:
-    """Multiply κ by u, or by d when walking backward; `near` are the nodes that come before in this sense."""
+def _sweep(a: Span, b: Span, weight: Array, mass: Array, backward: bool, kappa: Cells, work: Cells) -> None:
+    """κ = weight · u, or times d when walking backward."""
+    near_a, near_b = a.links.parents, b.links.parents  # the nodes visited before
+    if backward:
+        near_a, near_b = a.links.children, b.links.children
     begin_a, end_a, order = a.begin, a.end, a.links.order
     begin_b, end_b = b.begin, b.end
     sums, row = work[0], work[1]  # H, and K_U of one τ in row 0
@@ -50,7 +39,8 @@ def _sweep(
             factor = number(1.0, kappa)
             for edge in range(near_a.indptr[node_a], near_a.indptr[node_a + 1]):
                 factor = plus(factor, read(sums, (near_a.indices[edge] - begin_a, j)))
-            write(kappa, (i, j), times(read(kappa, (i, j)), factor))
+            first = read(kappa, (i, j)) if backward else number(weight[i, j], kappa)
+            write(kappa, (i, j), times(first, factor))
             write(row, (0, j), times(weight[i, j], times(mass[i, j], factor)))
         for j in range(end_b - begin_b):
             total = number(0.0, kappa)

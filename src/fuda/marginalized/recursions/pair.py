@@ -1,17 +1,18 @@
 """κ(τ,t) of two structures of any shape, in doubles or in scaled numbers.
 
-    κ(τ,t) = weight(τ,t) · u(τ,t) · d(τ,t),    weight = c² k_x,    mass(τ,t) = Σ_{ρσ} P(ρ|τ) P(σ|t) k_y(ρ,σ)
+    κ(τ,t) = weight(τ,t) · u(τ,t) · d(τ,t),    weight = c² k_x,
+    mass(τ,t) = Σ_{ρσ} P(ρ|τ) P(σ|t) k_y(ρ,σ)
 
-with u and d of the modules `sequence`, `tree` and `dag`, in which k = weight · mass. A product prior then has
-K(τ,t,ρ,σ) = P(ρ|τ) P(σ|t) k_y(ρ,σ) κ(τ,t).
+with u and d of the modules `sequence`, `tree` and `dag`, in which k = weight · mass. Under a
+product prior K(τ,t,ρ,σ) = P(ρ|τ) P(σ|t) k_y(ρ,σ) κ(τ,t).
 
-**How large can κ be?** Say |k| ≤ b and |weight| ≤ w, and let the structures have m+1 ≤ n+1 nodes. Of any
-shape, a feature with its point at a given node is a set of other nodes, and only features of one size match.
-So
+**A bound on κ.** Let |k| ≤ b and |weight| ≤ w, and let the structures have m+1 ≤ n+1 nodes. For
+any shape, a feature with its point at a given node is a set of other nodes, and only features of
+the same size match. So
 
     |κ| ≤ w Σ_i C(m,i) C(n,i) b^i ≤ w min( (1+√b)^(m+n), (1+nb)^m ).
 
-Of runs there are at most (m+1)² that match, of up to m more nodes: |κ| ≤ w (m+1)² max(1,b)^m.
+At most (m+1)² pairs of runs match, of up to m more nodes: |κ| ≤ w (m+1)² max(1,b)^m.
 """
 
 from __future__ import annotations
@@ -19,30 +20,24 @@ from __future__ import annotations
 import math
 
 from fuda.compiled import compiled
-from fuda.marginalized.links import Span
+from fuda.data.graph import Span
 from fuda.marginalized.numbers import Array, Cells, empty_cells
 from fuda.marginalized.recursions import dag, sequence, tree
 
 SHAPES = {"sequence": 0, "tree": 1, "dag": 2}
 _SEQUENCE, _TREE, _ = SHAPES.values()
-_LARGEST_LOG = 600.0  # doubles end at e^709; the rest is left to sums of κ and to the recursions' inner sums
+_LARGEST_LOG = 600.0  # doubles end at e^709; the rest is a margin for sums
 
 
 @compiled
 def fill(
-    shape: int,
-    a: Span,
-    b: Span,
-    weight: Array,
-    mass: Array,
-    gap: float,
-    kappa: Cells,
-    work: Cells,
+    shape: int, a: Span, b: Span, weight: Array, mass: Array, gap: float, kappa: Cells, work: Cells
 ) -> None:
-    """κ of two structures, each of a corpus of its own, into the corner of `kappa`.
+    """Write κ of two structures into the corner of `kappa`.
 
-    `weight`, `mass` and `kappa` are indexed from the structures' first nodes and may be larger; `shape` is a
-    value of SHAPES, and `gap` is read for sequences only. `kappa` and `work` are of one kind of numbers.
+    `weight`, `mass` and `kappa` are indexed from the structures' first nodes and may be larger;
+    `shape` is a value of SHAPES, and `gap` is used for sequences only. `kappa` and `work` are of
+    the same kind of numbers.
     """
     if shape == _SEQUENCE:
         sequence.fill(a.end - a.begin, b.end - b.begin, weight, mass, gap, kappa, work)
@@ -53,13 +48,13 @@ def fill(
 
 
 def workspace(is_scaled: bool, size_a: int, size_b: int) -> tuple[Cells, ...]:
-    """What `fill` works in, for structures of up to so many nodes."""
+    """Allocate the work arrays of `fill`, for structures of up to `size_a` and `size_b` nodes."""
     return tuple(empty_cells(is_scaled, size_a + 1, size_b + 1) for _ in range(4))
 
 
 @compiled
 def log_bound(shape: int, size_a: int, size_b: int, gap: float, weight: float, product: float) -> float:
-    """A bound on log |κ| from the largest |weight| and the largest |weight · mass|."""
+    """Return a bound on log |κ| from the largest |weight| and the largest |weight · mass|."""
     if weight == 0.0:
         return -math.inf
     few, many = min(size_a, size_b) - 1, max(size_a, size_b) - 1
@@ -72,6 +67,6 @@ def log_bound(shape: int, size_a: int, size_b: int, gap: float, weight: float, p
 
 @compiled
 def plain_is_safe(shape: int, size_a: int, size_b: int, gap: float, weight: float, product: float) -> bool:
-    """Whether κ, and K_U and K_D on the way to it, stay far from the end of doubles."""
+    """Return whether κ, K_U and K_D are certain not to overflow."""
     largest = log_bound(shape, size_a, size_b, gap, max(1.0, weight), product)
     return largest + math.log(max(1.0, product)) < _LARGEST_LOG

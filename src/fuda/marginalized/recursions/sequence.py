@@ -1,12 +1,12 @@
-"""Sequences: runs, and subsequences with gaps that decay by g a skipped node.
+"""Sequences: runs, and subsequences with gaps, at a factor g per skipped node.
 
-With k = weight · mass and the values out of range 0,
+With k = weight · mass, and 0 for values out of range,
 
     u(τ,t) = 1 + R(τ−1,t−1),    K_U = k u,
     A(τ,t) = K_U(τ,t) + g A(τ,t−1),    R(τ,t) = A(τ,t) + g R(τ−1,t)
 
-where R(τ,t) sums g^(skipped nodes) K_U over all pairs up to (τ,t). With g = 0 it is K_U(τ,t) itself: runs.
-d is the same from the other end, and κ = weight · u · d.
+where R(τ,t) is the sum of g^(skipped nodes) K_U over all pairs up to (τ,t). For g = 0 it is
+K_U(τ,t): runs. d is the same from the other end, and κ = weight · u · d.
 """
 
 from __future__ import annotations
@@ -17,10 +17,7 @@ from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, w
 
 @compiled
 def fill(size_a: int, size_b: int, weight: Array, mass: Array, gap: float, kappa: Cells, work: Cells) -> None:
-    """κ(τ,t) of two sequences into the corner (size_a, size_b) of `kappa`."""
-    for i in range(size_a):
-        for j in range(size_b):
-            write(kappa, (i, j), weight[i, j])
+    """Write κ(τ,t) of two sequences into the corner (size_a, size_b) of `kappa`."""
     for backward in (False, True):
         _sweep(size_a, size_b, weight, mass, gap, backward, kappa, work[0])
 
@@ -36,7 +33,7 @@ def _sweep(
     kappa: Cells,
     rests: Cells,
 ) -> None:
-    """Multiply κ by u, or by d when walking backward; row 0 of `rests` holds R of the row before."""
+    """κ = weight · u, or times d when walking backward; `rests` is R of the row before."""
     zero, one = number(0.0, kappa), number(1.0, kappa)
     for j in range(size_b):
         write(rests, (0, j), zero)
@@ -46,7 +43,8 @@ def _sweep(
         for step_b in range(size_b):
             j = size_b - 1 - step_b if backward else step_b
             factor = plus(one, before)
-            write(kappa, (i, j), times(read(kappa, (i, j)), factor))
+            first = read(kappa, (i, j)) if backward else number(weight[i, j], kappa)
+            write(kappa, (i, j), times(first, factor))
             before = read(rests, (0, j))
             along = plus(times(weight[i, j], times(mass[i, j], factor)), times(gap, along))
             write(rests, (0, j), plus(along, times(gap, before)))

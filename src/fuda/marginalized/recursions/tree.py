@@ -1,32 +1,31 @@
 """Ordered trees and forests: connected subtrees that keep the order of siblings and may skip some.
 
-With k = weight · mass, and v, w the places of τ, t among their siblings,
+With k = weight · mass, and v, w the positions of τ, t among their siblings,
 
     d(τ,t) = S_F(τ,t; #ch τ, #ch t),    K_D = k d
     u(τ,t) = 1 + K_U(p,q) · S_F(p,q; v−1, w−1) · S_B(p,q; v+1, w+1),    K_U = k u
-    with p and q the parents of τ and t; u = 1 where one of them is a root
+    where p and q are the parents of τ and t; u = 1 if τ or t is a root
 
-and κ = weight · u · d. S_F(τ,t; v,w) sums, over all ways to match some of the first v children of τ to some
-of the first w of t in order, the products of K_D; S_B does so from the right. Split by whether the v-th child
-is matched, there is nothing to subtract:
+and κ = weight · u · d. S_F(τ,t; v,w) is the sum, over all ways to match some of the first v
+children of τ to some of the first w of t in order, of the products of K_D; S_B is the same from
+the right. Split by whether the v-th child is matched, it needs no subtraction:
 
     S(v,w) = S(v−1,w) + M(v,w),    M(v,w) = M(v,w−1) + K_D(v,w) S(v−1,w−1),    S(0,·) = S(·,0) = 1
 
-S(v,w) is kept at the v-th child of τ and the w-th of t, so that each pair of nodes has one entry, and all
-pairs together cost O(T_a T_b).
+S(v,w) is stored at the v-th child of τ and the w-th of t, so that each pair of nodes has one
+entry, and all pairs together cost O(T_a T_b).
 """
 
 from __future__ import annotations
 
 from fuda.compiled import compiled
-from fuda.data.graph import Neighbours
-from fuda.marginalized.links import Span
+from fuda.data.graph import Neighbours, Span
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
 
 
 @compiled
 def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells) -> None:
-    """κ of two structures into the corner of `kappa`."""
+    """Write κ of two structures into the corner of `kappa`."""
     down, up, left, right = work  # K_D; u, then K_U; S_F; S_B
     begin_a, end_a, near_a = a.begin, a.end, a.links.children
     begin_b, end_b, near_b = b.begin, b.end, b.links.children
@@ -60,14 +59,14 @@ def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells
 
 @compiled
 def _sibling(near: Neighbours, node: int, edge: int, step: int, begin: int) -> int:
-    """The sibling so many places from the child at a node's edge, numbered from `begin`; −1 if none."""
+    """Return the sibling `step` positions from the child at an edge, from `begin` on, or −1."""
     other = edge + step
     return near.indices[other] - begin if near.indptr[node] <= other < near.indptr[node + 1] else -1
 
 
 @compiled
 def _match(span_a: Span, node_a: int, edge_a: int, span_b: Span, side: int, down: Cells, sums: Cells) -> None:
-    """S(v,·) of one child in a, with the children of all nodes of b; `side` −1 is S_F and +1 is S_B."""
+    """Compute S(v,·) of a child in a with all children in b; `side` −1 is S_F and +1 is S_B."""
     a, begin_a, b, begin_b = span_a.links.children, span_a.begin, span_b.links.children, span_b.begin
     child, before = a.indices[edge_a] - begin_a, _sibling(a, node_a, edge_a, side, begin_a)
     for node_b in range(begin_b, span_b.end):
@@ -85,7 +84,7 @@ def _match(span_a: Span, node_a: int, edge_a: int, span_b: Span, side: int, down
 def _descend(
     span_a: Span, node_a: int, edge_a: int, span_b: Span, up: Cells, left: Cells, right: Cells
 ) -> None:
-    """u of one child in a, with the children of all nodes of b, from K_U of their parents."""
+    """Compute u of a child in a with the children of all nodes of b, from K_U of their parents."""
     a, begin_a, b, begin_b = span_a.links.children, span_a.begin, span_b.links.children, span_b.begin
     child = a.indices[edge_a] - begin_a
     before = _sibling(a, node_a, edge_a, -1, begin_a)

@@ -1,10 +1,10 @@
-"""The engine for processor cores.
+"""The engine for CPU cores.
 
-A push is only logged. What is pending for a block of targets is worked off when scores of the block
-are asked for, all at once: so whoever visits structures in order, and pushes after each, sees the
-scores of the papers' online order, but nearly all work is done in long stretches by many threads over
-neighbouring blocks. There is no matrix over pairs of nodes, and structures that are never pushed cost
-nothing.
+A push is only logged. The pending pushes to a block of targets are applied together when a score
+of the block is needed: so a caller that visits structures in order, and pushes after each, gets
+the scores of the online order of the papers, but nearly all work is done in large pieces by many
+threads over adjacent blocks. There is no matrix over pairs of nodes, and structures that are
+never pushed cost nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fuda.data.graph import Span
 from fuda.marginalized.codes import Codes
 from fuda.marginalized.engines.cpu import pairs
 from fuda.marginalized.engines.cpu.graphs import edges, graphs
@@ -24,7 +25,6 @@ from fuda.marginalized.engines.cpu.push import Pushes, Sources, Task, Values
 from fuda.marginalized.engines.cpu.runs import runs
 from fuda.marginalized.engines.cpu.trees import families, trees
 from fuda.marginalized.engines.online import OnlineEngine
-from fuda.marginalized.links import Span
 from fuda.marginalized.numbers import Numbers, empty_cells
 from fuda.marginalized.problem import Problem
 from fuda.marginalized.recursions import chain_prior, pair
@@ -32,18 +32,29 @@ from fuda.marginalized.recursions.chain_prior import Steps
 from fuda.parallel import run
 
 Array = np.ndarray
-_GROUP = 16  # neighbouring blocks that are brought up to date together
-_MANY = 64  # pending pushes that are worth it
-_TABLE = 1 << 25  # entries of a table of kernel values that is made for a group
+_GROUP = 16  # adjacent blocks that are updated together
+_MANY = 64  # pending pushes from which on a whole group is updated
+_TABLE = 1 << 25  # entries of a table of kernel values computed for a group
 
 
 class CpuEngine(OnlineEngine):
-    """Pushes from the sources of a problem, and scores of its targets."""
+    """The engine for CPU cores.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem to solve.
+    n_jobs : int or None
+        The number of threads.
+    like : CpuEngine, optional
+        An engine of the same sources, whose preparation is shared.
+    """
 
     def __init__(self, problem: Problem, n_jobs: int | None = None, like: CpuEngine | None = None) -> None:
         self.problem, self._n_jobs = problem, n_jobs
         self._prepared: _Prepared = like._prepared if like else _Prepared(problem)
-        self._source = self._prepared.sources_of(problem)
+        side = problem.sources
+        self._source = Sources(side.codes, side.twins, problem.own, self._prepared.share)
         self._values: Values | None = None
         if like and like.problem is problem:
             self._values = like._values
@@ -54,19 +65,19 @@ class CpuEngine(OnlineEngine):
         self._start(Log(problem.label_count))
 
     def aimed_at(self, problem: Problem) -> CpuEngine:
-        """As of `Engine`."""
+        """See `Engine`."""
         return CpuEngine(problem, self._n_jobs, self)
 
     def scores(self, alpha: Array) -> Numbers:
-        """As of `Engine`."""
+        """See `Engine`."""
         self._start(self._prepared.log_of(self.problem, alpha))
         return self.all_scores()
 
     def visit_in(self, order: Array) -> None:
-        """Lay out targets in the order of visits, in which scores are fast."""
+        """Lay out targets in the order of visits, for which scores are fast."""
         if np.array_equal(order, self._layout.order):
             return
-        self._bring_all_up()
+        self._update_all()
         before = self._scores[:, self._layout.places]
         self._layout = Layout(self.problem, order)
         self._start(self._log)
@@ -74,29 +85,29 @@ class CpuEngine(OnlineEngine):
         self._scores[:, self._layout.places] = before
 
     def push(self, structure: int, change: Array) -> None:
-        """Let the coefficients of a source structure grow by `change` (nodes, L)."""
+        """Add `change` (nodes, L) to the coefficients of a source structure."""
         nodes = self.problem.sources.nodes(structure)
         gamma = self.problem.gamma(change, nodes)
         at = np.flatnonzero(gamma.any(axis=1))
         self._log.add(np.array([nodes.start, nodes.stop]), nodes.start + at, gamma[at])
 
     def structure_scores(self, structure: int) -> Numbers:
-        """S (nodes, L) of a target structure after all pushes so far."""
+        """Return S (nodes, L) of a target structure after all pushes so far."""
         block = self._layout.block_of[structure]
         pending = self._log.count - self._done[block]
         if pending >= _MANY:
-            self._bring_up(self._group(block - block % _GROUP))
+            self._update(self._group(block - block % _GROUP))
         elif pending:
-            self._bring_up(range(block, block + 1))
+            self._update(range(block, block + 1))
         return self._read(self._layout.places_of(structure), self.problem.targets.nodes(structure))
 
     def all_scores(self) -> Numbers:
-        """S (N, L) of all target nodes after all pushes so far."""
-        self._bring_all_up()
+        """Return S (N, L) of all target nodes after all pushes so far."""
+        self._update_all()
         return self._read(self._layout.places, slice(None))
 
     def kappa(self, source: int, target: int, apart: tuple[int, int] | None = None) -> Numbers:
-        """As of `Engine`."""
+        """See `Engine`."""
         problem, (weight, mass) = self.problem, self.matrices(source, target)
         if apart is not None:
             weight[apart] = 0.0
@@ -113,7 +124,7 @@ class CpuEngine(OnlineEngine):
         return Numbers.of(kappa).map(lambda x: x[:, :, None])
 
     def matrices(self, source: int, target: int) -> tuple[Array, Array]:
-        """weight = c² k_x and mass of two structures, (T_source, T_target) each; mass is 1 for chains."""
+        """Return weight = c² k_x and mass of two structures; mass is 1 under a chain prior."""
         a, places = self.problem.sources.nodes(source), self._layout.places_of(target)
         shape = a.stop - a.start, places.stop - places.start
         weight, mass = np.empty(shape), np.ones(shape)
@@ -125,26 +136,28 @@ class CpuEngine(OnlineEngine):
         return weight, mass
 
     def _start(self, log: Log) -> None:
-        """Forget the scores; all pushes of a log are pending."""
+        """Reset the scores; all pushes of a log are pending."""
         self._log, shape = log, (self.problem.label_count, self._layout.size)
         self._scores = Numbers.zeros(self.problem.is_scaled, *shape)
         self._done = np.zeros(self._layout.block_count, dtype=np.int64)
 
     def _values_for(self, source_codes: Array, target_codes: Array) -> Values:
-        """The kernel's values for these codes."""
+        """Return the kernel values for these codes."""
         columns = np.unique(target_codes)
-        columns = columns[columns < self.problem.codes.counts[1]]  # without that of empty places
+        columns = columns[columns < self.problem.codes.counts[1]]  # not that of empty places
         return _values(self.problem.codes, self.problem.mixing, _by_frequency(source_codes), columns)
 
     def _group(self, first: int) -> range:
+        """Return a group of blocks."""
         return range(first, min(first + _GROUP, self._layout.block_count))
 
-    def _bring_all_up(self) -> None:
+    def _update_all(self) -> None:
+        """Apply all pending pushes."""
         for first in range(0, self._layout.block_count, _GROUP):
-            self._bring_up(self._group(first))
+            self._update(self._group(first))
 
-    def _bring_up(self, group: range) -> None:
-        """Work off what is pending for these blocks."""
+    def _update(self, group: range) -> None:
+        """Apply the pending pushes to these blocks."""
         waiting = [block for block in group if self._done[block] < self._log.count]
         pushes = self._log.pushes() if waiting else None
         while waiting and pushes:
@@ -152,12 +165,12 @@ class CpuEngine(OnlineEngine):
             if values is None:
                 values, count = self._pending_values(waiting, pushes)
             task = Task(self._layout.targets, self._source, values, pushes)
-            run(partial(self._work_off, task), waiting[:count], self._n_jobs)
+            run(partial(self._apply, task), waiting[:count], self._n_jobs)
             self._done[waiting[:count]] = self._log.count
             waiting = waiting[count:]
 
     def _pending_values(self, group: list[int], pushes: Pushes) -> tuple[Values, int]:
-        """The kernel's values for what is pending for the first blocks of a group, and how many blocks."""
+        """Return the kernel values of pushes to the first blocks of a group, and their number."""
         first = int(self._done[group].min())
         ranges = zip(pushes.begins[first:].tolist(), pushes.ends[first:].tolist(), strict=True)
         codes = np.concatenate([self._source.codes[a:b] for a, b in ranges])
@@ -170,8 +183,8 @@ class CpuEngine(OnlineEngine):
             count, columns = count + 1, wider
         return self._values_for(codes, columns), count
 
-    def _work_off(self, task: Task, block: int) -> None:
-        """Add all that is pending for a block to its scores."""
+    def _apply(self, task: Task, block: int) -> None:
+        """Apply the pending pushes to one block."""
         problem, layout, scores = self.problem, self._layout, self._scores.cells
         first, last = int(self._done[block]), self._log.count
         if not problem.is_scaled and problem.shape:
@@ -193,6 +206,7 @@ class CpuEngine(OnlineEngine):
         pairs.pairs(problem.shape, problem.gap, structures, links, task, first, last, workspace, scores)
 
     def _workspace(self, size_a: int, size_b: int) -> Workspace:
+        """Allocate the work arrays of two structures of up to these sizes."""
         is_scaled, labels = self.problem.is_scaled, self.problem.label_count
         work: Any = pair.workspace(is_scaled, size_a, size_b)
         kappa = empty_cells(is_scaled, size_a, size_b)
@@ -202,29 +216,25 @@ class CpuEngine(OnlineEngine):
         return Workspace(np.empty((size_a, size_b)), np.empty((size_a, size_b)), kappa, work)
 
     def _read(self, places: slice | Array, nodes: slice) -> Numbers:
+        """Return S = P Q of some nodes, (nodes, L)."""
         return self._scores[:, places].map(np.transpose) * self.problem.targets.prior[nodes]
 
 
 class _Prepared:
-    """What engines for the same sources share."""
+    """The preparation that engines of the same sources share."""
 
     def __init__(self, problem: Problem) -> None:
-        self._share = np.ascontiguousarray(problem.with_labels(problem.sources.prior))
+        self.share = np.ascontiguousarray(problem.with_labels(problem.sources.prior))
         self._last: tuple[Array | None, Log] = None, Log(problem.label_count)
         self._codes, self._rows = problem.sources.codes, _by_frequency(problem.sources.codes)
 
-    def sources_of(self, problem: Problem) -> Sources:
-        """The source nodes as compiled code takes them."""
-        side = problem.sources
-        return Sources(side.codes, side.twins, problem.own, self._share)
-
     def rows_of(self, problem: Problem) -> Array:
-        """The codes of the sources, the most frequent first."""
+        """Return the codes of the sources, the most frequent first."""
         codes = problem.sources.codes
         return self._rows if codes is self._codes else _by_frequency(codes)
 
     def log_of(self, problem: Problem, alpha: Array) -> Log:
-        """A push of every source structure with its coefficients; kept for the next call."""
+        """Return a log with a push of every source structure; cached for the next call."""
         if self._last[0] is not alpha:
             at, log = np.flatnonzero(alpha.any(axis=1)), Log(problem.label_count)
             log.add(problem.sources.offsets, at, problem.gamma(alpha[at], at))
@@ -233,13 +243,13 @@ class _Prepared:
 
 
 def _by_frequency(codes: Array) -> Array:
-    """Distinct codes, the most frequent first."""
+    """Return the distinct codes, the most frequent first."""
     often = np.bincount(codes)
     return np.argsort(-often, kind="stable")[: np.count_nonzero(often)]
 
 
 def _values(codes: Codes, mixing: float, rows: Array, columns: Array) -> Values:
-    """c² k_x for these codes of sources and targets, in this order."""
+    """Return c² k_x for these codes of sources and targets, in this order."""
     row_count, column_count = codes.counts
     table = np.zeros((len(rows), len(columns) + 1))
     np.multiply(codes.table(rows, columns), mixing**2, out=table[:, :-1])

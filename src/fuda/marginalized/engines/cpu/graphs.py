@@ -1,9 +1,9 @@
-"""Pushes of directed acyclic graphs, whose features are paths: the recursions of `dag`, row by row.
+"""Pushes of DAGs, whose features are paths: the recursions of `dag`, row by row.
 
     u(τ,·) = 1 + Σ_{p ∈ Pa τ} H(p,·),    H(p,t) = Σ_{q ∈ Pa t} K_U(p,q),    K_U = k u
 
-and so for d and children. The first sum is over whole rows. In the second most nodes have one parent, which
-is read for all nodes at once; further ones are added edge by edge.
+and the same for d and children. The first sum is over whole rows. In the second most nodes have
+one parent, which is read for all nodes at once; further parents are added edge by edge.
 
 A marked node needs u of its ancestors and d of its descendants, and of no other node.
 """
@@ -15,15 +15,17 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.compiled import compiled
-from fuda.data.graph import Neighbours
+from fuda.data.graph import Links, Neighbours
 from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
-from fuda.marginalized.links import Links
 from fuda.marginalized.numbers import Array
 
 
 class Near(NamedTuple):
-    """Of each node of a block the position of its first neighbour, or past the end; and further edges, from
-    neighbours to nodes."""
+    """The neighbours of the nodes of a block, by position in the block.
+
+    `first` has the first neighbour of each node, or the size of the block if there is none;
+    further edges are from `sources` (neighbours) to `ends` (nodes).
+    """
 
     first: Array
     sources: Array
@@ -39,11 +41,12 @@ class Edges(NamedTuple):
 
 
 def edges(links: Links, nodes: Array, place_of: Array) -> Edges:
-    """The edges of some nodes, all of their structures, a structure's nodes one after another."""
+    """Return the edges of the nodes of whole structures."""
     return Edges(place_of[nodes], _near(links.parents, nodes), _near(links.children, nodes))
 
 
 def _near(near: Neighbours, nodes: Array) -> Near:
+    """Return the neighbours by position among some nodes."""
     position = dict(zip(nodes.tolist(), range(len(nodes)), strict=True))
     first = np.full(len(nodes), len(nodes), dtype=np.int64)
     more: list[tuple[int, int]] = []
@@ -58,7 +61,7 @@ def _near(near: Neighbours, nodes: Array) -> Near:
 
 @compiled
 def graphs(edges: Edges, links: Links, task: Task, first: int, last: int, mass: float, scores: Array) -> None:
-    """Add pushes first..last to the scores of a block; `links` are of the sources, `mass` is as in `runs`."""
+    """Add pushes first … last−1 to the scores of a block; `links` are those of the sources."""
     block, pushes = block_of(edges.places, task), task.pushes
     size = len(block.places)
     longest, most = most_nodes(pushes, first, last)
@@ -90,7 +93,7 @@ def _sweep(
     sums: Array,
     kappa: Array,
 ) -> None:
-    """Multiply κ of marked nodes by u, or by d; neighbours come before in the order given."""
+    """Multiply κ of marked nodes by u, or by d; `order` has neighbours first."""
     size = product.shape[1]
     first, sources, ends = near_in_block
     needed = np.zeros(len(order), dtype=np.bool_)  # H of a node

@@ -1,4 +1,4 @@
-"""Where target nodes lie in memory, for an order in which their scores will be asked for."""
+"""The order of target nodes in memory, for a given order of visits."""
 
 from __future__ import annotations
 
@@ -14,16 +14,23 @@ from fuda.marginalized.problem import Problem
 from fuda.parallel import blocks
 
 Array = np.ndarray
-_BLOCK = 1024  # nodes of a block: its rows should stay in a core's own cache
+_BLOCK = 1024  # nodes per block, whose rows should fit into the cache of a core
 
 
 class Layout:
-    """Target structures in an order, cut into blocks, with an empty place before each and at the end.
+    """Target structures in blocks, with an empty place before each structure and at the end.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    order : array of int
+        The structures in the order of visits.
 
     Attributes
     ----------
     order : array
-        The structures, as they follow one another.
+        The structures in the order of visits.
     size : int
         The number of places.
     places : array (N,)
@@ -31,8 +38,9 @@ class Layout:
     block_of : array
         The block of each structure.
     block_count : int
+        The number of blocks.
     targets : Targets
-        What pushes read of each place.
+        The arguments of pushes, per place.
     """
 
     def __init__(self, problem: Problem, order: Array) -> None:
@@ -57,26 +65,26 @@ class Layout:
         self._shaped: dict[int, Any] = {}
 
     def span(self, block: int) -> tuple[int, int]:
-        """The places of a block, from the empty one before it to the empty one after it."""
+        """Return the places of a block, from the empty one before it to the empty one after it."""
         first, last = self.order[self._blocks[block][0]], self.order[self._blocks[block][1] - 1]
         return int(self._first[first]) - 1, int(self._first[last] + self._sizes[last]) + 1
 
     def places_of(self, structure: int) -> slice:
-        """The places of a structure."""
+        """Return the places of a structure."""
         place = int(self._first[structure])
         return slice(place, place + int(self._sizes[structure]))
 
     def members(self, block: int) -> Array:
-        """The structures of a block."""
+        """Return the structures of a block."""
         return self.order[slice(*self._blocks[block])]
 
     def structures(self, block: int) -> Block:
-        """The structures of a block, as compiled code takes them."""
+        """Return the structures of a block, as an argument of compiled functions."""
         members = self.members(block)
         return Block(self._first[members], self._offsets[members], self._offsets[members + 1])
 
     def shaped(self, block: int, make: Callable[[Array, Array], Any]) -> Any:
-        """What `make` computes of a block's nodes and the places of all nodes; computed once."""
+        """Return `make` of the nodes of a block and the places of all nodes; cached."""
         if block not in self._shaped:
             spans = [np.arange(self._offsets[i], self._offsets[i + 1]) for i in self.members(block)]
             self._shaped[block] = make(np.concatenate(spans), self.places)

@@ -21,19 +21,18 @@ class Log:
         self._gamma = np.zeros((64, label_count))
 
     def copy(self) -> Log:
-        """Another log of the same pushes, which grows without this one: it has no room in shared arrays."""
+        """Return a copy that can grow: it shares arrays, but has no spare capacity in them."""
         other = copy(self)
         other._spans = self._spans[: self.count + 1]
         other._marked, other._gamma = self._marked[: self._rows], self._gamma[: self._rows]
         return other
 
     def add(self, offsets: Array, marked: Array, gamma: Array) -> None:
-        """Add a push of each structure that has marked nodes; structures lie one after another at
-        `offsets`."""
+        """Add a push of each structure with marked nodes; `offsets` bound the structures."""
         owners, counts = np.unique(np.searchsorted(offsets, marked, side="right") - 1, return_counts=True)
         count, rows = self.count + len(owners), self._rows + len(marked)
-        self._spans = _with_room(self._spans, count + 1)
-        self._marked, self._gamma = _with_room(self._marked, rows), _with_room(self._gamma, rows)
+        self._spans = _with_capacity(self._spans, count + 1)
+        self._marked, self._gamma = _with_capacity(self._marked, rows), _with_capacity(self._gamma, rows)
         self._spans[self.count : count, :2] = np.column_stack([offsets[owners], offsets[owners + 1]])
         self._spans[self.count : count + 1, 2] = self._rows + np.concatenate([[0], np.cumsum(counts)])
         self._marked[self._rows : rows] = marked
@@ -41,12 +40,13 @@ class Log:
         self.count, self._rows = count, rows
 
     def pushes(self) -> Pushes:
-        """The pushes as compiled code takes them."""
+        """Return the pushes, as an argument of compiled functions."""
         begins, ends, firsts = np.ascontiguousarray(self._spans[: self.count + 1].T)
         return Pushes(begins[:-1], ends[:-1], firsts, self._marked, self._gamma)
 
 
-def _with_room(array: Array, size: int) -> Array:
+def _with_capacity(array: Array, size: int) -> Array:
+    """Return the array, extended if it is shorter than `size`."""
     if size <= len(array):
         return array
     return np.concatenate([array, np.zeros((max(size, len(array)), *array.shape[1:]), dtype=array.dtype)])

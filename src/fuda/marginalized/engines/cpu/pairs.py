@@ -1,12 +1,12 @@
-"""Pushes from one pair of structures to the next, for every shape, prior and kind of numbers."""
+"""Pushes by pairs of structures, for every shape, prior and kind of numbers."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from fuda.compiled import compiled
+from fuda.data.graph import Links, Span
 from fuda.marginalized.engines.cpu.push import Task
-from fuda.marginalized.links import Links, Span
 from fuda.marginalized.numbers import Array, Cells, plus, read, times, write
 from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.recursions.chain_prior import Steps
@@ -21,7 +21,7 @@ class Block(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Room for weight, mass and κ of two structures, and what the recursion works in."""
+    """Arrays for weight, mass and κ of two structures, and the work arrays of the recursion."""
 
     weight: Array
     mass: Array
@@ -41,7 +41,7 @@ def pairs(
     workspace: Workspace,
     scores: Cells,
 ) -> None:
-    """Add pushes first..last to the scores of a block; `links` are those of sources and targets."""
+    """Add pushes first … last−1 to the scores of a block; `links` are of sources and targets."""
     weight, mass, kappa, work = workspace
     pushes = task.pushes
     for p in range(first, last):
@@ -73,7 +73,7 @@ def chains(
     workspace: Workspace,
     scores: Cells,
 ) -> None:
-    """As `pairs`, for runs under a chain prior, where κ has a label.
+    """As `pairs`, for runs under a chain prior, where κ depends on the label.
 
     `transitions` are those of sources and of targets, before and after.
     """
@@ -100,7 +100,7 @@ def chains(
 
 @compiled
 def fill_weight(start: int, stop: int, place: int, size: int, task: Task, weight: Array) -> None:
-    """weight(τ,t) of source nodes start..stop and `size` places from `place` on, into a corner."""
+    """Write weight(τ,t) of source nodes start … stop−1 and `size` places from `place` on."""
     targets, sources, values, _ = task
     for i in range(stop - start):
         row = values.row_of[sources.codes[start + i]]
@@ -112,7 +112,7 @@ def fill_weight(start: int, stop: int, place: int, size: int, task: Task, weight
 
 @compiled
 def fill_mass(start: int, stop: int, place: int, size: int, task: Task, mass: Array) -> None:
-    """mass(τ,t) of the same nodes, into a corner of `mass`."""
+    """Write mass(τ,t) of the same nodes."""
     for i in range(stop - start):
         for t in range(size):
             mass[i, t] = 0.0

@@ -1,18 +1,18 @@
-"""What pushes of all shapes share.
+"""Definitions shared by the pushes of all shapes.
 
 A push from a source structure with nodes τ and coefficients γ adds to every target node t
 
     Q(t,σ) += Σ_τ κ(τ,t) γ_τ(σ),
 
-where κ is that of `fuda.marginalized.recursions`; only *marked* τ, those with γ_τ ≠ 0, need κ. A push
-goes to a block of target structures at once: a row κ(τ,·) over the block is made from other rows by
-loops over contiguous memory. How this is done depends on the shape: `runs`, `trees`, `graphs`. What
-they do not cover (sequences with gaps, chain priors, scaled numbers) is done by `pairs`, from one pair
-of structures to the next.
+with κ as in `fuda.marginalized.recursions`; only *marked* τ, those with γ_τ ≠ 0, need κ. A push
+is applied to a whole block of target structures: a row κ(τ,·) over the block is computed from
+other rows by loops over contiguous memory. This depends on the shape: `runs`, `trees`, `graphs`.
+The remaining cases (sequences with gaps, chain priors, scaled numbers) are computed by `pairs`,
+one pair of structures at a time.
 
-Rows of weight = c² k_x come from a table by the *codes* of observations (`fuda.marginalized.codes`).
-The table has the value of two different observations of these codes; the value of an observation with
-itself (its *twin*) is `own`.
+Rows of weight = c² k_x come from a table by the *codes* of observations
+(`fuda.marginalized.codes`). The table has the value of two different observations of these codes;
+the value of an observation with itself (its *twin*) is `own`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from fuda.compiled import compiled
 from fuda.marginalized.codes import APART, NONE
 from fuda.marginalized.numbers import Array
 
-NODES = 4  # nodes whose masses are computed at once,
-_LABELS, _TILE = 3, 256  # and so many labels, and places
+NODES = 4  # nodes whose masses are computed together,
+_LABELS, _TILE = 3, 256  # for so many labels and places
 
 
-# The places of each twin number as linked lists: keys and first places by hash, and the next of each place.
+# The places of each twin number as linked lists: keys and first places by hash, and next places.
 Lists = tuple[Array, Array, Array]
 
 
 class Sources(NamedTuple):
-    """The source nodes: code, twin number and own value of each, and (N, L) Σ_ρ P(ρ|τ) k_y(ρ,·)."""
+    """The source nodes: their codes, twin numbers own values, and Σ_ρ P(ρ|τ) k_y(ρ,·) (N, L)."""
 
     codes: Array
     twins: Array
@@ -51,8 +51,10 @@ class Targets(NamedTuple):
 
 
 class Values(NamedTuple):
-    """c² k_x by code: table[row_of[source code], column_of[target code]]; the last column, 0, is for empty
-    places."""
+    """c² k_x by code: table[row_of[source code], column_of[target code]].
+
+    The last column, of empty places, is 0.
+    """
 
     table: Array
     row_of: Array
@@ -60,8 +62,11 @@ class Values(NamedTuple):
 
 
 class Pushes(NamedTuple):
-    """Push p is of the structure with source nodes begins[p]..ends[p], in which the nodes
-    marked[firsts[p]:firsts[p+1]] have the rows of `gamma`."""
+    """Logged pushes.
+
+    Push p is of the structure with source nodes begins[p] … ends[p]−1, in which the nodes
+    marked[firsts[p]:firsts[p+1]] have the same rows of `gamma`.
+    """
 
     begins: Array
     ends: Array
@@ -71,7 +76,7 @@ class Pushes(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What is pushed, from where to where."""
+    """Pushes with their targets, sources and kernel values."""
 
     targets: Targets
     sources: Sources
@@ -81,16 +86,17 @@ class Task(NamedTuple):
 
 @compiled
 def gather(values: Array, columns: Array, factor: float, row: Array) -> None:
+    """Write factor · values[columns] into a row."""
     for t in range(len(columns)):
         row[t] = factor * values[columns[t]]
 
 
 @compiled
 def masses(of_sources: Array, of_targets: Array, begin: int, end: int, edge: int, rows: Array) -> None:
-    """mass(i, t) = Σ_σ of_sources(i, σ) of_targets(σ, begin + t), into rows(i, edge + t).
+    """Write mass(i, t) = Σ_σ of_sources(i, σ) of_targets(σ, begin + t) into rows(i, edge + t).
 
-    The number of rows is a multiple of NODES. Several nodes at once see a tile of targets whose shares stay
-    in the fastest cache.
+    The number of rows is a multiple of NODES. Several nodes at a time are combined with a tile of
+    targets whose shares fit into the L1 cache.
     """
     count, labels = of_sources.shape
     shares = np.zeros((-(-count // NODES) * NODES, -(-labels // _LABELS) * _LABELS))
@@ -101,7 +107,7 @@ def masses(of_sources: Array, of_targets: Array, begin: int, end: int, edge: int
         for i in range(0, count, NODES):
             rows[i : i + NODES, at : at + size] = 0.0
             for label in range(0, labels, _LABELS):
-                # Beyond the last label the shares are 0, and any row will do.
+                # Beyond the last label the shares are 0, so any row can be used.
                 p = of_targets[label]
                 q, r = of_targets[min(label + 1, labels - 1)], of_targets[min(label + 2, labels - 1)]
                 few = shares[i : i + NODES, label : label + _LABELS]
@@ -112,7 +118,7 @@ def masses(of_sources: Array, of_targets: Array, begin: int, end: int, edge: int
 def _few_masses(
     few: Array, p: Array, q: Array, r: Array, t: int, size: int, flat: Array, at: int, width: int
 ) -> None:
-    """What _LABELS labels add to the masses of NODES nodes."""
+    """Add the terms of _LABELS labels to the masses of NODES nodes."""
     a0, a1, a2, b0, b1, b2 = few[0, 0], few[0, 1], few[0, 2], few[1, 0], few[1, 1], few[1, 2]
     c0, c1, c2, d0, d1, d2 = few[2, 0], few[2, 1], few[2, 2], few[3, 0], few[3, 1], few[3, 2]
     first, a, w = np.uint64(t), np.uint64(at), np.uint64(width)
@@ -127,7 +133,7 @@ def _few_masses(
 
 @compiled
 def add(gamma: Array, factor: float, kappa: Array, begin: int, end: int, scores: Array) -> None:
-    """Q(t,σ) += factor · κ(t) γ(σ) of places begin..end."""
+    """Q(t,σ) += factor · κ(t) γ(σ) for places begin … end−1."""
     for label in range(len(gamma)):
         g = factor * gamma[label]
         if g != 0.0:
@@ -138,14 +144,14 @@ def add(gamma: Array, factor: float, kappa: Array, begin: int, end: int, scores:
 
 @compiled
 def twin_lists(twins: Array) -> Lists:
-    """The places of each twin number.
+    """Return the places of each twin number.
 
-    A hash table and no sorted array: it is asked once per source node and block, in the inner loop.
+    A hash table instead of a sorted array, since lookups are in the inner loop.
     """
-    room = 64
-    while room < 2 * len(twins):
-        room *= 2
-    keys, heads = np.full(room, NONE, dtype=np.int64), np.full(room, -1, dtype=np.int64)
+    capacity = 64
+    while capacity < 2 * len(twins):
+        capacity *= 2
+    keys, heads = np.full(capacity, NONE, dtype=np.int64), np.full(capacity, -1, dtype=np.int64)
     others = np.full(len(twins), -1, dtype=np.int64)
     for t in range(len(twins)):
         if twins[t] != NONE:
@@ -158,7 +164,7 @@ def twin_lists(twins: Array) -> Lists:
 
 @compiled
 def _slot(twin: int, keys: Array) -> int:
-    """Where a hash table has a twin number, or has room for it."""
+    """Return the slot of a twin number in a hash table, or a free one."""
     at = (twin * 40503) & (len(keys) - 1)
     while keys[at] != twin and keys[at] != NONE:
         at = (at + 1) & (len(keys) - 1)
@@ -167,13 +173,13 @@ def _slot(twin: int, keys: Array) -> int:
 
 @compiled
 def first_twin(twin: int, lists: Lists) -> int:
-    """The first place of a twin number, −1 if there is none."""
+    """Return the first place of a twin number, −1 if there is none."""
     keys, heads, _ = lists
     return -1 if twin == APART else heads[_slot(twin, keys)]
 
 
 class Block(NamedTuple):
-    """Target nodes in any order: places, columns of the table, lists of twins, and (L, nodes) P(σ|t)."""
+    """Target nodes in any order: places, columns of the table, twins, and P(σ|t) (L, nodes)."""
 
     places: Array
     columns: Array
@@ -183,6 +189,7 @@ class Block(NamedTuple):
 
 @compiled
 def block_of(places: Array, task: Task) -> Block:
+    """Return the block of these places."""
     targets, _, values, _ = task
     columns, share = np.empty(len(places), dtype=np.int32), np.empty((len(targets.share), len(places)))
     for t in range(len(places)):
@@ -196,7 +203,7 @@ def block_of(places: Array, task: Task) -> Block:
 
 @compiled
 def most_nodes(pushes: Pushes, first: int, last: int) -> tuple[int, int]:
-    """The largest structure pushed, and the most nodes marked in one."""
+    """Return the largest size of a pushed structure, and the most marked nodes in one."""
     longest, most = 0, 0
     for p in range(first, last):
         longest = max(longest, pushes.ends[p] - pushes.begins[p])
@@ -208,7 +215,7 @@ def most_nodes(pushes: Pushes, first: int, last: int) -> tuple[int, int]:
 def fill_rows(
     start: int, stop: int, task: Task, block: Block, mass: float, weight: Array, product: Array
 ) -> None:
-    """Rows of weight and of k = weight · mass of source nodes over a block; `mass` is as in `runs`."""
+    """Write the rows of weight and of k = weight · mass over a block; `mass` is as in `runs`."""
     sources, values = task.sources, task.values
     for i in range(stop - start):
         row = weight[i]

@@ -4,19 +4,19 @@ With k = weight · mass, κ = weight · u · d and
 
     K_U(τ,t) = k(τ,t) (1 + K_U(τ−1,t−1)),    K_D(τ,t) = k(τ,t) (1 + K_D(τ+1,t+1)),
 
-all targets of a block lie one after another, with an *empty place* before, between and after structures where
-k is 0. So a row K_U(τ,·) is made from the row before by one loop, and nothing runs from one structure into
-the next. Up to the last marked τ K_U is made, and kept where τ is marked; down to the first marked τ goes
-K_D, and their product is added to Q.
+all targets of a block are adjacent in memory, with an *empty place* before, between and after
+structures where k is 0. So a row K_U(τ,·) is computed from the row before by one loop, and no run
+extends over two structures. K_U is computed up to the last marked τ, and stored where τ is
+marked; K_D is computed down to the first marked τ, and the products are added to Q.
 
-K_U(τ,t) takes the place of K_U(τ−1,t−1): a diagonal t − τ keeps one place in memory, and where nothing is
-marked four rows are gone through at once,
+K_U(τ,t) replaces K_U(τ−1,t−1): a diagonal t − τ has one memory location, and between marked nodes
+four rows are computed at a time,
 
     K_U(τ+3,t+3) = k(τ+3,t+3) (1 + k(τ+2,t+2) (1 + k(τ+1,t+1) (1 + k(τ,t) (1 + K_U(τ−1,t−1))))).
 
-A code's row of weights over the block is gathered once and used by all nodes with that code. Where the mass
-is the same everywhere it is a row of k as well, and the few diagonals that meet a twin are computed again,
-one by one; else every node has a row of k of its own.
+The row of weights of a code over the block is gathered once and used by all nodes with that code.
+If the mass is constant it is also a row of k, and the few diagonals with a twin are recomputed
+one by one; otherwise every node has a row of k of its own.
 """
 
 from __future__ import annotations
@@ -39,20 +39,34 @@ from fuda.marginalized.engines.cpu.push import (
 )
 from fuda.marginalized.numbers import Array
 
-_SHARED = 256  # rows that stay gathered, most frequent codes first
-_LEAP = 4  # rows that are gone through at once where nothing is marked
-_EDGE = 8  # places at either end of a row at which k is 0, so that a leap may start and end beyond the block
-_VECTOR = 32  # numbers that unrolled loops take at once
+_SHARED = 256  # rows that are gathered once, most frequent codes first
+_LEAP = 4  # rows that are computed at a time between marked nodes
+_EDGE = 8  # places at either end of a row with k = 0, so that a leap may extend beyond the block
+_VECTOR = 32  # numbers per iteration of an unrolled loop
 
 
-class Room(NamedTuple):
-    """What pushes to one block work in.
+class Buffers(NamedTuple):
+    """The work arrays of pushes to one block.
 
-    The table's column of each place; rows of k (or of weights, where masses differ) with edges, those of
-    frequent codes first, and which of them have been gathered; rows of k of one structure, where masses
-    differ; of its nodes the row and the first twin; of its marked nodes what is kept on the way up, and κ
-    of one; the twin numbers of places and their lists; K_U or K_D by diagonal; and the diagonals that
-    meet a twin, with their values before.
+    Attributes
+    ----------
+    columns : array
+        The column of the table of each place.
+    rows, gathered : arrays
+        Rows of k (or of weights, if masses differ) with edges, those of frequent codes first, and
+        whether they have been gathered.
+    products : array
+        Rows of k of one structure, if masses differ.
+    slots, twins : arrays
+        The row and the first twin of each node of one structure.
+    kept, kappa : arrays
+        Rows of its marked nodes stored on the way up, and κ of one node.
+    places, lists : array and Lists
+        The twin numbers of places, and the places of each.
+    diagonals : array
+        K_U or K_D by diagonal.
+    again, before : arrays
+        The diagonals with a twin, and their previous values.
     """
 
     columns: Array
@@ -71,8 +85,11 @@ class Room(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """One structure on its way through a block: rows of k with edges, one after another; of its nodes
-    the row, twin number, own value and first twin; and of `Room` what the way needs."""
+    """One structure that is pushed to a block.
+
+    `rows` are rows of k with edges, flattened; `slots`, `ids`, `own` and `twins` are the row, twin
+    number, own value and first twin of each node; the other arrays are those of `Buffers`.
+    """
 
     rows: Array
     slots: Array
@@ -88,24 +105,25 @@ class Walk(NamedTuple):
 
 @compiled
 def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, scores: Array) -> None:
-    """Add pushes first..last to scores (L, places) of places begin..end, from an empty one to an empty one.
+    """Add pushes first … last−1 to scores (L, places) of a block.
 
-    `mass` is that of all pairs of nodes, or 0 where it differs or is 0.
+    The block has the places begin … end−1, of which the first and the last are empty. `mass` is
+    that of all pairs of nodes, or 0 if it differs or is 0.
     """
-    room, pushes = _room(begin, end, task, first, last, mass), task.pushes
+    work, pushes = _buffers(begin, end, task, first, last, mass), task.pushes
     for p in range(first, last):
         rows = slice(pushes.firsts[p], pushes.firsts[p + 1])
         marked = pushes.marked[rows] - pushes.begins[p]
-        walk = _enter(pushes.begins[p], pushes.ends[p], marked, begin, end, task, mass, room)
-        _go_up(marked, walk, mass, room.kept)
-        _go_down(marked, pushes.gamma[rows], walk, mass, room, begin, end, scores)
+        walk = _enter(pushes.begins[p], pushes.ends[p], marked, begin, end, task, mass, work)
+        _go_up(marked, walk, mass, work.kept)
+        _go_down(marked, pushes.gamma[rows], walk, mass, work, begin, end, scores)
 
 
 @compiled
-def _room(begin: int, end: int, task: Task, first: int, last: int, mass: float) -> Room:
-    """Room for pushes first..last to places begin..end.
+def _buffers(begin: int, end: int, task: Task, first: int, last: int, mass: float) -> Buffers:
+    """Allocate the work arrays.
 
-    Empty places fill up the columns, so that with _EDGE more no vector loop has a remainder.
+    Columns are padded with empty places, so that with _EDGE more no vector loop has a remainder.
     """
     size = end - begin
     columns = np.full(size + -(size + _EDGE) % _VECTOR, task.values.table.shape[1] - 1, dtype=np.int32)
@@ -114,61 +132,55 @@ def _room(begin: int, end: int, task: Task, first: int, last: int, mass: float) 
     longest, most = most_nodes(task.pushes, first, last)
     size, shared = len(columns), min(len(task.values.table), _SHARED)
     places = task.targets.twins[begin:end]
-    return Room(
-        columns,
-        np.zeros((shared + longest, size + 2 * _EDGE)),
-        np.zeros(shared, dtype=np.bool_),
-        np.zeros((0 if mass else -(-longest // NODES) * NODES, size + 2 * _EDGE)),
-        np.zeros(longest, dtype=np.int64),
-        np.zeros(longest, dtype=np.int64),
-        np.empty((most, size)),
-        np.empty(size),
-        places,
-        twin_lists(places),
-        np.empty(longest + size + 3 * _EDGE),
-        np.empty(_LEAP * size, dtype=np.int64),
-        np.empty(_LEAP * size),
+    rows, gathered = np.zeros((shared + longest, size + 2 * _EDGE)), np.zeros(shared, dtype=np.bool_)
+    products = np.zeros((0 if mass else -(-longest // NODES) * NODES, size + 2 * _EDGE))
+    slots, twins = np.zeros(longest, dtype=np.int64), np.zeros(longest, dtype=np.int64)
+    kept, kappa, diagonals = np.empty((most, size)), np.empty(size), np.empty(longest + size + 3 * _EDGE)
+    again, before, lists = np.empty(_LEAP * size, dtype=np.int64), np.empty(_LEAP * size), twin_lists(places)
+    return Buffers(
+        columns, rows, gathered, products, slots, twins, kept, kappa, places, lists, diagonals, again, before
     )
 
 
 @compiled
 def _enter(
-    start: int, stop: int, marked: Array, begin: int, end: int, task: Task, mass: float, room: Room
+    start: int, stop: int, marked: Array, begin: int, end: int, task: Task, mass: float, work: Buffers
 ) -> Walk:
-    """The rows of k of a source structure; where masses differ, the weights of marked nodes are kept."""
-    sources, values, lists = task.sources, task.values, room.lists
-    slots, twins, rows, shared, size = room.slots, room.twins, room.rows, len(room.gathered), len(room.kappa)
+    """Compute the rows of k of a structure; store weights of marked nodes if masses differ."""
+    sources, values, lists = task.sources, task.values, work.lists
+    slots, twins, rows = work.slots, work.twins, work.rows
+    shared, size = len(work.gathered), len(work.kappa)
     ids, own = sources.twins[start:stop], (mass if mass else 1.0) * sources.own[start:stop]
-    spare = shared  # rows of frequent codes are gathered once, those of others each time
+    spare = shared  # rows of frequent codes are gathered once, other rows each time
     for i in range(stop - start):
         twins[i] = first_twin(ids[i], lists)
         row = values.row_of[sources.codes[start + i]]
         slots[i] = row if row < shared else spare
         spare += slots[i] == spare
-        if slots[i] >= shared or not room.gathered[row]:
+        if slots[i] >= shared or not work.gathered[row]:
             gathered_row = rows[slots[i], _EDGE : _EDGE + size]
-            gather(values.table[row], room.columns, mass if mass else 1.0, gathered_row)
+            gather(values.table[row], work.columns, mass if mass else 1.0, gathered_row)
         if slots[i] < shared:
-            room.gathered[row] = True
+            work.gathered[row] = True
     if not mass:
         for m in range(len(marked)):
             i = marked[m]
-            room.kept[m] = rows[slots[i], _EDGE : _EDGE + size]
+            work.kept[m] = rows[slots[i], _EDGE : _EDGE + size]
             place = twins[i]
             while place >= 0:
-                room.kept[m, place] = own[i]
+                work.kept[m, place] = own[i]
                 place = lists[2][place]
-        masses(sources.share[start:stop], task.targets.share, begin, end, _EDGE, room.products)
+        masses(sources.share[start:stop], task.targets.share, begin, end, _EDGE, work.products)
         for i in range(stop - start):
-            _multiply(rows[slots[i]], own[i], twins[i], lists[2], room.before, room.products[i])
+            _multiply(rows[slots[i]], own[i], twins[i], lists[2], work.before, work.products[i])
             slots[i], twins[i] = i, -1
-    flat = rows.reshape(-1) if mass else room.products.reshape(-1)
-    return Walk(flat, slots, ids, own, twins, room.places, lists[2], room.diagonals, room.again, room.before)
+    flat = rows.reshape(-1) if mass else work.products.reshape(-1)
+    return Walk(flat, slots, ids, own, twins, work.places, lists[2], work.diagonals, work.again, work.before)
 
 
 @compiled
 def _go_up(marked: Array, walk: Walk, mass: float, kept: Array) -> None:
-    """K_U up to the last marked node; k u (or weight · u, where masses differ) of marked nodes is kept."""
+    """Compute K_U up to the last marked node; store k u (or weight · u, if masses differ)."""
     diagonals, nodes, size = walk.diagonals, len(walk.ids), kept.shape[1]
     diagonals[:] = 0.0
     i, m = 0, 0
@@ -190,9 +202,9 @@ def _go_up(marked: Array, walk: Walk, mass: float, kept: Array) -> None:
 
 @compiled
 def _go_down(
-    marked: Array, gamma: Array, walk: Walk, mass: float, room: Room, begin: int, end: int, scores: Array
+    marked: Array, gamma: Array, walk: Walk, mass: float, work: Buffers, begin: int, end: int, scores: Array
 ) -> None:
-    """K_D down to the first marked node; what was kept, times d, goes into the scores."""
+    """Compute K_D down to the first marked node; add the stored rows times d to the scores."""
     diagonals, nodes = walk.diagonals, len(walk.ids)
     diagonals[:] = 0.0
     i, m = nodes - 1, len(marked) - 1
@@ -202,8 +214,8 @@ def _go_down(
             i -= _LEAP
             continue
         if marked[m] == i:
-            _times_one_plus(room.kept[m], diagonals, nodes - i + _EDGE, room.kappa)
-            add(gamma[m], 1.0 / mass if mass else 1.0, room.kappa, begin, end, scores)
+            _times_one_plus(work.kept[m], diagonals, nodes - i + _EDGE, work.kappa)
+            add(gamma[m], 1.0 / mass if mass else 1.0, work.kappa, begin, end, scores)
             m -= 1
             if m < 0:
                 break
@@ -213,7 +225,7 @@ def _go_down(
 
 @compiled
 def _advance(i: int, count: int, way: int, walk: Walk) -> None:
-    """From node i on take `count` nodes, one or _LEAP, up (way 1) or down (way −1)."""
+    """Advance from node i by `count` nodes, one or _LEAP, up (way 1) or down (way −1)."""
     rows, slots, ids, own, twins, places, others, diagonals, again, before = walk
     nodes, size = len(ids), len(again) // _LEAP + _EDGE
     width, base = size + _EDGE, nodes - i + _EDGE
@@ -247,7 +259,8 @@ def _advance(i: int, count: int, way: int, walk: Walk) -> None:
 
 @compiled
 def _step(rows: Array, at: int, diagonals: Array, first: int, size: int) -> None:
-    a, d = np.uint64(at), np.uint64(first)  # which need no test of their sign
+    """Advance all diagonals by one node."""
+    a, d = np.uint64(at), np.uint64(first)  # unsigned, which avoids tests of the sign
     for t in range(np.uint64(size)):
         diagonals[d + t] = rows[a + t] * (1.0 + diagonals[d + t])
 
@@ -256,6 +269,7 @@ def _step(rows: Array, at: int, diagonals: Array, first: int, size: int) -> None
 def _leap(
     rows: Array, at: int, at1: int, at2: int, at3: int, diagonals: Array, first: int, size: int
 ) -> None:
+    """Advance all diagonals by _LEAP nodes."""
     a, b, c, e, d = np.uint64(at), np.uint64(at1), np.uint64(at2), np.uint64(at3), np.uint64(first)
     for t in range(np.uint64(size)):
         value = rows[b + t] * (1.0 + rows[a + t] * (1.0 + diagonals[d + t]))
@@ -264,6 +278,7 @@ def _leap(
 
 @compiled
 def _times_one_plus(row: Array, diagonals: Array, first: int, out: Array) -> None:
+    """Write row · (1 + diagonals) into `out`."""
     at = np.uint64(first)
     for t in range(np.uint64(len(row))):
         out[t] = row[t] * (1.0 + diagonals[at + t])
@@ -271,7 +286,7 @@ def _times_one_plus(row: Array, diagonals: Array, first: int, out: Array) -> Non
 
 @compiled
 def _multiply(weights: Array, own: float, twin: int, others: Array, before: Array, masses: Array) -> None:
-    """k = weight · mass, in the place of the masses; the weight of twins is `own`."""
+    """Overwrite masses by k = weight · mass; the weight of twins is `own`."""
     place, found = twin, 0
     while place >= 0:
         before[found] = own * masses[_EDGE + place]

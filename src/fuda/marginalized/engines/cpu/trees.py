@@ -1,19 +1,19 @@
 """Pushes of trees and forests, whose features are subtrees: the recursions of `tree`, row by row.
 
-The children of a node are a *family*. In a block the w-th children of all families lie side by side, larger
-families first, and roots after them all:
+The children of a node are a *family*. In a block the w-th children of all families are adjacent,
+larger families first, followed by the roots:
 
     first children of F families | second children of those that have two | third … | roots
 
-So the k-th second child is a sibling of the k-th first one, and a step from all w-th children to their next
-siblings is a loop over contiguous memory, from one *rank* to the next:
+So the k-th second child is a sibling of the k-th first child, and a step from all w-th children
+to their next siblings is a loop over contiguous memory, from one *rank* to the next:
 
     S_F(v,w) = S_F(v−1,w) + M(v,w),    M(v,w) = M(v,w−1) + K_D(v,w) S_F(v−1,w−1).
 
-Only between a family and its parent is there a jump: d of the parent is S_F of its last child, and K_U of the
-parent is read by all children at once.
+Only the step between a family and its parent is not contiguous: d of the parent is S_F of its last
+child, and K_U of the parent is read for all children at once.
 
-All rows K_D are needed, but u and S_B only on the way from the root to a marked node.
+All rows K_D are needed, but u and S_B only on the paths from roots to marked nodes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.compiled import compiled
+from fuda.data.graph import Links
 from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
-from fuda.marginalized.links import Links
 from fuda.marginalized.numbers import Array
 
 
 class Families(NamedTuple):
-    """Where the nodes of a block lie: their places; the first of each rank, and of the roots; of each family
-    the positions of the parent and of the last child."""
+    """The layout of the nodes of a block.
+
+    `places` are those of the nodes, `ranks` the positions of the first node of each rank and of
+    the first root, `parents` and `lasts` the positions of the parent and of the last child of
+    each family.
+    """
 
     places: Array
     ranks: Array
@@ -39,7 +43,7 @@ class Families(NamedTuple):
 
 
 def families(links: Links, nodes: Array, place_of: Array) -> Families:
-    """The families of some nodes, all of their structures."""
+    """Return the families of the nodes of whole structures."""
     children = links.children
     sizes = np.diff(children.indptr)[nodes]
     larger_first = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
@@ -58,7 +62,7 @@ def families(links: Links, nodes: Array, place_of: Array) -> Families:
 def trees(
     families: Families, links: Links, task: Task, first: int, last: int, mass: float, scores: Array
 ) -> None:
-    """Add pushes first..last to the scores of a block; `links` are of the sources, `mass` is as in `runs`."""
+    """Add pushes first … last−1 to the scores of a block; `links` are those of the sources."""
     ranks, parents, lasts = families.ranks, families.parents, families.lasts
     block, pushes, near = block_of(families.places, task), task.pushes, links.children
     size = len(block.places)
@@ -71,7 +75,7 @@ def trees(
     for p in range(first, last):
         start, stop = pushes.begins[p], pushes.ends[p]
         fill_rows(start, stop, task, block, mass, weight, product)
-        on_way = _mark(start, stop, pushes.marked[pushes.firsts[p] : pushes.firsts[p + 1]], links, marks)
+        on_path = _mark(start, stop, pushes.marked[pushes.firsts[p] : pushes.firsts[p + 1]], links, marks)
         for step in range(stop - 1, start - 1, -1):
             node = links.order[step]
             i = node - start
@@ -80,7 +84,7 @@ def trees(
             for child in children:
                 _match(down[child], before, ranks, matched, left[child])
                 before = left[child]
-            if on_way[i]:
+            if on_path[i]:
                 after = ones
                 for child in children[::-1]:
                     _match_back(down[child], after, ranks, matched, right[child])
@@ -97,7 +101,7 @@ def trees(
         for step in range(start, stop):
             node = links.order[step]
             i = node - start
-            if not on_way[i]:
+            if not on_path[i]:
                 continue
             if links.parents.indptr[node] == links.parents.indptr[node + 1]:
                 up[i] = 1.0
@@ -108,7 +112,7 @@ def trees(
                 above[f] = product[i, parents[f]] * up[i, parents[f]]
             children = near.indices[near.indptr[node] : near.indptr[node + 1]] - start
             for v in range(len(children)):
-                if on_way[children[v]]:
+                if on_path[children[v]]:
                     before = left[children[v - 1]] if v > 0 else ones
                     after = right[children[v + 1]] if v + 1 < len(children) else ones
                     _descend(above, before, after, ranks, up[children[v]])
@@ -116,22 +120,22 @@ def trees(
 
 @compiled
 def _mark(start: int, stop: int, marked: Array, links: Links, marks: Array) -> Array:
-    """Which nodes are marked or above a marked one; in `marks` the number of each among the marked, or −1."""
+    """Return which nodes are marked or above a marked node; `marks` gets their numbers, or −1."""
     marks[: stop - start] = -1
-    on_way = np.zeros(stop - start, dtype=np.bool_)
+    on_path = np.zeros(stop - start, dtype=np.bool_)
     for m in range(len(marked)):
         marks[marked[m] - start] = m
         node = marked[m]
-        on_way[node - start] = True
+        on_path[node - start] = True
         while links.parents.indptr[node] < links.parents.indptr[node + 1]:
             node = links.parents.indices[links.parents.indptr[node]]
-            on_way[node - start] = True
-    return on_way
+            on_path[node - start] = True
+    return on_path
 
 
 @compiled
 def _match(own: Array, before: Array, ranks: Array, matched: Array, total: Array) -> None:
-    """S_F(v,·) from K_D(v,·) and S_F(v−1,·)."""
+    """Compute S_F(v,·) from K_D(v,·) and S_F(v−1,·)."""
     for w in range(len(ranks) - 1):
         here, size = ranks[w], ranks[w + 1] - ranks[w]
         if w == 0:
@@ -147,8 +151,8 @@ def _match(own: Array, before: Array, ranks: Array, matched: Array, total: Array
 
 @compiled
 def _match_back(own: Array, after: Array, ranks: Array, matched: Array, total: Array) -> None:
-    """S_B(v,·) from K_D(v,·) and S_B(v+1,·)."""
-    following = 0  # how many have a next sibling
+    """Compute S_B(v,·) from K_D(v,·) and S_B(v+1,·)."""
+    following = 0  # the number of nodes with a next sibling
     for w in range(len(ranks) - 2, -1, -1):
         here, there, size = ranks[w], ranks[w + 1], ranks[w + 1] - ranks[w]
         for f in range(following):
@@ -162,7 +166,7 @@ def _match_back(own: Array, after: Array, ranks: Array, matched: Array, total: A
 
 @compiled
 def _descend(above: Array, before: Array, after: Array, ranks: Array, up: Array) -> None:
-    """u(v,·) from K_U of the parents, S_F(v−1,·) and S_B(v+1,·)."""
+    """Compute u(v,·) from K_U of the parents, S_F(v−1,·) and S_B(v+1,·)."""
     up[:] = 1.0
     for w in range(len(ranks) - 1):
         here, there, back = ranks[w], ranks[w + 1], ranks[max(w - 1, 0)]
