@@ -129,7 +129,7 @@ def test_the_checkpoint_of_an_interrupted_fit_stays(run, places, tmp_path, monke
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Iterations, "say", interrupt)
+        patch.setattr(Iterations, "show", interrupt)
         state, _ = train_with_checkpoint(run, places, tmp_path)
     assert state.exists()
     _, found = train_with_checkpoint(run, places, tmp_path)

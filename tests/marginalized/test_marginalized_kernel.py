@@ -202,9 +202,9 @@ BAD = {
     r"structure 0: its prior has the shape \(2,\)": {"prior": ([0.5, 0.5], [[1.0], [1.0]])},
     r"structure 0: its prior has the shape \(2, 0\)": {"prior": (np.empty((2, 0)), np.empty((2, 0)))},
     "structure 0: its prior is 'abc'": {"prior": ("abc", uniform(2)[0])},
-    "structure 0: its prior sums to 0.9 in row 1": {"prior": ([[0.5, 0.5], [0.5, 0.4]], uniform(2)[0])},
-    "has -0.5 for label 0 in row 1": {"prior": ([[0.5, 0.5], [-0.5, 1.5]], uniform(2)[0])},
-    "has nan for label 1 in row 0": {"prior": ([[0.5, np.nan], [0.5, 0.5]], uniform(2)[0])},
+    "structure 0: its prior sums to 0.9 at row 1": {"prior": ([[0.5, 0.5], [0.5, 0.4]], uniform(2)[0])},
+    "has -0.5 for label 0 at row 1": {"prior": ([[0.5, 0.5], [-0.5, 1.5]], uniform(2)[0])},
+    "has nan for label 1 at row 0": {"prior": ([[0.5, np.nan], [0.5, 0.5]], uniform(2)[0])},
     "structure 0 has 2 labels, that of structure 1 has 3": {
         "prior": (uniform(2)[0], uniform(2, labels=3)[0])
     },
@@ -214,7 +214,7 @@ BAD = {
     "has 2 transition matrices; 2 nodes need 1": {"prior": (([0.5, 0.5], [np.eye(2)] * 2), uniform(2)[0])},
     r"start has the shape \(1, 2, 2\)": {"prior": ((np.eye(2), [np.eye(2)]), uniform(2)[0])},
     r"transition 0 has the shape \(3, 3\); give \(2, 2\)": {"prior": (([1, 0], [np.eye(3)]), uniform(2)[0])},
-    "transition 0 sums to 2 in row 0": {"prior": (([1, 0], [2 * np.eye(2)]), uniform(2)[0])},
+    "transition 0 sums to 2 at row 0": {"prior": (([1, 0], [2 * np.eye(2)]), uniform(2)[0])},
 }
 
 

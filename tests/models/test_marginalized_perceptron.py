@@ -388,7 +388,7 @@ def test_a_kernel_that_knows_nothing_of_a_new_observation():
     model = perceptron(kernel=lambda a, b: float("nan") if "z" in (a, b) else float(a == b)).fit(X, Y)
     with pytest.raises(DataError, match=r"structure 1: the kernel .* is nan for an observation in it"):
         model.predict([["a"], ["b", "z"]])
-    with pytest.raises(DataError, match="a kernel by a Python function cannot be stored"):
+    with pytest.raises(DataError, match="a Python function cannot be stored"):
         model.save("never.fuda")
 
 
@@ -419,7 +419,7 @@ BAD = {
     "asymmetric": (fit(kernel=asymmetric), "the other way round", "symmetric"),
     "label kernel": (fit(label_kernel=np.eye(3)), "label_kernel", "3 labels", "there are 2"),
     "prior unknown": (fit(prior="flat"), "prior='flat'"),
-    "prior sum": (fit(prior=[HALF[0], HALF[1] * 1.5]), "structure 1, node 0", "sums to 1.5"),
+    "prior sum": (fit(prior=[HALF[0], HALF[1] * 1.5]), "structure 1", "node 0", "sums to 1.5"),
     "prior shape": (fit(prior=[HALF[0], HALF[0]]), "structure 1", "shape (2, 2)", "(1, 2)"),
     "prior count": (fit(prior=HALF[:1]), "2 structures", "prior has 1"),
     "prior form": (fit(prior_form="tree"), "prior_form='tree'"),

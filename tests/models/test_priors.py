@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -55,10 +53,10 @@ def test_arrays_are_taken_as_they_are_and_needed_again() -> None:
         ([[[0.5, 0.5]], [[1.0]]], r"structure 1: its prior has the shape \(1, 1\)"),
         ([[[0.5, 0.5]], [["x", "y"]]], "structure 1: its prior is"),
         ([[[0.5, 0.5]], None], r"structure 1: its prior has the shape \(\)"),
-        ([[[0.5, 0.5]], [[0.5, 0.6]]], "structure 1: its prior sums to 1.1 in row 0; divide each row"),
-        ([[[0.5, 0.5]], [[-0.5, 1.5]]], "structure 1: its prior has -0.5 for label 0 in row 0"),
-        ([[[np.nan, 0.5]], [[0.5, 0.5]]], "structure 0: its prior has nan for label 0 in row 0"),
-        ([[[np.inf, 0.5]], [[0.5, 0.5]]], "structure 0: its prior has inf for label 0 in row 0"),
+        ([[[0.5, 0.5]], [[0.5, 0.6]]], "structure 1: its prior sums to 1.1 at node 0; divide each row"),
+        ([[[0.5, 0.5]], [[-0.5, 1.5]]], "structure 1: its prior has -0.5 for label 0 at node 0"),
+        ([[[np.nan, 0.5]], [[0.5, 0.5]]], "structure 0: its prior has nan for label 0 at node 0"),
+        ([[[np.inf, 0.5]], [[0.5, 0.5]]], "structure 0: its prior has inf for label 0 at node 0"),
     ],
 )
 def test_bad_arrays_are_refused(arrays, message) -> None:
@@ -152,7 +150,7 @@ def test_an_unfitted_labeler_is_trained_out_of_fold(form, weight) -> None:
             alone = Corpus([Sequence(X[i])])
             expected, _ = for_training(fitted, form, alone, labels, classes)
             nodes = slice(*corpus.offsets[i : i + 2])
-            for ours, theirs in itertools.zip_longest(vars(prior).values(), vars(expected).values()):
+            for ours, theirs in zip(prior, expected, strict=True):
                 if theirs is not None:
                     np.testing.assert_allclose(ours[nodes], theirs, atol=1e-12)
     everything = clone(hmm).fit(X, Y, sample_weight=weight)

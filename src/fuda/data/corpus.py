@@ -67,6 +67,9 @@ class Corpus:
         self.kind = self._one_kind()
         self.feature_tables: dict[str | int, FeatureTable] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "graph"}  # made again if needed
+
     def take(self, structures: np.ndarray) -> Corpus:
         """Return some of the structures, by index, in that order.
 

@@ -114,28 +114,40 @@ def text(token: str) -> list[str]:
 
 def _spelling_flags(token: str) -> list[str]:
     """The properties of the spelling that a token has."""
+    flags = []
     first, last = token[:1], token[-1:]
-    capitals = first.isupper() and token.isupper()
     digits = any(map(str.isdigit, token))
-    year = digits and _YEAR.fullmatch(token)
-    flags = {
-        "capitalized": first.isupper(),
-        "all-capitals": capitals,
-        "initial": capitals and len(token) == 2 and last == ".",
-        "single-capital": capitals and len(token) == 1,
-        "roman": capitals and len(token) > 1 and _ROMAN.fullmatch(token),
-        "mixed-case": token[1:].lower() != token[1:] and not token.isupper(),
-        "digits": digits,
-        "year": year,
-        "all-digits": token.isdigit() and not year,
-        "number": digits and not token.isdigit() and not year and _NUMBER.fullmatch(token),
-        "hyphen": "-" in token,
-        "period": "." in token,
-        "ends-period": last == ".",
-        "apostrophe": "'" in token or "’" in token,
-        "punctuation": token and not any(map(str.isalnum, token)),
-    }
-    return [flag for flag, holds in flags.items() if holds]
+    if first.isupper():
+        flags.append("capitalized")
+        if token.isupper():
+            flags.append("all-capitals")
+            if len(token) == 2 and last == ".":
+                flags.append("initial")
+            elif len(token) == 1:
+                flags.append("single-capital")
+            elif _ROMAN.fullmatch(token):
+                flags.append("roman")
+    if token[1:].lower() != token[1:] and not token.isupper():
+        flags.append("mixed-case")
+    if digits:
+        flags.append("digits")
+        if _YEAR.fullmatch(token):
+            flags.append("year")
+        elif token.isdigit():
+            flags.append("all-digits")
+        elif _NUMBER.fullmatch(token):
+            flags.append("number")
+    if "-" in token:
+        flags.append("hyphen")
+    if "." in token:
+        flags.append("period")
+        if last == ".":
+            flags.append("ends-period")
+    if "'" in token or "’" in token:
+        flags.append("apostrophe")
+    if token and not any(map(str.isalnum, token)):
+        flags.append("punctuation")
+    return flags
 
 
 @lru_cache(_CACHED)

@@ -58,11 +58,13 @@ def given_prior(given: Any, corpus: Corpus, label_count: int) -> Prior:
     shapes = [(size, label_count) for size in np.diff(corpus.offsets).tolist()]
     pairs = zip(per_structure(given, "prior", corpus), shapes, strict=True)
     return Prior(
-        np.concatenate([distributions(x, s, f"{place(i)}: its prior") for i, (x, s) in enumerate(pairs)])
+        np.concatenate(
+            [distributions(x, s, f"{place(i)}: its prior", "node") for i, (x, s) in enumerate(pairs)]
+        )
     )
 
 
-def distributions(values: Any, shape: tuple[int, int | None], where: str) -> Array:
+def distributions(values: Any, shape: tuple[int, int | None], where: str, what: str = "row") -> Array:
     """Check rows of probabilities.
 
     Parameters
@@ -73,6 +75,8 @@ def distributions(values: Any, shape: tuple[int, int | None], where: str) -> Arr
         The numbers of rows and of columns; None for any number of columns.
     where : str
         The name of the values in messages.
+    what : str
+        The name of a row in messages.
 
     Returns
     -------
@@ -91,13 +95,13 @@ def distributions(values: Any, shape: tuple[int, int | None], where: str) -> Arr
     if len(bad):
         row, label = bad[0].tolist()
         raise DataError(
-            f"{where} has {array[row, label]} for label {label} in row {row}; probabilities are finite and "
+            f"{where} has {array[row, label]} for label {label} at {what} {row}; probabilities are finite and "
             "not negative"
         )
     sums = array.sum(axis=1)
     row = int(np.abs(sums - 1.0).argmax())
     if abs(sums[row] - 1.0) > _TOLERANCE:
         raise DataError(
-            f"{where} sums to {sums[row]:.6g} in row {row}; divide each row by its sum, so that it is 1"
+            f"{where} sums to {sums[row]:.6g} at {what} {row}; divide each row by its sum, so that it is 1"
         )
     return array
