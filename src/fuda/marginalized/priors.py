@@ -95,8 +95,8 @@ def distributions(values: Any, shape: tuple[int, int | None], where: str, what: 
     if len(bad):
         row, label = bad[0].tolist()
         raise DataError(
-            f"{where} has {array[row, label]} for label {label} at {what} {row}; probabilities are finite and "
-            "not negative"
+            f"{where} has {array[row, label]} for label {label} at {what} {row}; probabilities are finite "
+            "and not negative"
         )
     sums = array.sum(axis=1)
     row = int(np.abs(sums - 1.0).argmax())
