@@ -12,7 +12,7 @@ demo: $(VENV)/.demo        ## set up and run the main job on embedded data
 test: $(VENV)/.test        ## set up and run all tests
 	$(BIN)/pytest -n 2 --durations=5 $(PYTEST_OPTIONS)
 
-lint: style                ## style, limits on sizes, docstrings
+lint: style bars docstrings ## style, limits on sizes, docstrings
 
 style: $(VENV)/.lint       ## ruff
 	$(BIN)/ruff check .

@@ -51,7 +51,7 @@ LEARNERS = {
     "reranker": Reranker(CRF(features="word", max_iter=5, n_jobs=1), folds=2, features="word", n_jobs=1),
 }
 GOING_ON = ("primal", "voted", "dual", "dual, voted", "marginalized")
-MOMENTS = 20  # of each training, out of some hundreds or thousands
+MOMENTS = 10  # of each training, out of some hundreds or thousands
 # What must not begin after an interrupt. An iteration that is running may end.
 LEARNING = {
     "_fit",

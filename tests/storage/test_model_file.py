@@ -250,6 +250,7 @@ def test_saving_leaves_the_umask_of_the_process_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "umask", refuse)
     for _ in range(2):
         HMM().fit(X, Y).save(tmp_path / "model.fuda")
+    assert load(tmp_path / "model.fuda").predict(X).tolist() == Y
 
 
 def test_a_private_file_is_private_while_it_is_replaced(tmp_path):

@@ -2,9 +2,7 @@
 
     S(t,σ) = Σ_{τ,ρ} α_τ(ρ) K(τ,t,ρ,σ)
 
-are the scores of the nodes t of any structure, with coefficients α_τ(ρ) at some nodes τ of the
-*support* structures, computed by an engine of `fuda.marginalized.engines`. A subclass defines how
-α is learned; encoding, c, priors, support, decoding, probabilities and files are here.
+are the scores of nodes t, with coefficients α at nodes τ of *support* structures, learned by subclasses.
 """
 
 from __future__ import annotations
