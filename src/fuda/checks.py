@@ -83,7 +83,8 @@ def check_threads(model: Any) -> None:
     n_jobs = model.n_jobs
     if n_jobs is not None and not is_whole(n_jobs):
         raise DataError(f"n_jobs={short(n_jobs)}: give the number of threads, or None for all cores")
-    thread_count(None if n_jobs is None else int(n_jobs))
+    if n_jobs is not None:
+        thread_count(int(n_jobs))
 
 
 def check_randomness(model: Any) -> None:

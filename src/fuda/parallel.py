@@ -75,7 +75,8 @@ def run(
     >>> run(sum, [(0, 3), (3, 4)])
     [3, 7]
     """
-    threads = min(thread_count(n_jobs), len(blocks))
+    # Counting the cores is a system call, which one small block does not wait for.
+    threads = 1 if n_jobs is None and len(blocks) < 2 else min(thread_count(n_jobs), len(blocks))
     if threads <= 1:
         return [function(block) for block in blocks]
     results: dict[int, Result] = {}

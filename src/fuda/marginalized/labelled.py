@@ -105,7 +105,7 @@ def labelled_kernel(
 
 
 def _label_gram(label_kernel: Any, labels: list[Any]) -> Array:
-    """Return the matrix (L, L) of a kernel on labels."""
+    """Return the matrix (L, L) of a kernel on the labels themselves, not on their numbers."""
     if label_kernel is None:
         return np.eye(len(labels))
     k_y = as_kernel(label_kernel, "label_kernel")
