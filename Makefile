@@ -30,7 +30,7 @@ types: $(VENV)/.lint       ## types of the package
 bench: $(VENV)/.bench      ## competitors and Fuda, timed alternately
 	$(BIN)/python benchmarks/run.py
 
-matrix:                    ## all tests on every supported Python
+matrix:                    ## all tests on every supported Python, and with the oldest dependencies
 	$(PYTHON) scripts/matrix.py
 
 hooks: $(VENV)/.lint       ## run style and types before every commit
