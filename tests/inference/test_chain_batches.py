@@ -25,7 +25,7 @@ class Batch:
         self.weights = random.choice([0.0, 1.0, 2.5], size=len(lengths))
         self.node_weights = random.choice([0.0, 1.0, 0.4], size=self.offsets[-1])
 
-    def lanes(self, kappa, pointwise):
+    def lanes(self, omega, pointwise):
         """Loss without F(y), gradients of table and transitions, and the chains left out."""
         top, top_pair = self.scores.max(axis=1), self.transitions.max()
         table, direct = np.exp(self.scores - top[:, None]), np.exp(self.transitions - top_pair)
@@ -36,13 +36,13 @@ class Batch:
         node_weights = self.node_weights if pointwise else np.zeros(0)
         chains = Chains(self.offsets, self.rows, self.labels, node_weights, self.weights)
         into = Gradient(table_gradient, pairs, unsafe)
-        value = chain_losses(order, chains, Factors(table, direct, transposed), kappa, into)
+        value = chain_losses(order, chains, Factors(table, direct, transposed), omega, into)
         for i in np.flatnonzero(~unsafe):
             rows = self.rows[slice(*self.offsets[i : i + 2])]
-            value += kappa * self.weights[i] * (top[rows].sum() + (len(rows) - 1) * top_pair)
+            value += omega * self.weights[i] * (top[rows].sum() + (len(rows) - 1) * top_pair)
         return value, table_gradient, pairs * direct, unsafe
 
-    def truth(self, kappa, pointwise, without):
+    def truth(self, omega, pointwise, without):
         """The same by the definition: one inference, and one given each label."""
         value, table_gradient = 0.0, np.zeros_like(self.scores)
         pairs = np.zeros_like(self.transitions)
@@ -61,7 +61,7 @@ class Batch:
             log_z, node, edge = inference.marginals(
                 graph, given_one.reshape(-1, scores.shape[1]), self.transitions, edges=True
             )
-            shares = np.append(-node_weights, kappa + node_weights.sum()) * self.weights[i]
+            shares = np.append(-node_weights, omega + node_weights.sum()) * self.weights[i]
             value += float(shares @ log_z)
             node = np.tensordot(shares, node.reshape(len(shares), b - a, -1), 1)
             for column in rows.T:
@@ -71,9 +71,9 @@ class Batch:
         return value, table_gradient, pairs
 
 
-def check(batch: Batch, kappa: float, pointwise: bool) -> np.ndarray:
-    value, table_gradient, pairs, unsafe = batch.lanes(kappa, pointwise)
-    expected = batch.truth(kappa, pointwise, unsafe)
+def check(batch: Batch, omega: float, pointwise: bool) -> np.ndarray:
+    value, table_gradient, pairs, unsafe = batch.lanes(omega, pointwise)
+    expected = batch.truth(omega, pointwise, unsafe)
     size = max(1.0, np.abs(batch.scores).max() * batch.offsets[-1])
     assert value == pytest.approx(expected[0], rel=1e-10, abs=1e-11 * size)
     np.testing.assert_allclose(table_gradient, expected[1], rtol=1e-8, atol=1e-9)

@@ -79,7 +79,7 @@ def scored_labelings(model: CRF, structure) -> tuple[list[tuple[int, ...]], np.n
 
 
 def brute_force_loss(model: CRF, structures, labels) -> float:
-    kappa = {"sequential": 1.0, "pointwise": 0.0, "markov": model.order}[model.loss]
+    omega = {"sequential": 1.0, "pointwise": 0.0, "markov": model.order}[model.loss]
     total = 0.0
     for structure, given in zip(structures, labels, strict=True):
         labelings, log_p = scored_labelings(model, structure)
@@ -90,7 +90,7 @@ def brute_force_loss(model: CRF, structures, labels) -> float:
         def surprise(nodes, labelings=labelings, log_p=log_p):
             return -logsumexp(log_p[[all(y[t] == b for t, b in nodes) for y in labelings]])
 
-        total += kappa * surprise(known)
+        total += omega * surprise(known)
         if model.loss != "sequential":
             total += sum(surprise([one]) for one in known)
     return float(total)

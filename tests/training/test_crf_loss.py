@@ -79,7 +79,7 @@ class Enumerated:
 
     def loss(self, vector, known, loss: Loss, position_weight) -> tuple[float, np.ndarray]:
         value, gradient = self.less(vector, self.fitting(known, range(len(known))))
-        value, gradient = loss.kappa * value, loss.kappa * gradient
+        value, gradient = loss.omega * value, loss.omega * gradient
         for t in range(len(known)) if loss.pointwise else ():
             part, slope = self.less(vector, self.fitting(known, [t]))
             value, gradient = value + position_weight[t] * part, gradient + position_weight[t] * slope

@@ -9,16 +9,16 @@ forward and backward passes, where c_t is the sum over b of the unscaled α_t,
     p_t(b) = α_t(b) β_t(b)            p_{t−1,t}(a, b) = α_{t−1}(a) T(a, b) g_t(b)
     log Z  = Σ_t log c_t + the largest scores that were subtracted
 
-The loss of a chain is  κ (log Z − F(y)) − Σ_t w_t log p_t(y_t): κ = 1 and w = 0 is the sequential
-loss, κ = 0 and w = 1 the pointwise one, κ = k and w = 1 the k-th order Markov loss. The term κ
+The loss of a chain is  ω (log Z − F(y)) − Σ_t w_t log p_t(y_t): ω = 1 and w = 0 is the sequential
+loss, ω = 0 and w = 1 the pointwise one, ω = k and w = 1 the k-th order Markov loss. The term ω
 F(y) is linear in the weights and left to the caller. With e_t(b) = w_t [b = y_t] and W = Σ w,
 evidence is propagated forward as u and backward as v,
 
     u_t(b) = e_t(b) + g_t(b) Σ_a T(a, b) u_{t−1}(a) / β_{t−1}(a)
     v_t(a) = e_t(a) + α_t(a) Σ_b T(a, b) V_{t+1}(b)      V_t(b) = v_t(b) ψ_t(b) / (c_t α_t(b))
 
-    ∂/∂s_t(b)  = (κ + W) p_t(b) − u_t(b) − v_t(b) + e_t(b)
-    ∂/∂A(a, b) = T(a, b) Σ_t [ ((κ + W) α_{t−1}(a) − u_{t−1}(a)/β_{t−1}(a)) g_t(b)
+    ∂/∂s_t(b)  = (ω + W) p_t(b) − u_t(b) − v_t(b) + e_t(b)
+    ∂/∂A(a, b) = T(a, b) Σ_t [ ((ω + W) α_{t−1}(a) − u_{t−1}(a)/β_{t−1}(a)) g_t(b)
                                − α_{t−1}(a) V_t(b) ].
 
 Arrays are laid out (time, label, lane), so that every operation is one vector instruction over the
@@ -249,7 +249,7 @@ def _backward(count: int, length: Array, psi: Array, direct: Array, inverse: Arr
 
 @compiled(fastmath=_SUMS)
 def _evidence(count: int, factors: Factors, work: _Work) -> None:
-    """Subtract u + v − e from `gradient`, (κ + W) p; u/β is left in `ahead`, V in `behind`."""
+    """Subtract u + v − e from `gradient`, (ω + W) p; u/β is left in `ahead`, V in `behind`."""
     _, direct, transposed = factors
     alpha, g, beta, ahead, behind, gradient, _, evidence, gold, _, length, _, _, _ = work
     size = alpha.shape[1]
@@ -286,12 +286,12 @@ def _evidence(count: int, factors: Factors, work: _Work) -> None:
 
 
 @compiled(fastmath=_SUMS)
-def _posterior(alpha: Array, beta: Array, count: int, sum_w: Array, kappa: float, gradient: Array) -> None:
-    """(κ + W) p."""
+def _posterior(alpha: Array, beta: Array, count: int, sum_w: Array, omega: float, gradient: Array) -> None:
+    """(ω + W) p."""
     for t in range(count):
         for b in range(alpha.shape[1]):
             for k in range(LANES):
-                gradient[t, b, k] = (kappa + sum_w[k]) * alpha[t, b, k] * beta[t, b, k]
+                gradient[t, b, k] = (omega + sum_w[k]) * alpha[t, b, k] * beta[t, b, k]
 
 
 @compiled(fastmath=_SUMS)
@@ -329,7 +329,7 @@ def chain_losses(*arguments: Any) -> float:
     Parameters
     ----------
     *arguments : tuple
-        ``chosen``, the numbers of the chains to compute, sorted by length; `Chains`; `Factors`; κ;
+        ``chosen``, the numbers of the chains to compute, sorted by length; `Chains`; `Factors`; ω;
         and the `Gradient` to add to.
 
     Returns
@@ -349,7 +349,7 @@ def chain_losses(*arguments: Any) -> float:
 
 
 @compiled(fastmath=_SUMS)
-def _chain_losses(chosen: Array, chains: Chains, factors: Factors, kappa: float, into: Gradient) -> float:
+def _chain_losses(chosen: Array, chains: Chains, factors: Factors, omega: float, into: Gradient) -> float:
     """The loss of the chosen chains; its gradient is added to `into`."""
     longest = 0
     for chain in chosen:
@@ -365,15 +365,15 @@ def _chain_losses(chosen: Array, chains: Chains, factors: Factors, kappa: float,
                 begin, end = chains.offsets[batch[k]], chains.offsets[batch[k] + 1]
                 work.first[k], work.length[k] = begin, end - begin
                 work.weight[k] = chains.weights[batch[k]]
-        count = _solve(batch, chains, factors, kappa, work, into.unsafe)
+        count = _solve(batch, chains, factors, omega, work, into.unsafe)
         for k in range(LANES):
             if work.length[k] > 0:
-                loss += work.weight[k] * (work.log_z[k] if pointwise else kappa * work.log_z[k])
+                loss += work.weight[k] * (work.log_z[k] if pointwise else omega * work.log_z[k])
         if pointwise:
-            _add_pointwise(count, chains.rows, factors, kappa, work, into)
+            _add_pointwise(count, chains.rows, factors, omega, work, into)
         else:
             for k in range(LANES):
-                work.weight[k] *= kappa
+                work.weight[k] *= omega
             _scatter(chains.rows, work.alpha, work.beta, work.first, work.length, work.weight, into.table)
             _scale(work.alpha, count, work.weight)
             _add_pairs(work.alpha, work.psi, count, into.pairs, 1.0)
@@ -396,7 +396,7 @@ def _allocate(longest: int, size: int, pointwise: bool) -> _Work:
 
 
 @compiled(fastmath=_SUMS)
-def _solve(batch: Array, chains: Chains, factors: Factors, kappa: float, work: _Work, unsafe: Array) -> int:
+def _solve(batch: Array, chains: Chains, factors: Factors, omega: float, work: _Work, unsafe: Array) -> int:
     """Forward and backward passes of a batch without its unsafe chains; returns its length."""
     k, count = 0, 0
     while k >= 0:  # again without the unsafe lane
@@ -407,7 +407,7 @@ def _solve(batch: Array, chains: Chains, factors: Factors, kappa: float, work: _
         if k < 0:
             _backward(count, work.length, work.psi, factors.direct, work.inverse, work.beta)
             if len(chains.node_weights) > 0:
-                k = _gold(count, chains, kappa, work)
+                k = _gold(count, chains, omega, work)
         if k >= 0:
             unsafe[batch[k]] = True
             work.length[k], work.weight[k] = 0, 0.0
@@ -416,11 +416,11 @@ def _solve(batch: Array, chains: Chains, factors: Factors, kappa: float, work: _
 
 @compiled(fastmath=_SUMS)
 def _add_pointwise(
-    count: int, rows: Array, factors: Factors, kappa: float, work: _Work, into: Gradient
+    count: int, rows: Array, factors: Factors, omega: float, work: _Work, into: Gradient
 ) -> None:
     """Add the gradient of a batch for a loss with a pointwise term."""
     alpha, psi, beta, ahead, behind, gradient = work[:6]
-    _posterior(alpha, beta, count, work.sum_w, kappa, gradient)
+    _posterior(alpha, beta, count, work.sum_w, omega, gradient)
     _evidence(count, factors, work)
     beta[:count] = 1.0
     _scatter(rows, gradient, beta, work.first, work.length, work.weight, into.table)
@@ -429,18 +429,18 @@ def _add_pointwise(
     _scale(ahead, count, work.weight)
     _add_pairs(ahead, psi, count, into.pairs, -1.0)
     for k in range(LANES):
-        work.sum_w[k] += kappa
+        work.sum_w[k] += omega
     _scale(alpha, count, work.sum_w)
     _add_pairs(alpha, psi, count, into.pairs, 1.0)
 
 
 @compiled
-def _gold(count: int, chains: Chains, kappa: float, work: _Work) -> int:
+def _gold(count: int, chains: Chains, omega: float, work: _Work) -> int:
     """Labels, weights, W, and the loss in place of log Z; returns an unsafe lane, else −1."""
     alpha, beta, evidence, log_z, sum_w = work.alpha, work.beta, work.evidence, work.log_z, work.sum_w
     for k in range(LANES):
         sum_w[k] = 0.0
-        log_z[k] *= kappa
+        log_z[k] *= omega
         for t in range(work.length[k]):
             node = work.first[k] + t
             y, weight = chains.labels[node], chains.node_weights[node]

@@ -1,11 +1,11 @@
 """CRF losses and their gradients as functions of the weights.
 
-f(y|x) = exp F(x, y) / Z(x) has node marginals p_t. A loss is κ L₁ + L₀ over structures i and nodes t:
+f(y|x) = exp F(x, y) / Z(x) has node marginals p_t. A loss is ω L₁ + L₀ over structures i and nodes t:
 
 =============  ======================================  =======  ==========
-sequential     L₁ = −Σ_i log f(y⁽ⁱ⁾|x⁽ⁱ⁾)               κ = 1    w = 0
-pointwise      L₀ = −Σ_i Σ_t w_t log p_t(y_t)           κ = 0    w given
-Markov         M_k = k L₁ + L₀  (theorem 1)             κ = k    w given
+sequential     L₁ = −Σ_i log f(y⁽ⁱ⁾|x⁽ⁱ⁾)               ω = 1    w = 0
+pointwise      L₀ = −Σ_i Σ_t w_t log p_t(y_t)           ω = 0    w given
+Markov         M_k = k L₁ + L₀  (theorem 1)             ω = k    w given
 =============  ======================================  =======  ==========
 
 For an integer k, M_k is the sum of −log P(y_t..y_{t+k}) over all windows of k+1 nodes, cut off at
@@ -40,17 +40,17 @@ Array = np.ndarray
 
 
 class Loss(NamedTuple):
-    """κ L₁ + L₀.
+    """ω L₁ + L₀.
 
     Attributes
     ----------
-    kappa : float
-        κ, the weight of the sequential loss L₁.
+    omega : float
+        ω, the weight of the sequential loss L₁.
     pointwise : bool
         Whether the pointwise loss L₀ counts.
     """
 
-    kappa: float
+    omega: float
     pointwise: bool
 
     @classmethod
@@ -72,7 +72,7 @@ class Loss(NamedTuple):
         Examples
         --------
         >>> Loss.named("markov", order=2)
-        Loss(kappa=2.0, pointwise=True)
+        Loss(omega=2.0, pointwise=True)
         """
         losses = {"sequential": (1.0, False), "pointwise": (0.0, True), "markov": (float(order), True)}
         if name not in losses:
@@ -208,7 +208,7 @@ class TrainingLoss:
     def __call__(self, vector: Array) -> tuple[float, Array]:
         """The loss and its gradient, an array that the next call overwrites."""
         gradient, rest = self._gradient, self._rest
-        value = -self.loss.kappa * self._vectors.scale(self._observed, -self.loss.kappa, vector, gradient)
+        value = -self.loss.omega * self._vectors.scale(self._observed, -self.loss.omega, vector, gradient)
         if self._chains:
             part, unsafe = self._chains.add(vector, gradient)
             value += part
@@ -225,7 +225,7 @@ class TrainingLoss:
         by_channel, transitions, by_edge = self.weights.views(diagonal)
         corpus = self.encoded.corpus
         weight = np.repeat(self.sample_weight, np.diff(corpus.offsets))[:, None]
-        scale = self.loss.kappa + (1.0 if self.loss.pointwise else 0.0)
+        scale = self.loss.omega + (1.0 if self.loss.pointwise else 0.0)
         channels = self.encoded.channels + self.encoded.edge_channels
         for channel, part in zip(channels, by_channel + by_edge, strict=True):
             share = 1 / L ** (part.ndim - 1)
@@ -253,7 +253,7 @@ class TrainingLoss:
         """Φ(x, y) summed over the structures whose labels are all known: F(x, y) = Φ · w."""
         corpus, L = self.encoded.corpus, self.weights.labels
         observed = np.zeros(self.weights.size)
-        if not self.loss.kappa:
+        if not self.loss.omega:
             return observed
         by_channel, transitions, by_edge = self.weights.views(observed)
         weight = np.repeat(np.where(known, self.sample_weight, 0.0), np.diff(corpus.offsets))
@@ -300,7 +300,7 @@ class _ChainTables:
         self.gradients = [np.empty_like(self.table) for _ in self.blocks]
 
     def add(self, vector: Array, gradient: Array) -> tuple[float, Array]:
-        """Add to the gradient: the loss without κ F(y), and the chains whose numbers underflowed."""
+        """Add to the gradient: the loss without ω F(y), and the chains whose numbers underflowed."""
         owner, encoded, loss = self.owner, self.owner.encoded, self.owner.loss
         by_channel, transitions, _ = owner.weights.views(vector)
         table, top = self.table, self.top
@@ -323,7 +323,7 @@ class _ChainTables:
             chains, pairs = self.sorted[slice(*self.blocks[k])], np.zeros_like(direct)
             self.gradients[k].fill(0.0)
             into = Gradient(self.gradients[k], pairs, unsafe)
-            return chain_losses(chains, data, factors, loss.kappa, into), pairs
+            return chain_losses(chains, data, factors, loss.omega, into), pairs
 
         solved = run(solve, range(len(self.blocks)), owner.n_jobs)
         channel_gradients, pair_gradient, _ = owner.weights.views(gradient)
@@ -338,7 +338,7 @@ class _ChainTables:
         run(collect, range(len(by_channel)), owner.n_jobs)
         pair_gradient += sum(pairs for _, pairs in solved) * direct
         left_out = np.flatnonzero(unsafe)
-        value = sum(part for part, _ in solved) + loss.kappa * self._shift(top, top_pair, left_out)
+        value = sum(part for part, _ in solved) + loss.omega * self._shift(top, top_pair, left_out)
         return float(value), left_out
 
     def _shift(self, top: Array, top_pair: float, left_out: Array) -> float:
@@ -361,7 +361,7 @@ class _Structures:
         self.groups = np.split(structures, np.flatnonzero(np.diff(np.cumsum(sizes) // limit)) + 1)
 
     def add(self, vector: Array, gradient: Array) -> float:
-        """Add to the gradient: the loss without κ F(y) of fully labelled structures."""
+        """Add to the gradient: the loss without ω F(y) of fully labelled structures."""
         owner = self.owner
         scores, transitions = score_structures(owner.encoded, owner.weights, vector)
         by_channel, pair_gradient, by_edge = owner.weights.views(gradient)
@@ -388,16 +388,16 @@ class _Group:
         self.transitions = transitions if transitions.ndim == 2 else transitions[self.nodes]
         self.labels = owner.labels[self.nodes]
         self.weight = owner.sample_weight[structures]
-        self.kappa, self.n_jobs = loss.kappa, owner.n_jobs
+        self.omega, self.n_jobs = loss.omega, owner.n_jobs
         self.node_weight = owner.node_weight[self.nodes] if loss.pointwise else np.zeros(0)
 
     def solve(self, node_gradient: Array, edge_gradient: Array, pair_gradient: Array) -> float:
-        """Add to the gradients: the loss without κ F(y) of fully labelled structures."""
+        """Add to the gradients: the loss without ω F(y) of fully labelled structures."""
         if len(self.node_weight):
             value, node, edge = self._pointwise()
         else:
             value, node, edge = 0.0, np.zeros_like(self.scores), np.zeros_like(self.transitions)
-        if self.kappa:
+        if self.omega:
             part, by_node, by_edge = self._sequential(with_edges=edge.ndim == 3)
             value, node, edge = value + part, node + by_node, edge + by_edge
         node_gradient[self.nodes] += node
@@ -407,7 +407,7 @@ class _Group:
         return value
 
     def _sequential(self, with_edges: bool) -> tuple[float, Array, Array]:
-        """κ Σ log Z, minus log Σ_{y fits} exp F where labels are unknown, and the gradients."""
+        """ω Σ log Z, minus log Σ_{y fits} exp F where labels are unknown, and the gradients."""
         value, node, edge = self._expected(self.scores, with_edges, self.weight)
         unknown = self.labels < 0
         if unknown.any():
@@ -420,7 +420,7 @@ class _Group:
             # F(y) of fully labelled structures is linear in w and added as a whole: weight 0 here
             part, by_node, by_edge = self._expected(fits, with_edges, self.weight * partly)
             value, node, edge = value - part, node - by_node, edge - by_edge
-        return self.kappa * value, self.kappa * node, self.kappa * edge
+        return self.omega * value, self.omega * node, self.omega * edge
 
     def _expected(self, scores: Array, with_edges: bool, weight: Array) -> tuple[float, Array, Array]:
         """Σ weight · log Z and its gradients, which are weighted marginals."""
