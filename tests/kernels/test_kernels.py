@@ -129,6 +129,16 @@ def test_words_not_seen_in_training_keep_their_whole_norm():
     assert b.ids.tolist() == [0, 3] or b.ids[1] >= 2
 
 
+def test_new_observations_have_numbers_of_their_own_after_corpora_were_joined():
+    encoder = WindowEncoder("spelling", 0)
+    first, second = encoder.fit([Sequence(["Ana", "Lima"])]), encoder.encode([Sequence(["Lima", "Ana"])])
+    both = first.corpus.followed_by(second.corpus)
+    numbering = Numbering(both)
+    assert len(set(numbering.ids(both))) == 2
+    new = numbering.ids(encoder.encode([Sequence(["Bo", "Ana", "Eva"])]).corpus)
+    assert len(set(new) | set(numbering.ids(both))) == 4
+
+
 def test_precomputed_takes_integer_observations():
     gram = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])
     p = points_of([2, 0, 2, 1], "word")

@@ -223,17 +223,25 @@ def test_one_corrected_structure(shape):
     assert again.mistakes_ == model.mistakes_[:3]
 
 
-def test_joined_support_says_the_same(monkeypatch):
-    X, y, _ = random_problem(7, count=10)
-    new_X, new_y, _ = random_problem(8, count=4)
+@pytest.mark.parametrize("codes_from", [0, 1 << 20], ids=["shared codes", "whole table"])
+def test_joined_support_says_the_same(monkeypatch, codes_from):
+    """Observations that are in both parts, and targets with observations that are in neither."""
+    monkeypatch.setattr("fuda.marginalized.codes._SMALL", codes_from)
+    words = ["de", "la", "Lima", "Ana", "ve", "Quito", "Eva", "Oslo", "el", "Ada", "1", "2"]
+    rng = np.random.default_rng(7)
+    X = [Sequence(rng.choice(words[:9], 12).tolist()) for _ in range(10)]
+    new_X = [Sequence(rng.choice(words[:10], 12).tolist()) for _ in range(4)]
+    y, new_y = ([rng.choice(LABELS, 12).tolist() for _ in part] for part in (X, new_X))
+    unseen = [Sequence(rng.choice([*words, *"abcdefgh"], 12).tolist()) for _ in range(5)]
     apart, joined = (MarginalizedPerceptron(epochs=2).fit(X, y) for _ in range(2))
     apart.partial_fit(new_X, new_y)
     assert len(apart._support) == 2
     monkeypatch.setattr("fuda.marginalized.support._RECENT", 0)
     joined.partial_fit(new_X, new_y)
     assert len(joined._support) == 1
-    for a, b in zip(apart.decision_scores(new_X), joined.decision_scores(new_X), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+    for Z in (new_X, unseen):
+        for a, b in zip(apart.decision_scores(Z), joined.decision_scores(Z), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
 
 
 def segments(seed, count):

@@ -57,7 +57,7 @@ class Numbering:
     """
 
     def __init__(self, corpus: Corpus) -> None:
-        self._numbers = {key: i for i, key in enumerate(corpus.keys())}
+        self._numbers = {key: i for i, key in enumerate(dict.fromkeys(corpus.keys()))}
 
     def ids(self, corpus: Corpus) -> Array:
         """Return the number of each type of a corpus."""
