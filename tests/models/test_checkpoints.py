@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import warnings
 
-import numpy as np
 import pytest
+from reliability.cases import LEARNERS, data_for
 from sklearn.base import clone
 
-import fuda
-from fuda import CRF, HMM, DataError, HMPerceptron, MarginalizedPerceptron, Reranker
 from fuda.registry import MODELS
 from fuda.storage import checkpoint as module
-from fuda.storage import container
-from reliability.cases import LEARNERS, data_for
 
 every = pytest.mark.parametrize("name", LEARNERS)
 
