@@ -9,6 +9,7 @@ the help fast.
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import signal
@@ -120,8 +121,15 @@ def _replace_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
 
 
+def _ignore_signals() -> None:
+    """Ignore signals while the process ends: what it did is decided, and has been said."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def main() -> None:
     """Run the command."""
+    atexit.register(_ignore_signals)
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _whole(sys.stdout)
