@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,12 @@ def check_callback(model: Any) -> None:
             f"callback={short(model.callback)}: give a function of one argument, a "
             "fuda.progress.Iteration, or None"
         )
+
+
+def check_checkpoint(model: Any) -> None:
+    """Check the parameter `checkpoint`, the path of a file."""
+    if model.checkpoint is not None and not isinstance(model.checkpoint, str | Path):
+        raise DataError(f"checkpoint={short(model.checkpoint)}: give the path of a file")
 
 
 def is_count(value: Any) -> bool:

@@ -130,13 +130,18 @@ class Iterations:
         Whether to show iterations: one live line on a terminal, else a line for every tenth.
     *callbacks : callable or None
         Called in this order, after the display; None is left out.
+
+    Attributes
+    ----------
+    count : int
+        The number of iterations so far, of earlier runs too where a training continues.
     """
 
     def __init__(self, title: str, shown: bool, *callbacks: Callback | None) -> None:
         self.title, self.shown = title, shown
         self.callbacks = [callback for callback in callbacks if callback is not None]
         self._status: Any = None
-        self._count, self._began = 0, time.perf_counter()
+        self.count, self._began = 0, time.perf_counter()
 
     def __enter__(self) -> Iterations:
         if self.shown and sys.stderr.isatty():
@@ -171,8 +176,8 @@ class Iterations:
         bool
             Whether a callback ends the training.
         """
-        self._count += 1
-        return self(Iteration(self._count, time.perf_counter() - self._began, **measured))
+        self.count += 1
+        return self(Iteration(self.count, time.perf_counter() - self._began, **measured))
 
     def show(self, number: int, text: str) -> None:
         """Show a text on an iteration.

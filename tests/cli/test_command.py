@@ -129,14 +129,16 @@ def test_standard_output_that_is_full(places, arguments):
     assert found.stderr == b"fuda: <stdout>: cannot be read or written: No space left on device\n"
 
 
+def hears_interrupts():
+    """Also where the tests run in the background of a shell."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_before_there_is_anything_to_save(number, models, places):
     """Ctrl-C while standard input is awaited."""
     arguments = [*FUDA, "train", "-", "-o", str(places["out"]), "--format", "conll"]
     pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-
-    def hears_interrupts():  # also where the tests run in the background of a shell
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     with subprocess.Popen(arguments, **pipes, preexec_fn=hears_interrupts) as process:
         time.sleep(2.5)
@@ -179,21 +181,71 @@ def test_interrupt_in_the_training_of_a_crf_saves_the_best_so_far(
     assert run("evaluate", places["out"], places["conll"]).code == 0
 
 
-def test_a_second_interrupt_ends_the_training_at_once(run, places, monkeypatch, default_signals):
-    from fuda import CRF
-    from fuda.progress import Iterations
+TWICE = """
+import signal, time
+from fuda.progress import Iterations
+def interrupt(self, progress):
+    if progress.iteration == 2:
+        signal.raise_signal(signal.SIGINT)
+Iterations.__call__ = interrupt
+from fuda.models.crf import CRF
+def save(self, path):
+    signal.raise_signal(signal.SIGTERM)
+    time.sleep(60)
+CRF.save = save
+from fuda.cli import main
+main()
+"""
 
-    def interrupt(self, progress):
-        if progress.iteration == 2:
-            signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(CRF, "save", lambda self, path: signal.raise_signal(signal.SIGINT))
-    monkeypatch.setattr(Iterations, "__call__", interrupt)
-    found = run("train", places["conll"], "-o", places["out"])
-    assert found.code == 130
-    assert found.err.startswith("fuda: the CRF has not converged: it was interrupted")
-    assert found.err.endswith("fuda: interrupted; no file was written or changed\n")
+def test_a_second_signal_ends_the_command_at_once(places):
+    """Even in the middle of what must not be interrupted, with no more words."""
+    line = [sys.executable, "-c", TWICE, "train", str(places["conll"]), "-o", str(places["out"])]
+    found = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=hears_interrupts)
+    assert found.returncode == -signal.SIGTERM  # 143 for a shell
+    assert found.stderr.startswith("fuda: the CRF has not converged: it was interrupted")
+    assert len(found.stderr.splitlines()) == 1
     assert not places["out"].exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_of_the_save_waits_for_it(number, run, places, monkeypatch, default_signals):
+    from fuda import CRF
+
+    def interrupted(self, path, save=CRF.save):
+        signal.raise_signal(number)
+        save(self, path)
+
+    monkeypatch.setattr(CRF, "save", interrupted)
+    found = run("train", places["conll"], "-o", places["out"])
+    assert found.code == 128 + number
+    assert found.err.splitlines()[0].startswith(f"{places['out']}: CRF, ")
+    assert found.err.splitlines()[1:] == [f"fuda: interrupted; written: {places['out']}"]
+    assert run("evaluate", places["out"], places["conll"]).code == 0
+
+
+def test_an_interrupt_says_what_was_written_by_then(run, places, monkeypatch, default_signals):
+    def interrupt(*_):
+        return signal.raise_signal(signal.SIGINT) if places["out"].exists() else ""
+
+    monkeypatch.setattr("fuda.cli.options.describe", interrupt)
+    found = run("train", places["conll"], "-o", places["out"], "--learner", "hmm")
+    assert (found.code, found.err) == (130, f"fuda: interrupted; written: {places['out']}\n")
+    monkeypatch.setattr("fuda.cli.train.fit", lambda *_: signal.raise_signal(signal.SIGINT))
+    found = run("train", places["conll"], "-o", places["out"])
+    assert (found.code, found.err) == (130, "fuda: interrupted; no file was written or changed\n")
+
+
+def test_a_checkpoint_is_not_one_of_the_other_files(run, places, tmp_path):
+    for path in (places["out"], places["conll"]):
+        found = run("train", places["conll"], "-o", places["out"], "--checkpoint", path)
+        assert (found.code, "is used twice by the same command" in found.err) == (2, True)
+    state = tmp_path / "state"
+    found = run("train", places["conll"], "-o", places["out"], "--checkpoint", state, "--learner", "hmm")
+    assert (found.code, "--checkpoint: hmm learns in one pass" in found.err) == (2, True)
+    line = ["train", places["conll"], "-o", places["out"], "--checkpoint", state, "--set", "checkpoint=x"]
+    assert "both name the file; give one" in run(*line).err
+    assert not state.exists()
 
 
 def test_signals_that_are_ignored_stay_so(run, places, default_signals):

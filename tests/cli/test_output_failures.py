@@ -58,7 +58,7 @@ def test_output_does_not_depend_on_buffering(places, models, unbuffered):
 
 def train_with_checkpoint(run, places, tmp_path):
     state = tmp_path / "state"
-    return state, run("train", places["conll"], "-o", places["out"], "--set", f"checkpoint={state}")
+    return state, run("train", places["conll"], "-o", places["out"], "--checkpoint", state)
 
 
 def fail(*_):

@@ -31,7 +31,6 @@ BAD = [
     ({"decode": "best"}, "decode='best': choose viterbi or posterior"),
     ({"scheme": "IOB9"}, "IOB9"),
     ({"l1": 1.0, "solver": "cg"}, r"l1=1.0 with solver='cg': an L1 term needs solver='lbfgs'"),
-    ({"checkpoint": "x", "solver": "sgd"}, "checkpoint with solver='sgd': only solver='lbfgs' keeps a state"),
 ]
 
 

@@ -58,8 +58,6 @@ LEARNING = {
     "_learn",
     "_run",
     "minimize",
-    "conjugate_gradient",
-    "adagrad",
     "improve",
     "perceptron_epoch",
     "margin_epoch",
@@ -226,12 +224,12 @@ def test_a_warm_start_outlives_a_fit_that_was_interrupted(monkeypatch):
     model, starts = CRF(warm_start=True).fit(X, Y), []
     weights = model.weights_
 
-    def stop(self, loss, start, progress):
+    def stop(self, loss, start):
         starts.append(start)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(CRF, "_minimize", stop)
+        patch.setattr(CRF, "_scaled_minimizer", stop)
         for _ in range(2):
             with pytest.raises(KeyboardInterrupt):
                 model.fit(X, Y)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuda.optimize import adagrad
+from fuda.optimize import AdaGrad
 from minimization_cases import logistic
 
 
@@ -24,7 +24,7 @@ def parts(count: int):
 def test_it_gets_near():
     functions, whole, best = parts(5)
     start = whole(np.zeros(6))
-    result = adagrad(functions, np.zeros(6), tol=0, max_iter=40, seed=0)
+    result = AdaGrad(functions, np.zeros(6), seed=0).minimize(tol=0, max_iter=40)
     assert whole(result.x) - best < 0.02 * (start - best)
     assert result.history[-1].objective < result.history[0].objective
     assert len(result.history) == 40
@@ -32,20 +32,20 @@ def test_it_gets_near():
 
 def test_the_seed_decides():
     functions, _, _ = parts(4)
-    one, same, other = (adagrad(functions, np.zeros(6), max_iter=3, seed=s).x for s in (1, 1, 2))
+    one, same, other = (AdaGrad(functions, np.zeros(6), seed=s).minimize(max_iter=3).x for s in (1, 1, 2))
     np.testing.assert_array_equal(one, same)
     assert (one != other).any()
     state = np.random.RandomState(1)
-    np.testing.assert_array_equal(adagrad(functions, np.zeros(6), max_iter=3, seed=state).x, one)
+    np.testing.assert_array_equal(AdaGrad(functions, np.zeros(6), seed=state).minimize(max_iter=3).x, one)
 
 
 def test_it_stops_where_rounds_no_longer_improve():
     functions, _, _ = parts(3)
-    result = adagrad(functions, np.zeros(6), tol=0.01, max_iter=500, seed=0)
+    result = AdaGrad(functions, np.zeros(6), seed=0).minimize(tol=0.01, max_iter=500)
     assert result.converged
     assert result.reason == "the objective stopped falling"
     assert len(result.history) < 500
-    result = adagrad(functions, np.zeros(6), tol=0, max_iter=2, seed=0)
+    result = AdaGrad(functions, np.zeros(6), seed=0).minimize(tol=0, max_iter=2)
     assert not result.converged
     assert result.reason == "max_iter=2 was reached"
 
@@ -56,7 +56,7 @@ def test_the_start_is_left_alone_and_flat_coordinates_stay():
     def function(x):
         return float(x[0] ** 2), np.array([2 * x[0], 0.0])
 
-    result = adagrad([function], start, max_iter=50, tol=0)
+    result = AdaGrad([function], start).minimize(max_iter=50, tol=0)
     assert start.tolist() == [3.0, 7.0]
     assert result.x[1] == 7.0
     assert 0 <= result.x[0] < 3.0
@@ -69,7 +69,7 @@ def test_interrupted():
         if progress.iteration == 2:
             raise KeyboardInterrupt
 
-    result = adagrad(functions, np.zeros(6), tol=0, on_iteration=interrupt)
+    result = AdaGrad(functions, np.zeros(6)).minimize(tol=0, on_iteration=interrupt)
     assert result.reason == "it was interrupted"
     assert not result.converged
     assert np.isfinite(result.x).all()

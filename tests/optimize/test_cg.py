@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuda.optimize import Lbfgs, conjugate_gradient
+from fuda.optimize import ConjugateGradient, Lbfgs
 from minimization_cases import logistic, quadratic, rosenbrock
 
 
@@ -13,14 +13,14 @@ from minimization_cases import logistic, quadratic, rosenbrock
 @pytest.mark.parametrize("size", [1, 5, 40])
 def test_quadratics(size, condition):
     function, best = quadratic(0, size, condition)
-    result = conjugate_gradient(function, np.ones(size), tol=1e-10, max_iter=3000)
+    result = ConjugateGradient(function, np.ones(size)).minimize(tol=1e-10, max_iter=3000)
     assert result.converged
     assert result.value == pytest.approx(function(best)[0], rel=1e-8)
     np.testing.assert_allclose(result.x, best, atol=1e-4)
 
 
 def test_rosenbrock():
-    result = conjugate_gradient(rosenbrock, np.full(6, -1.2), tol=1e-9, max_iter=5000)
+    result = ConjugateGradient(rosenbrock, np.full(6, -1.2)).minimize(tol=1e-9, max_iter=5000)
     assert result.converged
     assert result.value < 1e-6
 
@@ -28,7 +28,7 @@ def test_rosenbrock():
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_logistic_regression(scale):
     function, best = logistic(1, scale=scale)
-    result = conjugate_gradient(function, np.zeros(len(best)), tol=1e-9, max_iter=3000)
+    result = ConjugateGradient(function, np.zeros(len(best))).minimize(tol=1e-9, max_iter=3000)
     assert result.converged
     assert result.value == pytest.approx(function(best)[0], rel=1e-8)
     assert result.value == pytest.approx(Lbfgs(function, np.zeros(15)).minimize(tol=1e-9).value, rel=1e-8)
@@ -36,7 +36,9 @@ def test_logistic_regression(scale):
 
 def test_it_only_descends():
     function, _ = logistic(2)
-    values = [step.objective for step in conjugate_gradient(function, np.full(15, 3.0), tol=1e-9).history]
+    values = [
+        step.objective for step in ConjugateGradient(function, np.full(15, 3.0)).minimize(tol=1e-9).history
+    ]
     assert (np.diff(values) <= 0).all()
 
 
@@ -47,14 +49,14 @@ def test_interrupted_it_returns_the_last_whole_iteration():
         if progress.iteration == 4:
             raise KeyboardInterrupt
 
-    result = conjugate_gradient(function, np.zeros(15), on_iteration=interrupt)
+    result = ConjugateGradient(function, np.zeros(15)).minimize(on_iteration=interrupt)
     assert not result.converged
     assert result.reason == "it was interrupted"
     assert function(result.x)[0] == result.value
 
 
 def test_max_iter():
-    result = conjugate_gradient(logistic(3)[0], np.zeros(15), tol=1e-9, max_iter=2)
+    result = ConjugateGradient(logistic(3)[0], np.zeros(15)).minimize(tol=1e-9, max_iter=2)
     assert not result.converged
     assert result.reason == "max_iter=2 was reached"
     assert len(result.history) == 2
@@ -62,6 +64,6 @@ def test_max_iter():
 
 def test_at_the_minimum_nothing_is_done():
     function, best = quadratic(9, 5, 10.0)
-    result = conjugate_gradient(function, best, tol=1e-6)
+    result = ConjugateGradient(function, best).minimize(tol=1e-6)
     assert result.converged
     assert result.history == []

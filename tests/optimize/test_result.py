@@ -71,7 +71,9 @@ def test_the_way_is_recorded_and_reported():
 
 def test_resumed_it_counts_on():
     watch = Watch(1e-3, 100, None)
-    watch.resume([Iteration(1, 40.0, 9.0, 1.0, evaluations=3), Iteration(2, 50.0, 8.0, 1.0, evaluations=5)])
+    watch.resume(
+        [Iteration(1, 40.0, 9.0, 1.0, evaluations=3), Iteration(2, 50.0, 8.0, 1.0, evaluations=5)], False
+    )
     watch.evaluations += 1  # the last point again
     watch.evaluations += 1
     watch.record(7.0, 1.0)

@@ -49,22 +49,22 @@ def refused(path, *words):
 
 
 def stored(members, name):
-    return np.load(io.BytesIO(members[f"arrays/{name}.npy"]))
+    return np.load(io.BytesIO(members[f"arrays/s0_{name}.npy"]))
 
 
 def put(meta, members, name, array):
     """Replace an array, and say so in the list of members."""
     stream = io.BytesIO()
     np.save(stream, array)
-    members[f"arrays/{name}.npy"] = stream.getvalue()
-    meta["members"][f"arrays/{name}.npy"] = {"dtype": str(array.dtype), "shape": list(array.shape)}
+    members[f"arrays/s0_{name}.npy"] = stream.getvalue()
+    meta["members"][f"arrays/s0_{name}.npy"] = {"dtype": str(array.dtype), "shape": list(array.shape)}
 
 
 def test_the_good_one(good, tmp_path):
     path = altered(good, tmp_path / "state", lambda meta, members: None)
     meta, members = parts(good)
-    assert meta["values"] == {"count": 12}
-    assert set(members) == {f"arrays/{name}.npy" for name in ARRAYS}
+    assert meta["stages"] == [{"name": "", "ended": True, "values": {"stopped": False, "count": 12}}]
+    assert set(members) == {f"arrays/s0_{name}.npy" for name in ARRAYS}
     whole = CRF(features="word", tol=1e-7).fit(X, Y)
     np.testing.assert_array_equal(fit(path).weights_, whole.weights_)
 
@@ -108,8 +108,8 @@ def test_a_model_is_not_a_checkpoint_nor_a_checkpoint_a_model(good, tmp_path):
 
 
 def test_a_newer_format(good, tmp_path):
-    path = altered(good, tmp_path / "state", lambda meta, members: meta.update(format_version=2))
-    with pytest.raises(ModelFileError, match=r"format version 2, .*: install a newer fuda"):
+    path = altered(good, tmp_path / "state", lambda meta, members: meta.update(format_version=3))
+    with pytest.raises(ModelFileError, match=r"format version 3, .*: install a newer fuda"):
         fit(path)
 
 
@@ -129,18 +129,31 @@ def test_cut_off_padded_or_any_byte_changed(good, tmp_path):
 
 # From here on the checksum is right.
 
+
+def values(meta):
+    return meta["stages"][0]["values"]
+
+
 META = {
+    "no stages": (lambda meta: meta.pop("stages"), "'stages' is missing"),
+    "stages by name": (lambda meta: meta.update(stages={}), "'stages' is missing or"),
+    "a stage by number": (lambda meta: meta["stages"].append(3), "one of its stages is not described"),
+    "a stage without a name": (lambda meta: meta["stages"][0].pop("name"), "'name' is missing"),
+    "ended by a number": (lambda meta: meta["stages"][0].update(ended=1), "'ended' is missing or"),
+    "the same stage twice": (lambda meta: meta["stages"].append(meta["stages"][0]), "have one name"),
+    "arrays of no stage": (lambda meta: meta["stages"].clear(), "is not needed"),
+    "stopped by text": (lambda meta: values(meta).update(stopped="no"), "whether a callback ended it"),
     "no fingerprint": (lambda meta: meta.pop("fingerprint"), "'fingerprint' is missing"),
     "a fingerprint of another kind": (lambda meta: meta.update(fingerprint=3), "'fingerprint' is missing or"),
     "finished by a number": (lambda meta: meta.update(finished=1), "'finished' is missing or"),
-    "values in a list": (lambda meta: meta.update(values=[12]), "'values' is missing or"),
-    "no count": (lambda meta: meta.update(values={}), "it counts None pairs"),
-    "a negative count": (lambda meta: meta.update(values={"count": -1}), "it counts -1 pairs"),
-    "a fraction": (lambda meta: meta.update(values={"count": 1.5}), "it counts 1.5 pairs"),
-    "text": (lambda meta: meta.update(values={"count": "1"}), "it counts '1' pairs"),
-    "true": (lambda meta: meta.update(values={"count": True}), "it counts True pairs"),
-    "more pairs than iterations": (lambda meta: meta.update(values={"count": 13}), "after 12 iterations"),
-    "endless": (lambda meta: meta.update(values={"count": 10**30}), "after 12 iterations"),
+    "values in a list": (lambda meta: meta["stages"][0].update(values=[12]), "'values' is missing or"),
+    "no count": (lambda meta: values(meta).pop("count"), "it counts None pairs"),
+    "a negative count": (lambda meta: values(meta).update(count=-1), "it counts -1 pairs"),
+    "a fraction": (lambda meta: values(meta).update(count=1.5), "it counts 1.5 pairs"),
+    "text": (lambda meta: values(meta).update(count="1"), "it counts '1' pairs"),
+    "true": (lambda meta: values(meta).update(count=True), "it counts True pairs"),
+    "more pairs than iterations": (lambda meta: values(meta).update(count=13), "after 12 iterations"),
+    "endless": (lambda meta: values(meta).update(count=10**30), "after 12 iterations"),
 }
 
 
@@ -193,7 +206,7 @@ def test_arrays_that_do_not_fit(change, name, good, tmp_path):
 @pytest.mark.parametrize("name", ARRAYS)
 def test_arrays_that_are_missing_or_too_many(name, good, tmp_path):
     def remove(meta, members):
-        del members[f"arrays/{name}.npy"], meta["members"][f"arrays/{name}.npy"]
+        del members[f"arrays/s0_{name}.npy"], meta["members"][f"arrays/s0_{name}.npy"]
 
     def add(meta, members):
         put(meta, members, f"{name}_2", stored(members, name))
@@ -245,4 +258,4 @@ def test_other_numbers_under_a_valid_checksum(name, value, good, tmp_path):
 def test_a_checkpoint_is_a_sealed_file(good):
     with container.opened(good, module._CHECKPOINT) as file:
         file.check_seal()
-        assert set(file.arrays()) == set(ARRAYS)
+        assert set(file.arrays()) == {f"s0_{name}" for name in ARRAYS}

@@ -39,15 +39,15 @@ def kill(monkeypatch):
     monkeypatch.setattr(module, "SECONDS_BETWEEN", 0.0)
 
     def at(iteration, error=Killed):
-        save = module.Checkpoint.save_if_due
+        save = module.Checkpoint.__call__
 
-        def save_and_die(self):
-            save(self)
+        def save_and_die(self, progress):
+            save(self, progress)
             if len(self.learner.history) == iteration:
-                monkeypatch.setattr(module.Checkpoint, "save_if_due", save)
+                monkeypatch.setattr(module.Checkpoint, "__call__", save)
                 raise error
 
-        monkeypatch.setattr(module.Checkpoint, "save_if_due", save_and_die)
+        monkeypatch.setattr(module.Checkpoint, "__call__", save_and_die)
 
     return at
 
@@ -104,12 +104,12 @@ from fuda import CRF
 from fuda.storage import checkpoint as module
 from test_checkpoint import X, Y, shout
 module.SECONDS_BETWEEN = 0.0
-save = module.Checkpoint.save_if_due
-def save_and_die(self):
-    save(self)
+save = module.Checkpoint.__call__
+def save_and_die(self, progress):
+    save(self, progress)
     if len(self.learner.history) == 5:
         os.kill(os.getpid(), signal.SIGKILL)
-module.Checkpoint.save_if_due = save_and_die
+module.Checkpoint.__call__ = save_and_die
 CRF(features=shout, tol=1e-7, checkpoint=sys.argv[1]).fit(X, Y)
 """
 

@@ -357,28 +357,6 @@ def test_curvature_is_the_hessian_diagonal_of_alike_labels():
         assert second == pytest.approx(expected, rel=1e-4)
 
 
-def test_digest_tells_problems_apart():
-    labels = np.array([0, 1, 0, 1])
-
-    def digest(structures, labels=labels, loss=LOSSES[1], **weights):
-        return TrainingLoss(WindowEncoder("word", 0).fit(structures), labels, 2, loss, **weights).digest()
-
-    words = [Sequence(["x", "y"]), Sequence(["x", "y"])]
-    digests = [
-        digest(words),
-        digest([Sequence(["x", "y"]), Sequence(["y", "x"])]),
-        digest([Sequence(["x", "y", "x"]), Sequence(["y"])]),
-        digest([Tree(["x", "y", "x", "y"], [-1, 0, 0, 0])]),
-        digest([Tree(["x", "y", "x", "y"], [-1, 0, 1, 1])]),
-        digest(words, labels=np.array([0, 1, 0, -1])),
-        digest(words, sample_weight=np.array([1.0, 2.0])),
-        digest(words, position_weight=np.array([1.0, 2.0, 1.0, 1.0])),
-        digest([Sequence([{"x": 1.0}, {"y": 1.0}]), Sequence([{"x": 1.0}, {"y": 2.0}])]),
-    ]
-    assert len(set(digests)) == len(digests)
-    assert digest(words) == digests[0]
-
-
 def test_names():
     with pytest.raises(DataError, match="loss='hinge': choose sequential, pointwise or markov"):
         Loss.named("hinge", 1.0)

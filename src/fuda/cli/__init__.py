@@ -1,29 +1,31 @@
 """The command ``fuda``: one module per subcommand.
 
 Exit codes: 0 success, 2 an error in data or usage, 130 interrupted by Ctrl-C and 143 by SIGTERM,
-also where a training ended early and its model was saved. Results are printed to standard output,
+also where a training ended early and its model was saved. A second signal ends the process at once.
+Results are printed to standard output,
 everything else to standard error. Subcommands import large libraries when they run, which keeps
 the help fast.
 """
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
 
 from fuda import __version__
+from fuda.cli import options
 from fuda.cli.convert import convert
 from fuda.cli.demo import demo
 from fuda.cli.evaluate import evaluate
 from fuda.cli.inspect import inspect
 from fuda.cli.reproduce import reproduce
+from fuda.cli.signals import Signals
 from fuda.cli.tag import tag
 from fuda.cli.train import train
 from fuda.errors import DataError
@@ -48,46 +50,21 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand."""
-        with _interrupts() as received:
+        options.outputs.clear()
+        with Signals() as ctx.obj:
             try:
                 result = super().invoke(ctx)
             except DataError as error:
                 _end(str(error), 2)
             except KeyboardInterrupt:
-                number = received[-1] if received else signal.SIGINT
-                _end("interrupted; no file was written or changed", 128 + number)
+                _end(f"interrupted; {options.written()}", 128 + (ctx.obj.received or signal.SIGINT))
             except OSError as error:
                 _end_output(error)
-            if received:  # a training ended early, has warned of that, and its model is saved
-                sys.exit(128 + received[-1])
+            if ctx.obj.received and ctx.obj.came_late:
+                _end(f"interrupted; {options.written()}", 128 + ctx.obj.received)
+            if ctx.obj.received:  # a training ended early, has warned of that, and its model is saved
+                sys.exit(128 + ctx.obj.received)
             return result
-
-
-@contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """Within the block SIGINT and SIGTERM raise KeyboardInterrupt; their numbers come into the list.
-
-    Signals that are ignored, as in the background of a shell, stay so.
-    """
-    received: list[int] = []
-
-    def interrupt(number: int, _: object) -> NoReturn:
-        received.append(number)
-        raise KeyboardInterrupt
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    replaced = [
-        number
-        for number, handler in before.items()
-        if handler in (signal.SIG_DFL, signal.default_int_handler)
-    ]
-    try:
-        for number in replaced:
-            signal.signal(number, interrupt)
-        yield received
-    finally:
-        for number in replaced:
-            signal.signal(number, before[number])
 
 
 def _end_output(error: OSError) -> NoReturn:
@@ -144,8 +121,15 @@ def _replace_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
 
 
+def _ignore_signals() -> None:
+    """Ignore signals while the process ends: what it did is decided, and has been said."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def main() -> None:
     """Run the command."""
+    atexit.register(_ignore_signals)
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _whole(sys.stdout)

@@ -109,8 +109,27 @@ def check_output(path: str, *others: str) -> None:
     if not os.path.exists(path) and not os.access(folder, os.W_OK):
         raise DataError(f"{path}: the folder {folder} cannot be written to; name another file")
     for other in others:
-        if os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other):
-            raise DataError(f"{path}: is read by the same command and would be lost; name another file")
+        same = os.path.abspath(path) == os.path.abspath(other)
+        if same or (os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)):
+            raise DataError(f"{path}: is used twice by the same command and would be lost; name another file")
+    outputs[path] = _version(path)
+
+
+outputs: dict[str, tuple[int, ...]] = {}  # of the command that runs, as they were when it began
+
+
+def _version(path: str) -> tuple[int, ...]:
+    """Numbers that differ for another content of a file; none where there is no file."""
+    if not os.path.exists(path):
+        return ()
+    found = os.stat(path)
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def written() -> str:
+    """Which of the outputs that were checked have been written since."""
+    changed = [path for path, before in outputs.items() if _version(path) not in ((), before)]
+    return f"written: {', '.join(changed)}" if changed else "no file was written or changed"
 
 
 def read(path: str, keywords: dict[str, Any]) -> Dataset:

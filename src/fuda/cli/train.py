@@ -21,6 +21,7 @@ Examples:
   fuda train train.conllu -o entities.fuda --label MISC:NE --graph tree
   fuda train notes.tsv -o notes.fuda --template crfpp.template
 """
+_CHECKPOINT = "Keep the state of training in a file: the same command continues from it after a kill."
 _SET = "A parameter of the learner, such as window=2; an unknown name prints the list of parameters."
 
 
@@ -29,6 +30,7 @@ _SET = "A parameter of the learner, such as window=2; an unknown name prints the
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
 @click.option("--learner", type=click.Choice(list(LEARNERS)), default="crf", show_default=True)
 @click.option("--set", "parameters", metavar="NAME=VALUE", multiple=True, help=_SET)
+@click.option("--checkpoint", metavar="FILE", help=_CHECKPOINT)
 @click.option("--template", metavar="FILE", help="Features by a CRF++ or Wapiti template.")
 @options.reading_options
 def train(
@@ -36,19 +38,23 @@ def train(
     output: str,
     learner: str,
     parameters: tuple[str, ...],
+    checkpoint: str | None,
     template: str | None,
     **how: Any,
 ) -> None:
     """Fit a model to labelled FILEs.
 
-    Ctrl-C ends the training of a CRF early: the model is written with the best weights so far, and the
-    exit code is 130.
+    Ctrl-C ends the training early: a model that has learned something is written, and the exit
+    code is 130. A second one ends the command at once.
     """
     if output == "-":
         raise DataError("-o -: a model is not written to standard output; name a file")
     options.check_output(output, *files, *([template] if template else []))
     keywords = options.reading_keywords(**how)
-    model = make_learner(learner, options.assignments(parameters, "--set"), template)
+    assigned = options.assignments(parameters, "--set")
+    if checkpoint is not None:
+        assigned = _with_checkpoint(assigned, learner, checkpoint, output, *files)
+    model = make_learner(learner, assigned, template)
     parts = [options.read(path, keywords) for path in files]
     for path, part in zip(files, parts, strict=True):
         if part.y is None:
@@ -57,10 +63,23 @@ def train(
     with options.errors_name_file(files, parts):
         fit(model, X, y)
     model.reading_ = options.options_to_store(files[0], keywords, parts[0])
-    model.save(output)
-    remove_checkpoint(model)
+    with click.get_current_context().obj.held():
+        model.save(output)
+        remove_checkpoint(model)
     labels = options.counted(len(model.classes_), "label")
     click.echo(f"{output}: {type(model).__name__}, {options.describe(*parts)}, {labels}", err=True)
+
+
+def _with_checkpoint(parameters: dict[str, Any], learner: str, path: str, *others: str) -> dict[str, Any]:
+    """The parameters with `--checkpoint`, where the learner has iterations to continue from."""
+    if "checkpoint" in parameters:
+        raise DataError("--checkpoint and --set checkpoint=… both name the file; give one")
+    if "checkpoint" not in model_class(LEARNERS[learner])._get_param_names():
+        raise DataError(
+            f"--checkpoint: {learner} learns in one pass, which has no state to continue from; leave it out"
+        )
+    options.check_output(path, *others)
+    return parameters | {"checkpoint": path}
 
 
 def fit(model: Any, X: list[Any], y: list[list[Any]]) -> None:

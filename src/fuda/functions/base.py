@@ -92,6 +92,13 @@ class TrainingScores(Protocol):
     def scores(self) -> Array:
         """(N, L) the scores of all nodes."""
 
+    @property
+    def sums(self) -> Array:
+        """What the changes of β add up to, rounded step by step: with β, all that changes.
+
+        To continue a training exactly, both are copied into a new object of the same corpus.
+        """
+
     def local(self, begin: int, end: int) -> Array:
         """(end − begin, L) the scores of the nodes begin … end − 1, in a new array."""
 

@@ -85,6 +85,11 @@ class ExplicitScores:
         """(N, L) the scores of all nodes, computed on access."""
         return _score(self._score_arrays, self.n_jobs)
 
+    @property
+    def sums(self) -> Array:
+        """(F, L) what the changes of β add up to: the weights."""
+        return self.weights
+
     def local(self, begin: int, end: int) -> Array:
         """(end − begin, L) the scores of the nodes begin … end − 1, in a new array."""
         scores = np.zeros((end - begin, self.label_count))

@@ -109,6 +109,11 @@ class PushedScores:
         """(N, L) the scores of all nodes."""
         return self._by_label.T
 
+    @property
+    def sums(self) -> Array:
+        """(L, N) what the changes of β add up to: the scores."""
+        return self._by_label
+
     def local(self, begin: int, end: int) -> Array:
         """(end − begin, L) the scores of the nodes begin … end − 1, in a new array."""
         return self._by_label[:, begin:end].T.copy()

@@ -21,7 +21,7 @@ from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import __version__
-from fuda.checks import check_callback, check_flags, check_randomness, check_threads
+from fuda.checks import check_callback, check_checkpoint, check_flags, check_randomness, check_threads
 from fuda.data.corpus import Corpus
 from fuda.data.encoders import make_encoder
 from fuda.data.encoding import Encoded
@@ -39,13 +39,16 @@ from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
 from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
+from fuda.models.fingerprint import content, digest, parameters
 from fuda.progress import Callback
 from fuda.registry import MODELS, model_class
 from fuda.storage import models as stored_models
+from fuda.storage.checkpoint import checkpointed
 
 Made = TypeVar("Made")
 _SHARED_PARAMETERS = {
     "random_state": check_randomness,
+    "checkpoint": check_checkpoint,
     "callback": check_callback,
     "n_jobs": check_threads,
 }
@@ -131,11 +134,14 @@ class Labeler(BaseEstimator):
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree")
     # Parameters that nothing learned depends on: changes act at once, and are saved.
     _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "n_jobs", "verbose")
+    # Parameters in which a fit may differ from the one whose checkpoint it continues.
+    _free_params: ClassVar[frozenset[str]] = frozenset()
     # Values of parameters that are None.
     _defaults: ClassVar[dict[str, Any]] = {}
 
     features: Any
     window: int
+    checkpoint: str | Path | None = None
     callback: Callback | None = None
     classes_: np.ndarray
     shape_: str
@@ -287,10 +293,20 @@ class Labeler(BaseEstimator):
         learner.classes_, learner.encoder_ = as_object_array(list(data.classes)), data.encoder
         learner.shape_, learner.reading_ = data.encoded.corpus.shape, {}
         learner._remember_params()
-        learner._fit(data)
+        with checkpointed(self.checkpoint, lambda: learner._fingerprint(data)):
+            learner._fit(data)
         learner._learned_names = frozenset(vars(learner)) - frozenset(vars(self))
         self._become(learner)
         return self
+
+    def _fingerprint(self, data: TrainingData) -> list[Any]:
+        """What a checkpoint must agree in to be continued from."""
+        arrays = data.labels, data.sample_weight, data.position_weight
+        return [
+            parameters(self, self._free_params),
+            *(list(data.classes), data.encoder.vocabularies()),
+            *(content(data.encoded), list(map(digest, arrays))),
+        ]
 
     def _fit(self, data: TrainingData) -> None:
         raise NotImplementedError
@@ -415,6 +431,15 @@ def data_weights(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """The weights of structures and of nodes as arrays, or None."""
     return structure_weights(sample_weight, corpus), node_weights(position_weight, corpus)
+
+
+def check_without_checkpoint(inner: Labeler, name: str) -> None:
+    """Raise DataError where a labeler that is fitted within another has a checkpoint of its own."""
+    if inner.checkpoint is not None:
+        raise DataError(
+            f"{name}: a {type(inner).__name__} with checkpoint={str(inner.checkpoint)!r} is fitted here as a "
+            "part of the model, several times; give the checkpoint to the model, whose file has all parts"
+        )
 
 
 def _models_that_take(shape: str) -> list[str]:

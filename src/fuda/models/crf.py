@@ -28,12 +28,11 @@ from fuda.functions.linear import LinearFunction
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import largest
-from fuda.optimize import Lbfgs, Result, adagrad, conjugate_gradient
+from fuda.optimize import AdaGrad, ConjugateGradient, Lbfgs
 from fuda.optimize.regularized import l2_regularized
-from fuda.optimize.result import INTERRUPTED, Function
+from fuda.optimize.result import Function, Minimizer
 from fuda.optimize.vectors import dot
-from fuda.progress import Callback, Iterations
-from fuda.storage.checkpoint import Checkpoint
+from fuda.progress import Callback
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
 
 SOLVERS = ("lbfgs", "cg", "sgd")
@@ -83,9 +82,10 @@ class CRF(MarkovLabeler):
     random_state : int, RandomState or None, default=0
         Seed of the order in which solver="sgd" visits parts of the data.
     checkpoint : str, Path or None, default=None
-        A file to which the state of L-BFGS is written every few seconds and at the end. A fit of
-        the same data and parameters that finds the file continues from it, to the identical
-        result. `fit` leaves it there: remove it when the model is saved.
+        A file to which the state of training is written every few seconds and at the end. A fit
+        of the same data and parameters that finds the file continues from it, to the identical
+        result. `fit` leaves it there: remove it when the model is saved. Never stored in model
+        files.
     callback : callable or None, default=None
         Called after every iteration with a `fuda.progress.Iteration`. It may raise StopIteration
         to end the training and keep what has been learned; after another exception the model is
@@ -141,6 +141,7 @@ class CRF(MarkovLabeler):
     3
     """
 
+    _free_params = MarkovLabeler._free_params | {"tol", "max_iter", "warm_start"}
     _last: tuple[NamedBy, np.ndarray]
 
     def __init__(
@@ -241,12 +242,6 @@ class CRF(MarkovLabeler):
             raise DataError(
                 f"l1={self.l1!r} with solver={self.solver!r}: an L1 term needs solver='lbfgs' (OWL-QN)"
             )
-        if self.checkpoint is not None and not isinstance(self.checkpoint, str | Path):
-            raise DataError(f"checkpoint={short(self.checkpoint)}: give the path of a file")
-        if self.checkpoint is not None and self.solver != "lbfgs":
-            raise DataError(
-                f"checkpoint with solver={self.solver!r}: only solver='lbfgs' keeps a state to go on from"
-            )
 
     @property
     def _layout(self) -> Weights:
@@ -280,49 +275,31 @@ class CRF(MarkovLabeler):
             )
         data.encoded.check_values()
         self.has_pairs_ = bool(self.pair_features)
-        start = self._start()
-        with Iterations(f"CRF, {self.loss}", self.verbose, self.callback) as progress:
-            if self.solver == "sgd":
-                parts, seed = self._batches(data), self.random_state
-                self.result_ = adagrad(
-                    parts, start, tol=self.tol, max_iter=self.max_iter, seed=seed, on_iteration=progress
-                )
-            else:
-                self.result_ = self._minimize(self._training_loss(data), start, progress)
+        start, scale = self._start(), np.ones(1)
+        if self.solver == "sgd":
+            minimizer: Minimizer = AdaGrad(self._batches(data), start, seed=self.random_state)
+        else:
+            minimizer, scale = self._scaled_minimizer(self._training_loss(data), start)
+        self.result_ = self._minimized(minimizer, f"CRF, {self.loss}")
+        self.result_.x = self.result_.x / scale
         self.n_iter_ = len(self.result_.history)
         self.weights_ = self.result_.solution("CRF")
 
-    def _minimize(self, loss: TrainingLoss, start: np.ndarray, progress: Iterations) -> Result:
+    def _scaled_minimizer(self, loss: TrainingLoss, start: np.ndarray) -> tuple[Minimizer, np.ndarray]:
+        """The minimizer of z, and by what w is multiplied to be z."""
         curvature = loss.curvature() + 2 * self.l2
         curvature[curvature == 0] = 1.0
         scale = curvature**0.2
         function = l2_regularized(loss, self.l2, scale, self.n_jobs)
         if self.solver == "cg":
-            result = conjugate_gradient(
-                function, start * scale, self.tol, self.max_iter, progress, self.n_jobs
-            )
-        else:
-            overlap = max(1.0, _features_a_node(loss.encoded))
+            return ConjugateGradient(function, start * scale, self.n_jobs), scale
+        overlap = max(1.0, _features_a_node(loss.encoded))
 
-            def first_step(direction: np.ndarray) -> float:
-                return dot(direction, direction) / (overlap * dot(curvature, (direction / scale) ** 2))
+        def first_step(direction: np.ndarray) -> float:
+            return dot(direction, direction) / (overlap * dot(curvature, (direction / scale) ** 2))
 
-            l1 = self.l1 / scale if self.l1 else None
-            minimizer = Lbfgs(function, start * scale, l1, first_step=first_step, n_jobs=self.n_jobs)
-            fingerprint = None if self.checkpoint is None else self._fingerprint(loss)
-            checkpoint = Checkpoint(self.checkpoint, fingerprint, minimizer)
-            checkpoint.resume()
-            progress.callbacks.insert(0, lambda _: checkpoint.save_if_due())
-            result = minimizer.minimize(self.tol, self.max_iter, progress)
-            if result.reason != INTERRUPTED:
-                checkpoint.finish()
-        result.x = result.x / scale
-        return result
-
-    def _fingerprint(self, loss: TrainingLoss) -> list[Any]:
-        """What a checkpoint must agree in to be continued from: the objective."""
-        parameters = ["CRF", self.loss, float(self.order), float(self.l2), float(self.l1)]
-        return [parameters, self.classes_.tolist(), self.encoder_.vocabularies(), loss.digest()]
+        l1 = self.l1 / scale if self.l1 else None
+        return Lbfgs(function, start * scale, l1, first_step=first_step, n_jobs=self.n_jobs), scale
 
     def _batches(self, data: TrainingData) -> list[Function]:
         """Losses over parts of the data, each with its share of the L2 term."""

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import itertools
 from copy import copy
-from typing import Any, NamedTuple, Self
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fuda.checks import check_counts, check_flags, is_flag
@@ -40,30 +40,12 @@ from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import feature_names, largest
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
-from fuda.training.perceptron import Dual, Examples, Pass, Primal, State
-from fuda.training.voted_perceptron import (
-    Correction,
-    pack_corrections,
-    unpack_corrections,
-    votes,
-)
+from fuda.storage.checkpoint import Checkpoint
+from fuda.training.perceptron import Dual, Examples, Primal, State
+from fuda.training.perceptron_epochs import Epochs, Mistakes, split_prefix, unpack_mistakes
+from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections, votes
 
 Array = np.ndarray
-
-
-class Mistakes(NamedTuple):
-    """The mistakes of an epoch.
-
-    Parameters
-    ----------
-    structures : int
-        How many structures were labelled wrongly.
-    nodes : int
-        How many of their nodes.
-    """
-
-    structures: int
-    nodes: int
 
 
 class HMPerceptron(MarkovLabeler):
@@ -99,6 +81,11 @@ class HMPerceptron(MarkovLabeler):
         Results do not depend on it, up to rounding; time does.
     random_state : int, RandomState or None, default=0
         Seed of the random order.
+    checkpoint : str, Path or None, default=None
+        A file to which the state of training is written every few seconds and at the end. A fit
+        of the same data and parameters that finds the file continues from it, to the identical
+        result. `fit` leaves it there: remove it when the model is saved. Never stored in model
+        files.
     callback : callable or None, default=None
         Called after every epoch with a `fuda.progress.Iteration`. It may raise StopIteration to
         end the training and keep what has been learned; after another exception the model is not
@@ -171,6 +158,7 @@ class HMPerceptron(MarkovLabeler):
         n_jobs: int | None = None,
         cache_bytes: int = CACHE_BYTES,
         random_state: int | np.random.RandomState | None = 0,
+        checkpoint: str | Path | None = None,
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
@@ -178,7 +166,7 @@ class HMPerceptron(MarkovLabeler):
         self.features, self.window, self.scheme = features, window, scheme
         self.epochs, self.shuffle, self.average = epochs, shuffle, average
         self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
-        self.callback, self.verbose = callback, verbose
+        self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
 
     @property
     def n_iter_(self) -> int:
@@ -210,9 +198,10 @@ class HMPerceptron(MarkovLabeler):
             if hasattr(self, "classes_"):
                 learner._learn_more(X, y, sample_weight)
             else:
-                learner.epochs = 1
+                learner.epochs, learner.checkpoint = 1, None
                 learner.fit(X, y, sample_weight)
                 learner.epochs = learner._fitted_params["epochs"] = self.epochs
+                learner.checkpoint = learner._fitted_params["checkpoint"] = self.checkpoint
         self._become(learner)
         return self
 
@@ -336,42 +325,36 @@ class HMPerceptron(MarkovLabeler):
             scores = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs, self.cache_bytes)
             learner = Dual(scores, examples, self._state)
             self._state = learner.state
-        self._run(learner, examples, epochs)
+        self._run(learner, epochs)
         self._keep_support(encoded)
 
-    def _run(self, learner: Primal | Dual, examples: Examples, epochs: int) -> None:
-        random, which = check_random_state(self.random_state), np.flatnonzero(examples.eta)
-        whole = None
-        with Iterations("HM-perceptron", self.verbose, self.callback) as progress:
+    def _run(self, learner: Primal | Dual, epochs: int) -> None:
+        seed, changes = self.random_state, self._changes if self._voted else None
+        training = Epochs(learner, bool(self.shuffle), seed, changes)
+        checkpoint = Checkpoint(training)
+        before, whole = self.mistakes_, None
+        if training.mistakes and not is_inner():
+            whole = learner.state.copy(), training.mistakes, training.changes
+        with Iterations("HM-perceptron", self.verbose, checkpoint, self.callback) as progress:
+            progress.count = len(training.mistakes)
             try:
-                for _ in range(epochs):
-                    order = random.permutation(which) if self.shuffle else which
-                    steps = int(self._state.steps[0])
-                    self._record(learner.run(order), order, steps, examples)
-                    if not is_inner():
-                        whole = self._state.copy(), self.mistakes_, self._changes
-                    mistakes = self.mistakes_[-1].nodes
-                    if progress.report(mistakes=mistakes) or not mistakes:
+                while len(training.mistakes) < epochs and not training.is_perfect:
+                    if checkpoint.has_ended:
                         break
+                    training.run()
+                    if not is_inner():
+                        whole = learner.state.copy(), training.mistakes, training.changes
+                    if progress.report(mistakes=training.mistakes[-1].nodes):
+                        break
+                checkpoint.finish()
+                whole = self._state, training.mistakes, training.changes
             except KeyboardInterrupt:
-                if whole is None:
+                if whole is None or is_inner():
                     raise  # there is nothing to keep yet
                 # part of an epoch would distort the mean
-                self._state, self.mistakes_, self._changes = whole
-                text = f"the weights are those after {len(self.mistakes_)} epochs"
+                text = f"the weights are those after {len(before) + len(whole[1])} epochs"
                 warn(f"the perceptron was interrupted; {text}", ConvergenceWarning)
-
-    def _record(self, found: Pass, order: Array, steps: int, examples: Examples) -> None:
-        """Note the mistakes of a pass that came after so many steps, in new lists."""
-        mistakes = Mistakes(int((found.mistaken > 0).sum()), int(found.mistaken.sum()))
-        self.mistakes_, self._changes = [*self.mistakes_, mistakes], [*self._changes]
-        if not self._voted:
-            return
-        for step, i in enumerate(order.tolist(), start=steps + 1):
-            if found.mistaken[i]:
-                nodes = slice(*examples.offsets[i : i + 2])
-                eta = float(examples.eta[i])
-                self._changes.append(Correction(i, step, eta, found.targets[nodes], found.predicted[nodes]))
+        self._state, self.mistakes_, self._changes = whole[0], [*before, *whole[1]], whole[2] or []
 
     def _keep_support(self, encoded: Encoded) -> None:
         """Keep the structures that predictions need."""
@@ -463,22 +446,13 @@ class HMPerceptron(MarkovLabeler):
 
     def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
         self._resolve_parameters()
-        support, arrays = _split_prefix(arrays, "support_")
-        changes, arrays = _split_prefix(arrays, "change_")
+        support, arrays = split_prefix(arrays, "support_")
+        changes, arrays = split_prefix(arrays, "change_")
         structures = stored_structures.unpack(texts[0], support, self.shape_) if texts else []
         self._support = self.encoder_.encode(structures) if structures else None
-        mistakes = arrays.pop("mistakes", np.empty(0))
-        if mistakes.ndim != 2 or mistakes.shape[1] != 2 or mistakes.dtype != np.int64:
-            raise DataError("its list of mistakes is missing, or is not a list of pairs of numbers")
-        self.mistakes_ = [Mistakes(*row) for row in mistakes.tolist()]
+        self.mistakes_ = unpack_mistakes(arrays.pop("mistakes", None))
         sizes = list(map(len, structures))
         nodes = sum(sizes) if self.kernel_ is not None else sum(self._feature_counts())
         self._state = State.of(arrays, nodes, self.order_, len(self.classes_))
         self._changes = unpack_corrections(changes, sizes, len(self.classes_)) if self._voted else []
         self._prepare_predictions()
-
-
-def _split_prefix(arrays: dict[str, Array], prefix: str) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The arrays whose names begin with the prefix, without it, and the others."""
-    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    return own, {name: array for name, array in arrays.items() if not name.startswith(prefix)}

@@ -16,6 +16,7 @@ not have, minus those of y that y_i does not have. `fuda.training.max_margin` fi
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -34,6 +35,7 @@ from fuda.models.markov import MarkovLabeler
 from fuda.optimize.result import INTERRUPTED
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
+from fuda.storage.checkpoint import Checkpoint
 from fuda.training.max_margin import SLACKS, MaxMargin, Measured, violations
 from fuda.training.working_sets import combine
 
@@ -95,6 +97,11 @@ class HMSVM(MarkovLabeler):
         Results do not depend on it, up to rounding; time does.
     random_state : int, RandomState or None, default=0
         Seed of the order in which structures are visited.
+    checkpoint : str, Path or None, default=None
+        A file to which the state of training is written every few seconds and at the end. A fit
+        of the same data and parameters that finds the file continues from it, to the identical
+        result. `fit` leaves it there: remove it when the model is saved. Never stored in model
+        files.
     callback : callable or None, default=None
         Called after every round with a `fuda.progress.Iteration`. It may raise StopIteration to
         end the training and keep what has been learned; after another exception the model is not
@@ -163,6 +170,7 @@ class HMSVM(MarkovLabeler):
         n_jobs: int | None = None,
         cache_bytes: int = CACHE_BYTES,
         random_state: int | np.random.RandomState | None = 0,
+        checkpoint: str | Path | None = None,
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
@@ -170,7 +178,7 @@ class HMSVM(MarkovLabeler):
         self.features, self.window, self.scheme = features, window, scheme
         self.max_iter, self.tol = max_iter, tol
         self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
-        self.callback, self.verbose = callback, verbose
+        self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
 
     @property
     def support_(self) -> list[SupportSequence]:
@@ -317,20 +325,25 @@ class HMSVM(MarkovLabeler):
         and α of the last one.
         """
         found: tuple[list[Measured], Multipliers] = [], []  # always replaced as a whole
-        with Iterations("HM-SVM", self.verbose, self.callback) as progress:
+        checkpoint = Checkpoint(problem)
+        with Iterations("HM-SVM", self.verbose, checkpoint, self.callback) as progress:
+            progress.count, ended = problem.resumed, checkpoint.has_ended
             try:
-                for number in range(1, self.max_iter + 1):
-                    found = [*found[0], problem.measure()], problem.multipliers()
-                    last = found[0][-1]
-                    if progress.report(objective=last.primal, gap=last.gap) or last.gap <= self.tol:
-                        return None, found
-                    if number < self.max_iter:
-                        problem.improve(self.tol)
+                while True:
+                    last = problem.measure()
+                    found = problem.history, problem.multipliers()
+                    if len(found[0]) > problem.resumed:  # else it was reported before the checkpoint
+                        ended = progress.report(objective=last.primal, gap=last.gap)
+                    if ended or last.gap <= self.tol or len(found[0]) >= self.max_iter:
+                        break
+                    problem.improve(self.tol)
+                checkpoint.finish()
             except KeyboardInterrupt:
                 if is_inner() or len(found[0]) < 2:
                     raise  # there is nothing to keep yet
                 return INTERRUPTED, found
-        return f"max_iter={self.max_iter} was reached", found
+        converged = ended or last.gap <= self.tol
+        return None if converged else f"max_iter={self.max_iter} was reached", found
 
     def _keep_support(self, multipliers: Multipliers, right: Array, encoded: Encoded) -> None:
         """Keep structures with support sequences, and these, the largest α of a structure first."""

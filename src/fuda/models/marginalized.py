@@ -25,7 +25,6 @@ from fuda.errors import DataError, place, short
 from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.marginalized import calibration
-from fuda.marginalized.calibration import Calibration
 from fuda.marginalized.engines import check_engine, make_engine
 from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.explain import Explanation, Part, explain
@@ -41,6 +40,7 @@ from fuda.models.priors import PriorSource
 from fuda.progress import warn
 from fuda.schemes import OUTSIDE, forbid, scheme_name
 from fuda.storage import structures as stored_structures
+from fuda.storage.checkpoint import part
 
 Array = np.ndarray
 
@@ -93,7 +93,7 @@ class MarginalizedLabeler(Labeler):
     gap_: float
     prior_source_: PriorSource
     _support: list[Support]
-    _calibration: Calibration
+    _calibration: calibration.Calibration
 
     def predict(self, X: Any, prior: Any = None) -> Array:
         """Label structures.
@@ -117,8 +117,7 @@ class MarginalizedLabeler(Labeler):
         scores, belief = self._scores_of(encoded, prior)
         if self.decode == "pointwise":
             return self._named(encoded, scores.argmax(axis=1))
-        nodes, pairs = self._calibration.labelings(scores, belief)
-        return self._named(encoded, self._best(encoded, nodes, pairs))
+        return self._named(encoded, self._best(encoded, *self._calibration.labelings(scores, belief)))
 
     def predict_marginals(self, X: Any, prior: Any = None) -> Array:
         """Compute P(y_t = label) for every node t, by the calibrated scores.
@@ -269,7 +268,7 @@ class MarginalizedLabeler(Labeler):
         encoded, corpus, sample_weight = data.encoded, data.encoded.corpus, data.sample_weight
         self._check_encoded(encoded)
         labels = data.labels.astype(np.int64)
-        with inner_training():
+        with inner_training(), part("prior"):
             prior, self.prior_source_ = priors.for_training(
                 self.prior, self.prior_form, corpus, labels, self.classes_.tolist(), sample_weight
             )
@@ -283,12 +282,12 @@ class MarginalizedLabeler(Labeler):
         amounts = np.ones(corpus.size) if data.position_weight is None else data.position_weight.copy()
         if sample_weight is not None:
             amounts *= np.repeat(sample_weight, examples.sizes)
-        alpha, whole = self._learned(sources, labels, amounts)
+        alpha, whole = self._learned("machine", sources, labels, amounts)
         self._support = supports(examples, alpha)
         self._calibration = calibration.untrained(len(self.classes_))
         if self.calibrate and whole and len(corpus) > 1:
             try:
-                with inner_training():
+                with inner_training(), part("calibration"):
                     learner = copy(self)  # since learning leaves more behind than α
                     learner.callback = None
                     self._calibration = learner._calibrated(sources, labels, amounts)
@@ -298,11 +297,12 @@ class MarginalizedLabeler(Labeler):
     def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
         raise NotImplementedError
 
-    def _learned(self, sources: Sources, labels: Array, amounts: Array) -> tuple[Array, bool]:
+    def _learned(self, name: str, sources: Sources, labels: Array, amounts: Array) -> tuple[Array, bool]:
         """α (N, L), and whether training was completed; after Ctrl-C, what was learned until then."""
         alpha = np.zeros((len(labels), len(self.classes_)))
         try:
-            self._learn(sources, labels, amounts, alpha)
+            with part(name):
+                self._learn(sources, labels, amounts, alpha)
         except KeyboardInterrupt:
             if not alpha.any():
                 raise  # there is nothing to keep yet
@@ -403,15 +403,15 @@ class MarginalizedLabeler(Labeler):
             "choose a smaller mixing"
         )
 
-    def _calibrated(self, sources: Sources, labels: Array, amounts: Array) -> Calibration:
+    def _calibrated(self, sources: Sources, labels: Array, amounts: Array) -> calibration.Calibration:
         """Probabilities fitted to out-of-fold scores."""
         L, found = len(self.classes_), []
         examples, corpus = sources.examples, sources.examples.encoded.corpus
         parts = calibration_parts(examples.sizes)
-        for members in parts:
+        for number, members in enumerate(parts, start=1):
             rest = np.setdiff1d(np.arange(len(corpus)), members)
             others, held_out, nodes = sources.take(rest), examples.take(members), corpus.nodes_of(rest)
-            alpha, _ = self._learned(others, labels[nodes], amounts[nodes])
+            alpha, _ = self._learned(f"fold {number}", others, labels[nodes], amounts[nodes])
             by_others = Numbers(np.zeros(held_out.prior.nodes.shape))
             if alpha.any():
                 support = members_of(others.examples, alpha)
@@ -430,7 +430,7 @@ class MarginalizedLabeler(Labeler):
         names = self.classes_.tolist()
         outside = names.index(OUTSIDE) if OUTSIDE in names else None
 
-        def quality(candidate: Calibration) -> float:
+        def quality(candidate: calibration.Calibration) -> float:
             predicted = self._best(held_out.encoded, *candidate.labelings(scores, belief))
             return calibration.label_f1(labels, predicted, outside)
 
@@ -488,7 +488,7 @@ class MarginalizedLabeler(Labeler):
         priors.check_prior(source, form)
         self.prior_source_ = PriorSource(source, form, self.classes_.tolist())
         self._resolve()
-        self._calibration = Calibration(arrays["point"], arrays["whole"], arrays["pairs"])
+        self._calibration = calibration.Calibration(arrays["point"], arrays["whole"], arrays["pairs"])
         self._support = []
         if structures:
             encoded = self.encoder_.encode(structures)

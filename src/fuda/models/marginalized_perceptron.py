@@ -17,13 +17,14 @@ weigh as much as many short ones; therefore the mean is taken over perceptrons w
 from __future__ import annotations
 
 from copy import copy
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fuda.checks import check_counts, check_flags
-from fuda.errors import DataError
+from fuda.checks import check_arrays, check_counts, check_flags, is_count
+from fuda.errors import DataError, short
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, PerceptronState
 from fuda.marginalized.problem import Examples, Sources
@@ -31,6 +32,9 @@ from fuda.marginalized.support import merged, supports
 from fuda.models.base import Labeler
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.progress import Callback, Iterations
+from fuda.randomness import restore_random, stored_random
+from fuda.storage.checkpoint import Checkpoint
+from fuda.training.perceptron_epochs import split_prefix
 
 Array = np.ndarray
 
@@ -81,6 +85,11 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         Threads; None is all cores. Results do not depend on it. Acts at once.
     random_state : int, RandomState or None, default=0
         Seed of the random orders of structures.
+    checkpoint : str, Path or None, default=None
+        A file to which the state of training is written every few seconds and at the end. A fit
+        of the same data and parameters that finds the file continues from it, to the identical
+        result. `fit` leaves it there: remove it when the model is saved. Never stored in model
+        files.
     callback : callable or None, default=None
         Called after every epoch with a `fuda.progress.Iteration`. It may raise StopIteration to
         end the training and keep what has been learned; after another exception the model is not
@@ -153,6 +162,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         engine: str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
+        checkpoint: str | Path | None = None,
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
@@ -161,7 +171,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
         self.epochs, self.average, self.orders = epochs, average, orders
         self.engine, self.n_jobs, self.random_state = engine, n_jobs, random_state
-        self.callback, self.verbose = callback, verbose
+        self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
 
     mistakes_: list[int]
     orders_: int
@@ -226,49 +236,25 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         check_flags(self, "average")
 
     def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
-        labels, random = np.where(amounts > 0, labels, -1), check_random_state(self.random_state)
+        labels = np.where(amounts > 0, labels, -1)
         self.orders_ = self.orders or (_ORDERS if self.average else 1)
-        problem = sources.problem()
-        engine = make_engine(self.engine, problem, self.n_jobs)
-        self.n_iter_ = 0
-        with Iterations("MarginalizedPerceptron", self.verbose, self.callback) as progress:
-            for k in range(self.orders_):
-                state, mistakes = PerceptronState(np.zeros((2, *alpha.shape))), list[int]()
-                self.mistakes_ = self.mistakes_ if k else mistakes
-                engine = engine.aimed_at(problem) if k else engine
+        engine = make_engine(self.engine, sources.problem(), self.n_jobs)
+        training = _Orders(self, engine, alpha)
+        checkpoint = Checkpoint(training)
+        with Iterations("MarginalizedPerceptron", self.verbose, checkpoint, self.callback) as progress:
+            progress.count = self.n_iter_
+            while training.number < self.orders_ and not checkpoint.has_ended:
                 stopped = False
                 try:
-                    stopped = self._run(
-                        engine, random if k else None, labels, amounts, state, mistakes, progress
-                    )
+                    while not stopped and training.goes_on:
+                        training.run_epoch(labels, amounts)
+                        stopped = progress.report(mistakes=training.mistakes[-1])
                 finally:
-                    alpha += (state.alpha(self.average) - alpha) / (k + 1)  # the mean of all orders so far
+                    training.add_to_mean()
                 if stopped:
                     break
-
-    def _run(
-        self,
-        engine: Engine,
-        random: np.random.RandomState | None,
-        labels: Array,
-        amounts: Array,
-        state: PerceptronState,
-        mistakes: list[int],
-        progress: Iterations,
-    ) -> bool:
-        """Learn until an epoch has no mistakes; whether a callback ends the training.
-
-        Structures are visited in the order of the data, or with `random` in random orders.
-        """
-        order = np.arange(len(engine.problem.targets.sizes))
-        while len(mistakes) < self.epochs and (not mistakes or mistakes[-1]):
-            if random is not None:
-                order = random.permutation(order)
-            mistakes.append(engine.perceptron_epoch(order, labels, amounts, state))
-            self.n_iter_ += 1
-            if progress.report(mistakes=mistakes[-1]):
-                return True
-        return False
+                training.begin_next()
+        checkpoint.finish()
 
     def _arrays(self) -> dict[str, Array]:
         return super()._arrays() | {"mistakes": np.array(self.mistakes_, dtype=np.int64)}
@@ -279,3 +265,81 @@ class MarginalizedPerceptron(MarginalizedLabeler):
             raise DataError("its array 'mistakes' is missing or does not hold whole numbers")
         self.mistakes_ = mistakes.tolist()
         super()._restore(arrays, texts, parts)
+
+
+class _Orders:
+    """The perceptrons of a model, one after another, which can be continued after any epoch.
+
+    `alpha` is the mean of those that are done, and after an interrupt of the current one too.
+    """
+
+    def __init__(self, model: MarginalizedPerceptron, engine: Engine, alpha: Array) -> None:
+        self.model, self.engine, self.alpha = model, engine, alpha
+        self.random, self.number = check_random_state(model.random_state), 0
+        model.n_iter_, model.mistakes_ = 0, []
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with the first epoch of a perceptron."""
+        self.order = np.arange(len(self.engine.problem.targets.sizes))
+        self.mistakes: list[int] = []
+        self.perceptron = PerceptronState(np.zeros((2, *self.alpha.shape)))
+
+    def begin_next(self) -> None:
+        """Begin with the next perceptron, if there is one."""
+        self.number += 1
+        if self.number < self.model.orders_:
+            self.engine = self.engine.aimed_at(self.engine.problem)
+            self._begin()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the current perceptron has another epoch."""
+        return len(self.mistakes) < self.model.epochs and (not self.mistakes or bool(self.mistakes[-1]))
+
+    def run_epoch(self, labels: Array, amounts: Array) -> None:
+        """Learn in one more epoch: in the order of the data, or after the first perceptron in another."""
+        if self.number:
+            self.order = self.random.permutation(self.order)
+        mistakes = self.engine.perceptron_epoch(self.order, labels, amounts, self.perceptron)
+        self.mistakes = [*self.mistakes, mistakes]
+        if not self.number:
+            self.model.mistakes_ = self.mistakes
+        self.model.n_iter_ += 1
+
+    def add_to_mean(self) -> None:
+        """Add the current perceptron to the mean."""
+        self.alpha += (self.perceptron.alpha(self.model.average) - self.alpha) / (self.number + 1)
+
+    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what the next epoch depends on; a `final` state has the mean alone."""
+        number, perceptron = self.model.orders_ if final else self.number, self.perceptron
+        arrays = {"alpha": self.alpha, "random": stored_random(self.random)}
+        arrays |= {"first_mistakes": np.array(self.model.mistakes_, dtype=np.int64)}
+        values = {"number": number, "epochs": self.model.n_iter_, "steps": perceptron.steps}
+        if number < self.model.orders_:
+            arrays |= {"sums": perceptron.sums, "mistakes": np.array(self.mistakes, dtype=np.int64)}
+            arrays |= {f"engine_{name}": array for name, array in self.engine.state().items()}
+        return values, arrays
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Continue from a `state()`; raises DataError where it does not fit this problem."""
+        counts: Any = (values.get(name) for name in ("number", "epochs", "steps"))
+        number, epochs, steps = counts
+        if not (is_count(number) and is_count(epochs) and is_count(steps)) or number > self.model.orders_:
+            raise DataError(f"it counts {short((number, epochs, steps))} perceptrons, epochs and steps")
+        of_engine, arrays = split_prefix(arrays, "engine_")
+        random = arrays.pop("random", np.empty(0))
+        shapes = {"alpha": self.alpha.shape, "first_mistakes": (None,)}
+        if number < self.model.orders_:
+            shapes |= {"sums": self.perceptron.sums.shape, "mistakes": (None,)}
+        check_arrays(arrays, shapes, dict.fromkeys(("first_mistakes", "mistakes"), np.int64))
+        restore_random(self.random, random)
+        self.number = number
+        if number < self.model.orders_:
+            self.engine = self.engine.aimed_at(self.engine.problem) if number else self.engine
+            self.engine.restore(of_engine)
+            self.order, self.mistakes = of_engine["visits"].copy(), arrays["mistakes"].tolist()
+            self.perceptron = PerceptronState(arrays["sums"].copy(), steps)
+        self.alpha[:], self.model.n_iter_ = arrays["alpha"], epochs
+        self.model.mistakes_ = arrays["first_mistakes"].tolist()

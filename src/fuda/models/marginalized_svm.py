@@ -18,20 +18,24 @@ here the largest c with c²k ≤ ½, and every further node of a match counts ha
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from fuda.checks import check_counts, check_numbers
+from fuda.checks import check_arrays, check_counts, check_numbers
 from fuda.errors import DataError, short
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, Margins
 from fuda.marginalized.problem import Examples, Sources
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.progress import Callback, Iterations, warn
+from fuda.randomness import restore_random, stored_random
+from fuda.storage.checkpoint import Checkpoint
 from fuda.training.crammer_singer import duality_gaps
+from fuda.training.perceptron_epochs import split_prefix
 
 Array = np.ndarray
 
@@ -104,6 +108,11 @@ class MarginalizedSVM(MarginalizedLabeler):
         Threads; None is all cores. Results do not depend on it. Acts at once.
     random_state : int, RandomState or None, default=0
         Seed of the order in which positions are visited.
+    checkpoint : str, Path or None, default=None
+        A file to which the state of training is written every few seconds and at the end. A fit
+        of the same data and parameters that finds the file continues from it, to the identical
+        result. `fit` leaves it there: remove it when the model is saved. Never stored in model
+        files.
     callback : callable or None, default=None
         Called after every epoch with a `fuda.progress.Iteration`. It may raise StopIteration to
         end the training and keep what has been learned; after another exception the model is not
@@ -172,6 +181,7 @@ class MarginalizedSVM(MarginalizedLabeler):
         engine: str = "auto",
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
+        checkpoint: str | Path | None = None,
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
@@ -181,7 +191,7 @@ class MarginalizedSVM(MarginalizedLabeler):
         self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
         self.epochs, self.tol = epochs, tol
         self.engine, self.n_jobs, self.random_state = engine, n_jobs, random_state
-        self.callback, self.verbose = callback, verbose
+        self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
 
     history_: list[Epoch]
 
@@ -207,26 +217,64 @@ class MarginalizedSVM(MarginalizedLabeler):
                 "may exceed 1e260, where margins are meaningless; choose a smaller mixing, or "
                 "kernel.normalized()"
             )
-        began = time.perf_counter()
         labels = np.where(amounts > 0, labels, -1)
-        margins = Margins(labels, self.C * amounts / _mean_self_kernel(engine, labels), 0.0)
-        random = check_random_state(self.random_state)
-        self.history_ = []
-        with Iterations("MarginalizedSVM", self.verbose, self.callback) as progress:
-            for _ in range(self.epochs):
-                order = random.permutation(len(engine.problem.targets.sizes))
-                scores = engine.margin_epoch(order, margins, alpha, random)
-                last = _epoch(scores, alpha, margins, began)
-                self.history_.append(last)
-                if progress.report(objective=last.primal, gap=last.gap) or last.gap <= self.tol:
+        bounds = self.C * amounts / _mean_self_kernel(engine, labels)
+        training = _Ascent(engine, Margins(labels, bounds, 0.0), check_random_state(self.random_state), alpha)
+        checkpoint, self.history_ = Checkpoint(training), training.history
+        with Iterations("MarginalizedSVM", self.verbose, checkpoint, self.callback) as progress:
+            progress.count, ended = len(self.history_), checkpoint.has_ended
+            while not ended and len(self.history_) < self.epochs:
+                if self.history_ and self.history_[-1].gap <= self.tol:
                     break
-                margins = margins._replace(tolerance=0.5 * self.tol * last.primal / len(labels))
-            else:
-                warn(
-                    f"MarginalizedSVM has not converged: after {self.epochs} epochs the gap is "
-                    f"{self.history_[-1].gap:.2g}, and tol={self.tol:g}; allow more epochs, or a smaller C",
-                    ConvergenceWarning,
-                )
+                training.run_epoch(self.tol)
+                last = self.history_[-1]
+                ended = progress.report(objective=last.primal, gap=last.gap)
+        checkpoint.finish()
+        if not ended and self.history_[-1].gap > self.tol:
+            warn(
+                f"MarginalizedSVM has not converged: after {self.epochs} epochs the gap is "
+                f"{self.history_[-1].gap:.2g}, and tol={self.tol:g}; allow more epochs, or a smaller C",
+                ConvergenceWarning,
+            )
+
+
+class _Ascent:
+    """The epochs of a machine of largest margin, which can be continued after any of them."""
+
+    def __init__(self, engine: Engine, margins: Margins, random: np.random.RandomState, alpha: Array) -> None:
+        self.engine, self.margins, self.random, self.alpha = engine, margins, random, alpha
+        self.history: list[Epoch] = []
+        self._began = time.perf_counter()
+
+    def run_epoch(self, tol: float) -> None:
+        """Learn in one more epoch."""
+        margins = self.margins
+        if self.history:
+            margins = margins._replace(tolerance=0.5 * tol * self.history[-1].primal / len(margins.labels))
+        order = self.random.permutation(len(self.engine.problem.targets.sizes))
+        scores = self.engine.margin_epoch(order, margins, self.alpha, self.random)
+        self.history.append(_epoch(scores, self.alpha, margins, self._began))
+
+    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what the next epoch depends on; a `final` state has α and the history alone."""
+        arrays = {"alpha": self.alpha, "random": stored_random(self.random)}
+        arrays["history"] = np.array(self.history, dtype=np.float64).reshape(-1, len(Epoch._fields))
+        if not final:
+            arrays |= {f"engine_{name}": array for name, array in self.engine.state().items()}
+        return {"final": final}, arrays
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Continue from a `state()`; raises DataError where it does not fit this problem."""
+        of_engine, arrays = split_prefix(arrays, "engine_")
+        random = arrays.pop("random", np.empty(0))
+        check_arrays(arrays, {"alpha": self.alpha.shape, "history": (None, len(Epoch._fields))})
+        if values.get("final") is not True:
+            self.engine.restore(of_engine)
+        restore_random(self.random, random)
+        self.alpha[:] = arrays["alpha"]
+        rows = arrays["history"].tolist()
+        self.history.extend(Epoch._make([*row[:3], int(row[3]), row[4]]) for row in rows)
+        self._began -= rows[-1][4] if rows else 0.0
 
 
 def _mean_self_kernel(engine: Engine, labels: Array) -> float:

@@ -18,7 +18,10 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
 from fuda.errors import DataError, short
 from fuda.models.base import Labeler, TrainingData, data_weights
+from fuda.optimize.result import INTERRUPTED, Minimizer, Result
+from fuda.progress import Iterations
 from fuda.schemes import forbid, scheme_name
+from fuda.storage.checkpoint import Checkpoint
 
 
 class MarkovLabeler(Labeler):
@@ -32,9 +35,13 @@ class MarkovLabeler(Labeler):
       with the largest expected number of right labels.
     """
 
+    _free_params = frozenset({"decode", "scheme"})
     decode: str
     scheme: str | None = None
     n_jobs: int | None = None
+    tol: float
+    max_iter: int
+    verbose: bool
 
     def predict(self, X: Any, known: Any = None) -> np.ndarray:
         """Label structures.
@@ -172,3 +179,12 @@ class MarkovLabeler(Labeler):
         if self.scheme is not None:
             scheme_name(self.scheme)
         check_threads(self)
+
+    def _minimized(self, minimizer: Minimizer, title: str) -> Result:
+        """Run a minimizer by the parameters `tol` and `max_iter`, from its checkpoint if it has one."""
+        checkpoint = Checkpoint(minimizer)
+        with Iterations(title, self.verbose, checkpoint, self.callback) as progress:
+            result = minimizer.minimize(self.tol, self.max_iter, progress)
+        if result.reason != INTERRUPTED:
+            checkpoint.finish()
+        return result

@@ -18,6 +18,7 @@ so that one matrix A serves all edges, and Σ_y exp F(x, y) = 1.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize import Lbfgs
 from fuda.optimize.regularized import l2_regularized
-from fuda.progress import Callback, Iterations
+from fuda.progress import Callback
 from fuda.training.memm_loss import LocalLoss
 
 Array = np.ndarray
@@ -60,6 +61,11 @@ class MEMM(MarkovLabeler):
         iterations improve the objective by less than this share of it.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
+    checkpoint : str, Path or None, default=None
+        A file to which the state of training is written every few seconds and at the end. A fit
+        of the same data and parameters that finds the file continues from it, to the identical
+        result. `fit` leaves it there: remove it when the model is saved. Never stored in model
+        files.
     callback : callable or None, default=None
         Called after every iteration with a `fuda.progress.Iteration`. It may raise StopIteration
         to end the training and keep what has been learned; after another exception the model is
@@ -102,6 +108,8 @@ class MEMM(MarkovLabeler):
     ['PER', 'O', 'O', 'LOC']
     """
 
+    _free_params = MarkovLabeler._free_params | {"tol", "max_iter"}
+
     def __init__(
         self,
         l2: float = 1.0,
@@ -113,13 +121,14 @@ class MEMM(MarkovLabeler):
         max_iter: int = 1000,
         tol: float = 1e-5,
         n_jobs: int | None = None,
+        checkpoint: str | Path | None = None,
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
         self.l2 = l2
         self.features, self.window, self.decode, self.scheme = features, window, decode, scheme
         self.max_iter, self.tol, self.n_jobs = max_iter, tol, n_jobs
-        self.callback, self.verbose = callback, verbose
+        self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
 
     @property
     def transitions_(self) -> Array:
@@ -178,11 +187,9 @@ class MEMM(MarkovLabeler):
         # the fastest.
         scale = (loss.curvature() + 2 * self.l2) ** 0.1
         scale[scale == 0] = 1.0
-        with Iterations("MEMM", self.verbose, self.callback) as progress:
-            minimizer = Lbfgs(
-                l2_regularized(loss, self.l2, scale, self.n_jobs), np.zeros(len(scale)), n_jobs=self.n_jobs
-            )
-            self.result_ = minimizer.minimize(self.tol, self.max_iter, progress)
+        function = l2_regularized(loss, self.l2, scale, self.n_jobs)
+        minimizer = Lbfgs(function, np.zeros(len(scale)), n_jobs=self.n_jobs)
+        self.result_ = self._minimized(minimizer, "MEMM")
         self.result_.x = self.result_.x / scale
         self.n_iter_ = len(self.result_.history)
         self.weights_ = self.result_.solution("MEMM").reshape(-1, len(self.classes_))

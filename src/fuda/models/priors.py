@@ -31,8 +31,10 @@ from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
 from fuda.marginalized.priors import Prior, given_prior, uniform_prior
+from fuda.models.base import check_without_checkpoint
 from fuda.models.folds import prior_folds
 from fuda.models.markov import MarkovLabeler
+from fuda.storage.checkpoint import part
 
 FORMS = ("marginals", "chain")
 UNIFORM, GIVEN = "uniform", "given"
@@ -99,7 +101,11 @@ def check_prior(prior: Any, form: str) -> None:
         raise DataError(f"prior_form={short(form)}: choose {' or '.join(FORMS)}")
     if isinstance(prior, type):
         raise DataError(f"prior={short(prior)}: give a labeler, not its class: prior={prior.__name__}()")
-    if isinstance(prior, MarkovLabeler) or (isinstance(prior, str) and prior in (UNIFORM, GIVEN)):
+    if isinstance(prior, MarkovLabeler):
+        if not hasattr(prior, "classes_"):
+            check_without_checkpoint(prior, "prior")
+        return
+    if isinstance(prior, str) and prior in (UNIFORM, GIVEN):
         return
     if listed(prior) is None:
         raise DataError(
@@ -174,13 +180,16 @@ def _out_of_fold(
     before, after = (np.empty((corpus.size, L, L)) if form == "chain" else None for _ in range(2))
     for fold in range(folds.max() + 1):
         members = np.flatnonzero(folds == fold)
-        part, others = data.split(np.flatnonzero(folds != fold), members)
-        found = _posterior(clone(prior)._fit_encoded(part), form, classes, others)
+        some, others = data.split(np.flatnonzero(folds != fold), members)
+        with part(f"fold {fold + 1}"):
+            fitted = clone(prior)._fit_encoded(some)
+        found = _posterior(fitted, form, classes, others)
         at = np.flatnonzero(np.repeat(folds == fold, np.diff(corpus.offsets)))
         for packed, own in ((nodes, found.nodes), (before, found.before), (after, found.after)):
             if packed is not None:
                 packed[at] = own
-    return Prior(nodes, before, after), PriorSource(clone(prior)._fit_encoded(data), form, classes)
+    with part("all"):
+        return Prior(nodes, before, after), PriorSource(clone(prior)._fit_encoded(data), form, classes)
 
 
 def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: Encoded) -> Prior:

@@ -22,9 +22,11 @@ much that matters.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,10 +42,11 @@ from fuda.kernels import Polynomial, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
 from fuda.marginalized.labelled import Labelings, Similarity, check_mixing
 from fuda.metrics import Report, evaluate
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler, TrainingData, check_without_checkpoint
 from fuda.models.crf import CRF
 from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
+from fuda.storage.checkpoint import Checkpoint, part
 
 Array = np.ndarray
 _CACHE_BYTES = 1 << 28  # for rows of the kernel between candidates
@@ -131,6 +134,11 @@ class Reranker(Labeler):
         Threads; None is all cores. Results do not depend on it. Acts at once.
     random_state : int, RandomState or None, default=None
         Seed by which folds are shuffled; None makes folds of consecutive structures.
+    checkpoint : str, Path or None, default=None
+        A file to which the state of training is written every few seconds and at the end. A fit
+        of the same data and parameters that finds the file continues from it, to the identical
+        result. `fit` leaves it there: remove it when the model is saved. Never stored in model
+        files.
     callback : callable or None, default=None
         Called after every epoch with a `fuda.progress.Iteration`. It may raise StopIteration to
         end the training and keep what has been learned; after another exception the model is not
@@ -196,12 +204,14 @@ class Reranker(Labeler):
         average: bool = True,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        checkpoint: str | Path | None = None,
         callback: Callback | None = None,
     ) -> None:
         self.base, self.kernel, self.mixing, self.normalized = base, kernel, mixing, normalized
         self.n, self.base_weight, self.folds = n, base_weight, folds
         self.features, self.epochs, self.average = features, epochs, average
-        self.n_jobs, self.random_state, self.callback = n_jobs, random_state, callback
+        self.n_jobs, self.random_state = n_jobs, random_state
+        self.checkpoint, self.callback = checkpoint, callback
 
     def predict(self, X: Any) -> Array:
         """Label structures by their best-ranked candidates.
@@ -255,6 +265,7 @@ class Reranker(Labeler):
                 "or MEMM()"
             )
         base._check_parameters()
+        check_without_checkpoint(base, "base")
         if self.mixing is not None:
             check_mixing(self.mixing)
         check_numbers(self, "base_weight")
@@ -280,8 +291,9 @@ class Reranker(Labeler):
         of_base = base._training_data(corpus, *data[2:])  # classes, labels and weights
         with inner_training():
             candidates = self._out_of_fold(of_base)
-        self._learn(encoded, candidates, candidates.wrong(y, by_node), data.sample_weight)
-        with inner_training():
+        with part("ranking"):
+            self._learn(encoded, candidates, candidates.wrong(y, by_node), data.sample_weight)
+        with inner_training(), part("base"):
             self.base_ = clone(base)._fit_encoded(of_base)
 
     def _out_of_fold(self, data: TrainingData) -> Candidates:
@@ -290,9 +302,11 @@ class Reranker(Labeler):
         found: list[Any] = [None] * count
         shuffle = self.random_state is not None
         folds = KFold(self.folds, shuffle=shuffle, random_state=self.random_state)
-        for others, members in folds.split(np.arange(count)):
-            part, rest = data.split(others, members)
-            listed = clone(self._fitted_params["base"])._fit_encoded(part)._nbest(rest, self.n)
+        for number, (others, members) in enumerate(folds.split(np.arange(count)), start=1):
+            some, rest = data.split(others, members)
+            with part(f"fold {number}"):
+                fitted = clone(self._fitted_params["base"])._fit_encoded(some)
+            listed = fitted._nbest(rest, self.n)
             for i, candidates in zip(members, listed, strict=True):
                 found[i] = candidates
         return Candidates(found)
@@ -306,35 +320,24 @@ class Reranker(Labeler):
         labelings = similarity.prepare(encoded, self._flat(candidates.labels), first)
         right = candidates.best(-wrong)
         weight = np.ones(len(corpus)) if sample_weight is None else sample_weight
-        alpha, lag = (
-            np.zeros(first[-1]),
-            np.zeros(first[-1]),
-        )  # of all candidates; Σ of changes × steps before
         ranking = self._fitted_params["base_weight"] * candidates.log_p
 
-        @lru_cache(max(2, _CACHE_BYTES // (8 * len(alpha))))
+        @lru_cache(max(2, _CACHE_BYTES // (8 * len(ranking))))
         def row(c: int) -> Array:
             return similarity.rows(labelings, np.array([c]), labelings)[0]
 
-        self.mistakes_: list[int] = []
-        steps, progress = 0, Iterations("Reranker", False, self.callback)
-        for _ in range(self.epochs):
-            mistakes = 0
-            for i in range(len(corpus)):
-                best, target = first[i] + int(ranking[first[i] : first[i + 1]].argmax()), int(right[i])
-                if wrong[best] > wrong[target]:
-                    mistakes += 1
-                    ranking += weight[i] * (row(target) - row(best))
-                    for c, change in ((target, weight[i]), (best, -weight[i])):
-                        alpha[c] += change
-                        lag[c] += steps * change
-                steps += 1
-            self.mistakes_.append(mistakes)
-            if progress.report(mistakes=mistakes) or not mistakes:
-                break
+        training = _Ranking(first, right, wrong, weight, ranking)
+        checkpoint = Checkpoint(training)
+        progress = Iterations("Reranker", False, checkpoint, self.callback)
+        progress.count, stopped = len(training.mistakes), checkpoint.has_ended
+        while not stopped and len(training.mistakes) < self.epochs and 0 not in training.mistakes[-1:]:
+            training.run_epoch(row)
+            stopped = progress.report(mistakes=training.mistakes[-1])
+        checkpoint.finish()
+        self.mistakes_, alpha = training.mistakes, training.alpha
         self.n_iter_ = len(self.mistakes_)
         if self.average:
-            alpha -= lag / steps
+            alpha = alpha - training.lag / (self.n_iter_ * len(corpus))
         kept = np.flatnonzero(alpha)
         owners, counts = np.unique(labelings.owner[kept], return_counts=True)
         self.support_structures_ = [corpus.structures[i] for i in owners]
@@ -415,3 +418,46 @@ class Reranker(Labeler):
             raise DataError("its support candidates do not fit its structures and labels")
         self.base_, self.support_structures_, self.mixing_ = base, structures, float(mixing[0])
         self.support_labels_, self.support_first_, self.alpha_ = labels, first, alpha
+
+
+class _Ranking:
+    """The epochs of the kernel perceptron over candidates, which can be continued after any of them.
+
+    Candidates of structure i are first[i] … first[i+1] − 1, of which right[i] is the one to rank
+    first; `wrong` and `ranking` are of all candidates, `weight` of structures.
+    """
+
+    def __init__(self, first: Array, right: Array, wrong: Array, weight: Array, ranking: Array) -> None:
+        self.first, self.right, self.wrong, self.weight, self.ranking = first, right, wrong, weight, ranking
+        # Of all candidates: α, and Σ of its changes × steps before.
+        self.alpha, self.lag = np.zeros(len(ranking)), np.zeros(len(ranking))
+        self.mistakes: list[int] = []
+
+    def run_epoch(self, row: Callable[[int], Array]) -> None:
+        """Learn in one more epoch; `row` returns K of a candidate and all candidates."""
+        first, mistakes, count = self.first, 0, len(self.weight)
+        for i in range(count):
+            best = first[i] + int(self.ranking[first[i] : first[i + 1]].argmax())
+            target, weight = int(self.right[i]), self.weight[i]
+            if self.wrong[best] > self.wrong[target]:
+                mistakes += 1
+                self.ranking += weight * (row(target) - row(best))
+                for c, change in ((target, weight), (best, -weight)):
+                    self.alpha[c] += change
+                    self.lag[c] += (len(self.mistakes) * count + i) * change
+        self.mistakes = [*self.mistakes, mistakes]
+
+    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what the next epoch depends on."""
+        arrays = {name: getattr(self, name) for name in ("alpha", "lag", "ranking")}
+        return {}, arrays | {"mistakes": np.array(self.mistakes, dtype=np.int64)}
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Continue from a `state()`; raises DataError where it does not fit this problem."""
+        shapes: dict[str, tuple[int | None, ...]] = dict.fromkeys(
+            ("alpha", "lag", "ranking"), self.alpha.shape
+        )
+        check_arrays(arrays, shapes | {"mistakes": (None,)}, {"mistakes": np.int64})
+        for name in shapes:
+            getattr(self, name)[:] = arrays[name]
+        self.mistakes = arrays["mistakes"].tolist()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fuda.optimize.adagrad import adagrad
-from fuda.optimize.cg import conjugate_gradient
+from fuda.optimize.adagrad import AdaGrad
+from fuda.optimize.cg import ConjugateGradient
 from fuda.optimize.lbfgs import Lbfgs
 from fuda.optimize.result import Result
 
-__all__ = ["Lbfgs", "Result", "adagrad", "conjugate_gradient"]
+__all__ = ["AdaGrad", "ConjugateGradient", "Lbfgs", "Result"]

@@ -8,17 +8,18 @@ itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from fuda.optimize.result import Function, OnIteration, Point, Result, Watch
+from fuda.checks import check_arrays
+from fuda.errors import DataError
+from fuda.optimize.result import Function, Minimizer, Point, Watch
+from fuda.randomness import restore_random, stored_random
 
 
-def adagrad(
-    parts: Sequence[Function], x: np.ndarray, rate: float = 0.5, tol: float = 1e-3, max_iter: int = 10,
-    seed: int | np.random.RandomState | None = None, on_iteration: OnIteration | None = None,
-) -> Result:  # fmt: skip
-    """Minimize a sum of functions.
+class AdaGrad(Minimizer):
+    """AdaGrad; its objectives are the sums of the values computed during a round, while x moves.
 
     Parameters
     ----------
@@ -28,42 +29,56 @@ def adagrad(
         The starting point.
     rate : float
         η, the learning rate.
-    tol : float
-        The relative size of gradient and improvement at which to stop.
-    max_iter : int
-        The largest number of rounds over the parts.
     seed : int, RandomState or None
         Determines the order of the parts.
-    on_iteration : callable or None
-        Called after every round; a true result stops the minimization.
-
-    Returns
-    -------
-    Result
-        Its objectives are the sums of the values computed during a round, while x moves.
 
     References
     ----------
     Duchi, Hazan & Singer (2011), "Adaptive subgradient methods for online learning and stochastic
     optimization".
     """
-    random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
-    watch = Watch(tol, max_iter, on_iteration)
-    x = np.array(x, dtype=np.float64)
 
-    def points() -> Iterator[Point]:
-        """The start, and the point after each round."""
-        squares = np.full(len(x), 1e-8)
-        yield x, np.inf, np.inf, 0.0
+    def __init__(
+        self,
+        parts: Sequence[Function],
+        x: np.ndarray,
+        rate: float = 0.5,
+        seed: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(x)
+        self.parts, self.rate = parts, rate
+        self.random = seed if isinstance(seed, np.random.RandomState) else np.random.RandomState(seed)
+        self.squares = np.full(len(x), 1e-8)
+
+    def _points(self, watch: Watch) -> Iterator[Point]:
+        last = watch.history[-1] if watch.history else None
+        watch.evaluations = len(watch.history)
+        measured = (np.inf, np.inf) if last is None else (last.objective or 0.0, last.gradient_norm or 0.0)
         while True:
-            total, slope = 0.0, np.zeros(len(x))
-            for j in random.permutation(len(parts)):
-                value, gradient = parts[j](x)
+            yield self.x, *measured, float(np.linalg.norm(self.x))
+            total, slope = 0.0, np.zeros(len(self.x))
+            for j in self.random.permutation(len(self.parts)):
+                value, gradient = self.parts[j](self.x)
                 total += value
                 slope += gradient
-                squares += gradient * gradient
-                x[:] -= rate * gradient / np.sqrt(squares)
+                self.squares += gradient * gradient
+                self.x -= self.rate * gradient / np.sqrt(self.squares)
             watch.evaluations += 1
-            yield x, total, float(np.linalg.norm(slope)), float(np.linalg.norm(x))
+            measured = total, float(np.linalg.norm(slope))
 
-    return watch.follow(points(), x)
+    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what the next iteration depends on."""
+        values, arrays = super().state()
+        return values, arrays | {"squares": self.squares, "random": stored_random(self.random)}
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from a `state()`; raises DataError where it does not fit this problem."""
+        arrays = dict(arrays)
+        random = arrays.pop("random", np.empty(0))
+        own = {name: arrays.pop(name) for name in list(arrays) if name == "squares"}
+        super().restore(values, arrays)
+        check_arrays(own, {"squares": self.x.shape})
+        if not (own["squares"] > 0).all():
+            raise DataError("its array 'squares' has numbers that are no sums of squares")
+        restore_random(self.random, random)
+        self.squares = own["squares"].copy()

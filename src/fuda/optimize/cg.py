@@ -7,21 +7,18 @@ direction would not descend.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from fuda.checks import check_arrays
 from fuda.optimize.line_search import wolfe
-from fuda.optimize.result import Function, OnIteration, Point, Result, Watch
+from fuda.optimize.result import Function, Minimizer, Point, Watch
 from fuda.optimize.vectors import Vectors
 
 
-def conjugate_gradient(
-    function: Function, x: np.ndarray, tol: float = 1e-5, max_iter: int = 1000,
-    on_iteration: OnIteration | None = None, n_jobs: int | None = None,
-) -> Result:  # fmt: skip
-    """Minimize a smooth function.
-
-    Ctrl-C ends it after the last whole iteration, unless it is part of a larger training.
+class ConjugateGradient(Minimizer):
+    """Nonlinear conjugate gradient.
 
     Parameters
     ----------
@@ -29,47 +26,46 @@ def conjugate_gradient(
         From a point to value and gradient there.
     x : ndarray
         The starting point.
-    tol : float
-        The relative size of gradient and improvement at which to stop.
-    max_iter : int
-        The largest number of iterations.
-    on_iteration : callable or None
-        Called after every iteration; a true result stops the minimization.
     n_jobs : int or None
         The number of threads; None is all cores.
-
-    Returns
-    -------
-    Result
-        The last point, and why it is the last.
     """
-    watch = Watch(tol, max_iter, on_iteration)
-    function = watch.counted(function)
-    vectors = Vectors(len(x), n_jobs)
-    x = np.array(x, dtype=np.float64)
-    value, gradient = function(x)
-    return watch.follow(_points(function, x, value, gradient.copy(), vectors), x)
 
+    def __init__(self, function: Function, x: np.ndarray, n_jobs: int | None = None) -> None:
+        super().__init__(x)
+        self.function, self.vectors = function, Vectors(len(x), n_jobs)
+        self.direction, self.step = np.zeros_like(self.x), 0.0  # of the next iteration
 
-def _points(
-    function: Function, x: np.ndarray, value: float, gradient: np.ndarray, vectors: Vectors
-) -> Iterator[Point]:
-    """The start, and the point after each iteration, until no step improves the objective."""
-    direction = -gradient
-    step = 1.0 / max(vectors.norm(gradient), 1e-300)
-    while True:
-        yield x, value, vectors.norm(gradient), vectors.norm(x)
-        slope = vectors.dot(gradient, direction)
-        if not slope < 0:
-            direction, slope = -gradient, -vectors.dot(gradient, gradient)
-        # a sharper curvature condition than quasi-Newton methods need keeps directions conjugate
-        found = wolfe(function, x, value, slope, direction, step, vectors, curvature=0.2)
-        if found is None:
-            return
-        x, value, new_gradient, step = found
-        change = vectors.dot(new_gradient, new_gradient) - vectors.dot(new_gradient, gradient)
-        direction *= max(0.0, change / vectors.dot(gradient, gradient))
-        direction -= new_gradient
-        new_slope = vectors.dot(new_gradient, direction)
-        step *= slope / new_slope if new_slope < 0 else 1.0  # the same first decrease as last time
-        gradient = new_gradient
+    def _points(self, watch: Watch) -> Iterator[Point]:
+        function, vectors = watch.counted(self.function), self.vectors
+        value, gradient = function(self.x)
+        gradient = gradient.copy()
+        if not self.history:
+            self.direction, self.step = -gradient, 1.0 / max(vectors.norm(gradient), 1e-300)
+        while True:
+            yield self.x, value, vectors.norm(gradient), vectors.norm(self.x)
+            direction, slope = self.direction, vectors.dot(gradient, self.direction)
+            if not slope < 0:
+                direction, slope = -gradient, -vectors.dot(gradient, gradient)
+            # a sharper curvature condition than quasi-Newton methods need keeps directions conjugate
+            found = wolfe(function, self.x, value, slope, direction, self.step, vectors, curvature=0.2)
+            if found is None:
+                return
+            x, value, new_gradient, step = found
+            change = vectors.dot(new_gradient, new_gradient) - vectors.dot(new_gradient, gradient)
+            direction *= max(0.0, change / vectors.dot(gradient, gradient))
+            direction -= new_gradient
+            new_slope = vectors.dot(new_gradient, direction)
+            step *= slope / new_slope if new_slope < 0 else 1.0  # the same first decrease as last time
+            self.x, self.direction, self.step, gradient = x, direction, step, new_gradient
+
+    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what the next iteration depends on."""
+        values, arrays = super().state()
+        return values, arrays | {"direction": self.direction, "step": np.array([self.step])}
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from a `state()`; raises DataError where it does not fit this problem."""
+        own = {name: array for name, array in arrays.items() if name in ("direction", "step")}
+        super().restore(values, {name: array for name, array in arrays.items() if name not in own})
+        check_arrays(own, {"direction": self.x.shape, "step": (1,)})
+        self.direction, self.step = own["direction"].copy(), float(own["step"][0])

@@ -22,9 +22,8 @@ from fuda.checks import check_arrays, is_count
 from fuda.compiled import compiled
 from fuda.errors import DataError, short
 from fuda.optimize.line_search import DECREASE, wolfe
-from fuda.optimize.result import Function, OnIteration, Point, Result, Watch
+from fuda.optimize.result import Function, Minimizer, Point, Watch
 from fuda.optimize.vectors import Vectors
-from fuda.progress import Iteration
 
 Array = np.ndarray
 _COLUMNS = 4096
@@ -163,8 +162,8 @@ class Pairs:
         return sg, yg
 
 
-class Lbfgs:
-    """A minimizer that can be stopped after any iteration and resumed exactly from `state()`.
+class Lbfgs(Minimizer):
+    """L-BFGS, or OWL-QN.
 
     Parameters
     ----------
@@ -180,57 +179,23 @@ class Lbfgs:
         From the first direction −g, whose length carries no information yet, to the first step.
     n_jobs : int or None
         The number of threads; None is all cores.
-
-    Attributes
-    ----------
-    x : ndarray
-        The current point.
-    history : list of Iteration
-        The iterations so far.
     """
 
     def __init__(
         self, function: Function, x: Array, l1: Array | None = None, memory: int = 10,
         first_step: Callable[[Array], float] | None = None, n_jobs: int | None = None,
     ) -> None:  # fmt: skip
+        super().__init__(x)
         self.function, self.l1 = function, l1
         self.first_step = first_step or (lambda direction: 1.0 / max(self.vectors.norm(direction), 1e-300))
         self.vectors = Vectors(len(x), n_jobs)
         self.pairs = Pairs(len(x), memory, self.vectors)
-        self.x = np.array(x, dtype=np.float64)
         self.spare = np.empty_like(self.x), np.empty_like(self.x)  # for the next point and gradient
-        self.history: list[Iteration] = []
 
-    def minimize(
-        self, tol: float = 1e-5, max_iter: int = 1000, on_iteration: OnIteration | None = None
-    ) -> Result:
-        """Iterate until the gradient vanishes, the objective stops falling, or `max_iter`.
-
-        Ctrl-C ends it after the last whole iteration, unless it is part of a larger training.
-
-        Parameters
-        ----------
-        tol : float
-            The relative size of gradient and improvement at which to stop.
-        max_iter : int
-            The largest number of iterations, earlier ones included.
-        on_iteration : callable or None
-            Called after every iteration; a true result stops the minimization.
-
-        Returns
-        -------
-        Result
-            The last point, and why it is the last.
-        """
-        watch = Watch(tol, max_iter, on_iteration)
-        watch.resume(self.history)
-        self.history = watch.history
+    def _points(self, watch: Watch) -> Iterator[Point]:
         function = watch.counted(self.function)
         smooth, gradient = function(self.x)
-        return watch.follow(self._points(function, smooth, gradient.copy()), self.x)
-
-    def _points(self, function: Function, smooth: float, gradient: Array) -> Iterator[Point]:
-        """The start, and the point after each iteration, until no step improves the objective."""
+        gradient = gradient.copy()
         while True:
             pull = self._pseudo_gradient(gradient)
             value = smooth + self._penalty(self.x)
@@ -243,33 +208,27 @@ class Lbfgs:
             self.spare = self.x, gradient
             self.x, gradient = x, new_gradient
 
-    def state(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what the next iteration depends on: values for JSON, and arrays, not copied."""
-        pairs = {name: getattr(self.pairs, name) for name in _STORED}
-        rows = [(p.iteration, p.evaluations, p.objective, p.gradient_norm, p.seconds) for p in self.history]
-        history = np.array(rows, dtype=np.float64).reshape(-1, 5)
-        return {"count": self.pairs.count}, {"x": self.x, "history": history, **pairs}
+    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what the next iteration depends on; a `final` state is without pairs."""
+        values, arrays = super().state()
+        filled = 0 if final else self.pairs.filled
+        pairs = {name: getattr(self.pairs, name)[:filled] for name in _STORED}
+        return values | {"count": 0 if final else self.pairs.count}, arrays | pairs
 
     def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Continue from a `state()`; raises DataError where it does not fit this problem."""
         pairs = self.pairs
-        shapes = {name: getattr(pairs, name).shape for name in _STORED}
-        dtypes = {name: getattr(pairs, name).dtype for name in _STORED}
-        check_arrays(arrays, {"x": self.x.shape, "history": (None, 5), **shapes}, dtypes)
-        history: Array = arrays["history"]
         count: Any = values.get("count")
-        iterations, evaluations = history[:, 0], history[:, 1]
-        numbered = np.array_equal(iterations, np.arange(1, len(history) + 1))
-        if not numbered or not ((iterations <= evaluations) & (evaluations < 1 << 48)).all():
-            raise DataError("its array 'history' does not count iterations and evaluations")
-        if not is_count(count) or count > len(history):
-            raise DataError(f"it counts {short(count)} pairs, after {len(history)} iterations")
-        self.x, pairs.count = arrays["x"].copy(), count
-        pairs.s, pairs.y, pairs.sy, pairs.yy = (arrays[name].copy() for name in _STORED)
-        self.history = [
-            Iteration(int(i), seconds, value, norm, evaluations=int(n))
-            for i, n, value, norm, seconds in history.tolist()
-        ]
+        super().restore(values, {name: array for name, array in arrays.items() if name not in _STORED})
+        if not is_count(count) or count > len(self.history):
+            raise DataError(f"it counts {short(count)} pairs, after {len(self.history)} iterations")
+        stored = {name: getattr(pairs, name)[: min(count, pairs.memory)] for name in _STORED}
+        found = {name: array for name, array in arrays.items() if name in _STORED}
+        shapes = {name: array.shape for name, array in stored.items()}
+        check_arrays(found, shapes, {name: array.dtype for name, array in stored.items()})
+        for name, array in found.items():
+            stored[name][:] = array
+        pairs.count = count
 
     def _step(
         self, function: Function, smooth: float, value: float, pull: Array

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from fuda.checks import check_arrays
+from fuda.errors import DataError
 from fuda.interrupts import is_inner
 from fuda.progress import Iteration, warn
 
@@ -101,9 +104,9 @@ class Watch:
         self.stopped = False
         self._began = time.perf_counter()
 
-    def resume(self, history: list[Iteration]) -> None:
-        """Continue after the iterations of an earlier run."""
-        self.history = list(history)
+    def resume(self, history: list[Iteration], stopped: bool) -> None:
+        """Continue after the iterations of an earlier run, which a callback may have ended."""
+        self.history, self.stopped = list(history), stopped
         if history:
             self.evaluations = (history[-1].evaluations or 0) - 1  # it is evaluated again
             self._began -= history[-1].seconds
@@ -172,3 +175,84 @@ class Watch:
         if len(self.history) >= self.max_iter:
             return False, f"max_iter={self.max_iter} was reached"
         return None
+
+
+class Minimizer:
+    """A minimizer that can be stopped after any iteration and resumed exactly from `state()`.
+
+    A subclass defines `_points(watch)`, and adds what the next iteration depends on to `state` and
+    `restore`.
+
+    Parameters
+    ----------
+    x : ndarray
+        The starting point, which is copied.
+
+    Attributes
+    ----------
+    x : ndarray
+        The current point.
+    history : list of Iteration
+        The iterations so far.
+    stopped : bool
+        Whether a callback has ended it.
+    """
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.x = np.array(x, dtype=np.float64)
+        self.history: list[Iteration] = []
+        self.stopped = False
+
+    def minimize(
+        self, tol: float = 1e-5, max_iter: int = 1000, on_iteration: OnIteration | None = None
+    ) -> Result:
+        """Iterate until the gradient vanishes, the objective stops falling, or `max_iter`.
+
+        Ctrl-C ends it after the last whole iteration, unless it is part of a larger training.
+
+        Parameters
+        ----------
+        tol : float
+            The relative size of gradient and improvement at which to stop.
+        max_iter : int
+            The largest number of iterations, earlier ones included.
+        on_iteration : callable or None
+            Called after every iteration; a true result stops the minimization.
+
+        Returns
+        -------
+        Result
+            The last point, and why it is the last.
+        """
+        watch = Watch(tol, max_iter, on_iteration)
+        watch.resume(self.history, self.stopped)
+        self.history = watch.history
+        result = watch.follow(self._points(watch), self.x)
+        self.stopped = watch.stopped
+        return result
+
+    def _points(self, watch: Watch) -> Iterator[Point]:
+        """The current point, and the point after each iteration, until no step improves."""
+        raise NotImplementedError
+
+    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return what the next iteration depends on: values for JSON, and arrays, not copied."""
+        rows = [(p.iteration, p.evaluations, p.objective, p.gradient_norm, p.seconds) for p in self.history]
+        history = np.array(rows, dtype=np.float64).reshape(-1, 5)
+        return {"stopped": self.stopped}, {"x": self.x, "history": history}
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from a `state()`; raises DataError where it does not fit this problem."""
+        check_arrays(arrays, {"x": self.x.shape, "history": (None, 5)})
+        history: np.ndarray = arrays["history"]
+        iterations, evaluations = history[:, 0], history[:, 1]
+        numbered = np.array_equal(iterations, np.arange(1, len(history) + 1))
+        if not numbered or not ((iterations <= evaluations) & (evaluations < 1 << 48)).all():
+            raise DataError("its array 'history' does not count iterations and evaluations")
+        if type(values.get("stopped")) is not bool:
+            raise DataError("it does not say whether a callback ended it")
+        self.x, self.stopped = arrays["x"].copy(), values["stopped"]
+        self.history = [
+            Iteration(int(i), seconds, value, norm, evaluations=int(n))
+            for i, n, value, norm, seconds in history.tolist()
+        ]

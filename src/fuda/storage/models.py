@@ -51,6 +51,7 @@ class Storable(Protocol):
 
 
 _MAX_DEPTH = 4  # of models within models
+_NOT_STORED = ("callback", "checkpoint")  # they belong to a fit, not to its result
 _LARGE = 1000  # entries of a list among the parameters from which it is stored as an array
 
 
@@ -216,7 +217,7 @@ def _default_names(names: Any, model: Storable) -> list[str]:
 
 def _parameters(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters as JSON."""
-    return {name: _to_json(name, value) for name, value in sorted(params.items()) if name != "callback"}
+    return {name: _to_json(name, value) for name, value in sorted(params.items()) if name not in _NOT_STORED}
 
 
 def _unfitted(name: Any, parameters: Any, features: Any) -> Storable:
@@ -224,7 +225,8 @@ def _unfitted(name: Any, parameters: Any, features: Any) -> Storable:
     cls = model_file.stored_class(name)
     if not isinstance(parameters, dict):
         raise DataError(f"the parameters of {short(name)} are not named")
-    values = {key: _from_json(key, value, features) for key, value in parameters.items()}
+    stored = {key: value for key, value in parameters.items() if key not in _NOT_STORED}
+    values = {key: _from_json(key, value, features) for key, value in stored.items()}
     for key, value in getattr(cls, "_retired", {}).items():
         if key in values and values.pop(key) != value:
             problem = f"it was fitted with {key}={short(parameters[key])}, which {cls.__name__} no longer has"

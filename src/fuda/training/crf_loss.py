@@ -20,7 +20,6 @@ by type and then by feature.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 from typing import Any, NamedTuple
@@ -234,20 +233,6 @@ class TrainingLoss:
             part += scale * share * (1 - share) * counts.reshape(-1, *[1] * (part.ndim - 1))
         transitions += scale * float(weight[corpus.graph.edges[:, 1]].sum()) / L**2 * (1 - 1 / L**2)
         return diagonal
-
-    def digest(self) -> str:
-        """A hash of structures, features, labels and weights, which identifies the problem."""
-        encoded, corpus, digest = self.encoded, self.encoded.corpus, hashlib.sha256()
-        parts = [self.labels, self.sample_weight, self.node_weight, corpus.offsets, corpus.graph.heads]
-        for channel in (*encoded.channels, *encoded.edge_channels):
-            parts += [channel.rows, np.array(channel.table)]
-            parts += [] if channel.indptr is None else [channel.indptr]
-        for table in self.transposed:
-            dense = isinstance(table, np.ndarray)
-            parts += [table] if dense else [table.data, table.indices, table.indptr]
-        for part in parts:
-            digest.update(f"{part.shape}{part.dtype}".encode() + part.tobytes())
-        return digest.hexdigest()
 
     def _observed_counts(self, known: Array) -> Array:
         """Φ(x, y) summed over the structures whose labels are all known: F(x, y) = Φ · w."""

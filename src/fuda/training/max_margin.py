@@ -37,17 +37,19 @@ so that a ray is followed at once.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from fuda.checks import check_arrays
 from fuda.errors import DataError, place
 from fuda.functions import TrainingScores
 from fuda.inference import Graph
 from fuda.inference.best_other import best_others
 from fuda.optimize import qp
 from fuda.parallel import Block, blocks, run
+from fuda.randomness import restore_random, stored_random
 from fuda.training.working_sets import (
     PackedSets,
     Problem,
@@ -56,6 +58,7 @@ from fuda.training.working_sets import (
     pack,
     products,
     sweep,
+    unpack,
     visit,
     weighted_margins,
     wrong_nodes,
@@ -77,6 +80,8 @@ _NO_MOVES = np.empty(0)
 _LITTLE = 0.5  # of the mean gain of a sweep: a structure that gains less pauses,
 _LONGEST_PAUSE = 31  # for one sweep first, then for three, seven and so on
 _MOST_IDLE = 20  # rounds that a labeling with α = 0 is kept for
+_INFINITE = float(np.finfo(np.float64).max)  # in files, which have no other
+_STORED = ("first", "labelings", "losses", "gram", "alpha")  # the arrays of packed sets in a state
 _LEAST_MARGIN = 1e-7  # ‖Σ α d‖ / Σ α ‖d‖ below which data count as inseparable
 
 
@@ -131,6 +136,10 @@ class MaxMargin:
         The weights of label pairs, the other part of w.
     sets : list of WorkingSet
         The working sets, with α.
+    history : list of Measured
+        What `measure` has found so far; replaced as a whole.
+    resumed : int
+        How often it had been called before the state that was restored.
     """
 
     def __init__(
@@ -156,7 +165,8 @@ class MaxMargin:
         self.random = check_random_state(seed)
         self._gaps = np.empty(len(graph))
         self._measured = Measured(0.0, math.inf, 0)
-        self._past: list[float] = []  # gaps
+        self.history: list[Measured] = []
+        self.resumed = 0
         self._patience = _PATIENCE
         self._expected = math.inf  # gain of a visit when sweeps begin, from the last that there were
 
@@ -195,8 +205,38 @@ class MaxMargin:
             largest = slacks.max()
             primal = primal / (1 - largest) ** 2 if largest < 1 else math.inf
         self._measured = Measured(dual, float(primal), int((packed.alpha > 0).sum()))
-        self._past.append(self._measured.gap)
+        self.history = [*self.history, self._measured]
         return self._measured
+
+    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what `measure`, and the round after it, depend on."""
+        packed, idle = pack(self.sets), [s.idle for s in self.sets]
+        history = np.minimum(np.array(self.history, dtype=np.float64).reshape(-1, 3), _INFINITE)
+        numbers = np.array([self._patience, min(self._expected, _INFINITE)])
+        arrays = {name: getattr(packed, name) for name in _STORED}
+        arrays |= {"idle": np.concatenate(idle), "history": history, "numbers": numbers}
+        arrays |= {"beta": self.scores.beta, "sums": self.scores.sums, "transitions": self.transitions}
+        return {}, arrays | {"random": stored_random(self.random)}
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Continue from a `state()`, without its last measurement, by calling `measure`."""
+        arrays, random = dict(arrays), arrays.get("random", np.empty(0))
+        arrays.pop("random", None)
+        check_history = {"history": (None, 3), "numbers": (2,)}
+        own = {"beta": self.scores.beta, "sums": self.scores.sums, "transitions": self.transitions}
+        shapes = {name: array.shape for name, array in own.items()} | check_history
+        sets = {name: arrays.pop(name) for name in (*_STORED, "idle") if name in arrays}
+        check_arrays(arrays, shapes)
+        self.sets = unpack(sets, self.right, self.graph.offsets, len(self.transitions))
+        history, (patience, expected) = arrays["history"], arrays["numbers"]
+        if not len(history) or not (patience >= _PATIENCE and patience % 1 == 0):
+            raise DataError("it has no measurements, or no number of rounds to wait for")
+        restore_random(self.random, random)
+        for name, array in own.items():
+            array[...] = arrays[name]
+        self.history = [Measured(a, _unbounded(b), int(c)) for a, b, c in history[:-1].tolist()]
+        self.resumed = len(history)
+        self._patience, self._expected = int(patience), _unbounded(float(expected))
 
     def multipliers(self) -> list[tuple[Array, Array]]:
         """The labelings in the working set of each structure, and their α."""
@@ -206,7 +246,8 @@ class MaxMargin:
     def _is_slow(self) -> bool:
         """Whether the gap has hardly decreased for `_patience` rounds."""
         wait = self._patience
-        return len(self._past) > wait and not self._past[-1] < _PROGRESS * self._past[-1 - wait]
+        past = self.history
+        return len(past) > wait and not past[-1].gap < _PROGRESS * past[-1 - wait].gap
 
     def improve(self, tol: float) -> None:
         """Run a round, after `measure`.
@@ -295,6 +336,11 @@ class MaxMargin:
         lengths = np.array([s.alpha @ np.sqrt(np.diag(s.gram)) for s in self.sets])
         if square < (_LEAST_MARGIN * lengths.sum()) ** 2:
             raise inseparable(int(lengths.argmax()))
+
+
+def _unbounded(number: float) -> float:
+    """A number of a file, which holds finite ones."""
+    return math.inf if number >= _INFINITE else number
 
 
 def violations(graph: Graph, right: Array, scores: Array, transitions: Array, loss: Array) -> Array:

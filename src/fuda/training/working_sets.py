@@ -17,7 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fuda.checks import check_arrays
 from fuda.compiled import compiled
+from fuda.errors import DataError
 from fuda.functions.base import ScoreArrays, score_node, update_node
 from fuda.optimize import qp
 
@@ -116,6 +118,59 @@ def pack(sets: list[WorkingSet]) -> PackedSets:
         np.concatenate([getattr(s, name).ravel() for s in sets]) for name in ("labelings", "losses", "gram")
     )
     return PackedSets(first, labels_at, gram_at, labelings, losses, gram, alpha)
+
+
+def unpack(arrays: dict[str, Array], right: Array, offsets: Array, label_count: int) -> list[WorkingSet]:
+    """Check the arrays of a file, and make a working set per structure of them.
+
+    Parameters
+    ----------
+    arrays : dict of str to array
+        `first`, `labelings`, `losses`, `gram` and `alpha` of `PackedSets`, and `idle`.
+    right : (N,) array of int
+        The correct labels.
+    offsets : (n + 1,) array of int
+        The bounds of the structures.
+    label_count : int
+        The number of labels.
+
+    Returns
+    -------
+    list of WorkingSet
+        The sets.
+
+    Raises
+    ------
+    DataError
+        Where the arrays are not those of working sets of these structures.
+    """
+    whole = dict.fromkeys(("first", "labelings", "idle"), np.int64)
+    check_arrays({"first": arrays.get("first", right)}, {"first": (len(offsets),)}, whole)
+    counts, sizes = np.diff(arrays["first"]), np.diff(offsets)
+    if arrays["first"][0] != 0 or (counts < 0).any() or counts.max() > 1 << 24:
+        raise DataError("its working sets are not numbered one after another")
+    total = int(arrays["first"][-1])
+    shapes = {"first": (len(offsets),), "labelings": (int(counts @ sizes),), "gram": (int(counts @ counts),)}
+    check_arrays(arrays, shapes | dict.fromkeys(("losses", "alpha", "idle"), (total,)), whole)
+    if (arrays["idle"] < 0).any() or (arrays["alpha"] < 0).any() or (arrays["losses"] < 0).any():
+        raise DataError("its multipliers, losses or idle rounds are negative")
+    labelings = np.split(arrays["labelings"], np.cumsum(counts * sizes)[:-1])
+    grams = np.split(arrays["gram"], np.cumsum(counts**2)[:-1])
+    alpha, losses, idle = (
+        np.split(arrays[name], arrays["first"][1:-1]) for name in ("alpha", "losses", "idle")
+    )
+    if not ((arrays["labelings"] >= 0) & (arrays["labelings"] < label_count)).all():
+        raise DataError("its working sets have labels that do not exist")
+    return [
+        WorkingSet(
+            labelings[i].reshape(m, -1 if m else sizes[i]),
+            alpha[i],
+            losses[i],
+            grams[i].reshape(m, m),
+            idle[i],
+        )
+        for i, m in enumerate(counts.tolist())
+    ]
 
 
 class Problem(NamedTuple):

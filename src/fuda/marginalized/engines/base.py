@@ -135,3 +135,11 @@ class Engine(Protocol):
     def aimed_at(self, problem: Problem) -> Engine:
         """Return an engine at α = 0 for other targets of the same sources, sharing its data."""
         ...
+
+    def state(self) -> dict[str, Array]:
+        """Return what scores depend on after some epochs, up to the last bit; not copied."""
+        ...
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Continue from a `state()` of the same problem; raise DataError where it does not fit."""
+        ...

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from fuda.checks import check_arrays
 from fuda.data.graph import Span
+from fuda.errors import DataError
 from fuda.marginalized.codes import Codes
 from fuda.marginalized.engines.cpu import pairs
 from fuda.marginalized.engines.cpu.graphs import edges, graphs
@@ -83,6 +85,36 @@ class CpuEngine(OnlineEngine):
         self._start(self._log)
         self._done[:] = self._log.count
         self._scores[:, self._layout.places] = before
+
+    def state(self) -> dict[str, Array]:
+        """See `Engine`."""
+        first = int(self._done.min())
+        spans, marked, gamma = self._log.since(first)
+        arrays = {"visits": self._layout.order, "done": self._done - first, "scores": self._scores.mantissas}
+        if self._scores.exponents is not None:
+            arrays["exponents"] = self._scores.exponents
+        return arrays | {"spans": spans, "marked": marked, "gamma": gamma}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """See `Engine`."""
+        own = self.state()
+        whole = dict.fromkeys(("visits", "done", "exponents", "spans", "marked"), np.int64)
+        shapes: dict[str, tuple[int | None, ...]] = {name: array.shape for name, array in own.items()}
+        pending = len(arrays.get("marked", ()))
+        shapes |= {"spans": (None, 3), "marked": (pending,), "gamma": (pending, self.problem.label_count)}
+        check_arrays(arrays, shapes | {"done": (None,)}, whole)
+        order, count = arrays["visits"], len(arrays["spans"]) - 1
+        if not np.array_equal(np.sort(order), np.arange(len(order))):
+            raise DataError("its array 'visits' is not an order of the structures")
+        _check_pushes(arrays["spans"], arrays["marked"], self.problem.sources.offsets)
+        self._layout = Layout(self.problem, order.copy())
+        self._start(Log.restored(*(arrays[name].copy() for name in ("spans", "marked", "gamma"))))
+        done = arrays["done"]
+        if done.shape != self._done.shape or done.min(initial=0) < 0 or done.max(initial=0) > count:
+            raise DataError("its array 'done' does not number its pushes")
+        self._done[:], self._scores.mantissas[:] = done, arrays["scores"]
+        if self._scores.exponents is not None:
+            self._scores.exponents[:] = arrays["exponents"]
 
     def push(self, structure: int, change: Array) -> None:
         """Add `change` (nodes, L) to the coefficients of a source structure."""
@@ -240,6 +272,19 @@ class _Prepared:
             log.add(problem.sources.offsets, at, problem.gamma(alpha[at], at))
             self._last = alpha, log
         return self._last[1].copy()
+
+
+def _check_pushes(spans: Array, marked: Array, offsets: Array) -> None:
+    """Raise DataError where pushes that were stored are not pushes of nodes of structures."""
+    begins, ends, firsts = spans[:-1, 0], spans[:-1, 1], spans[:, 2]
+    bounds = np.column_stack([offsets[:-1], offsets[1:]])
+    at = np.searchsorted(offsets[:-1], begins).clip(max=len(bounds) - 1)
+    numbered = len(spans) and firsts[0] == 0 and firsts[-1] == len(marked) and (np.diff(firsts) >= 0).all()
+    if not numbered or (bounds[at] != spans[:-1, :2]).any():
+        raise DataError("its pushes are not those of structures, one after another")
+    counts = np.diff(firsts)
+    if ((marked < np.repeat(begins, counts)) | (marked >= np.repeat(ends, counts))).any():
+        raise DataError("its pushes mark nodes of other structures")
 
 
 def _by_frequency(codes: Array) -> Array:

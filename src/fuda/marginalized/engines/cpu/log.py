@@ -39,6 +39,21 @@ class Log:
         self._gamma[self._rows : rows] = gamma
         self.count, self._rows = count, rows
 
+    def since(self, first: int) -> tuple[Array, Array, Array]:
+        """Return the pushes from a number on, as arguments of `restored`."""
+        spans = self._spans[first : self.count + 1].copy()
+        rows = slice(int(spans[0, 2]), self._rows)
+        spans[:, 2] -= rows.start
+        return spans, self._marked[rows], self._gamma[rows]
+
+    @classmethod
+    def restored(cls, spans: Array, marked: Array, gamma: Array) -> Log:
+        """Return a log of these pushes."""
+        log = cls(gamma.shape[1])
+        log.count, log._rows = len(spans) - 1, len(marked)
+        log._spans, log._marked, log._gamma = spans, marked, gamma
+        return log
+
     def pushes(self) -> Pushes:
         """Return the pushes, as an argument of compiled functions."""
         begins, ends, firsts = np.ascontiguousarray(self._spans[: self.count + 1].T)

@@ -1,0 +1,1 @@
+"""Campaigns that hold the promises of reliability, one module each: ``python -m reliability.NAME``."""

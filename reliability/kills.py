@@ -1,0 +1,139 @@
+"""Kill −9 at random moments of fits of all learners: resumed, they end in the identical model file.
+
+A fit is killed again and again, each time at a random moment, and each run continues from the
+checkpoint of the one before, until one ends. The model file that it replaces is the old or the new
+one at all times, and the new one is the file of a fit that was never killed.
+
+    python -m reliability.kills [--runs N] [--seed S]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+from sklearn.base import clone
+
+from fuda.storage import checkpoint
+from reliability.cases import LEARNERS, data_for
+
+OLD = b"an old model"
+STRUCTURES = 40
+
+
+def fit_and_save(name: str, state: Path | None, out: Path) -> None:
+    """Fit a learner, from a checkpoint that is written after every iteration, and save it."""
+    checkpoint.SECONDS_BETWEEN = 0.0
+    X, Y = data_for(name, STRUCTURES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = clone(LEARNERS[name]).set_params(checkpoint=state).fit(X, Y)
+    model.save(out)
+
+
+def in_a_process(name: str, state: Path, out: Path, seconds: float | None) -> tuple[int, float]:
+    """Do that in a child, killed after some seconds: how it ended, and the time that it took."""
+    began = time.perf_counter()
+    child = os.fork()  # with everything imported and compiled
+    if not child:
+        code = 1
+        try:
+            fit_and_save(name, state, out)
+            code = 0
+        finally:
+            os._exit(code)
+    if seconds is not None:
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), time.perf_counter() - began
+
+
+class Chain:
+    """The runs of one fit, from the first one to the one that is not killed before its end."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.state, self.out = name, folder / "state", folder / "model.fuda"
+        fit_and_save(name, None, self.out)
+        self.expected = self.out.read_bytes()
+        code, self.seconds = in_a_process(name, self.state, self.out, None)
+        assert code == 0, f"{name}: a fit with a checkpoint failed"
+        assert self.out.read_bytes() == self.expected, f"{name}: a checkpoint changes the model"
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what has been done."""
+        self.state.unlink(missing_ok=True)
+        self.out.write_bytes(OLD)
+
+    def run(self, moment: float) -> tuple[str | None, bool]:
+        """Run once, killed at a share of the time of a whole fit: what is wrong, and whether it was killed."""
+        code, _ = in_a_process(self.name, self.state, self.out, moment * self.seconds)
+        content = self.out.read_bytes()
+        if content not in (OLD, self.expected):
+            return "the model file is neither the old nor the new one", True
+        if code == -signal.SIGKILL:
+            return None, True
+        if code:
+            return f"a resumed fit ended with {code}", False
+        problem = None if content == self.expected else "a resumed fit ended in another model"
+        self.restart()
+        return problem, False
+
+
+def campaign(runs: int, seed: int, names: list[str], folder: Path) -> tuple[list[str], str]:
+    """Kill so many times, one learner after another: what broke, and the figures."""
+    chance, broken, began = random.Random(seed), [], time.perf_counter()
+    chains, kills, resumed, left = {}, 0, 0, 0
+    while kills < runs:
+        for name in names:
+            if name not in chains:
+                (folder / name).mkdir()
+                chains[name] = Chain(name, folder / name)
+            chain, killed, number = chains[name], True, 0
+            while killed:
+                moment = chance.uniform(0, 1)
+                problem, killed = chain.run(moment)
+                kills, number = kills + killed, number + killed
+                if problem:
+                    broken.append(f"{name}, run {number} at {moment:.3f} of a fit, seed {seed}: {problem}")
+                    chain.restart()
+                    break
+            resumed += bool(number) and not killed
+            left += sum(path.name.startswith(".") for path in chain.out.parent.iterdir())
+            for path in chain.out.parent.glob(".*"):
+                path.unlink()
+            print(f"{kills} of {runs} kills, {name}: {number} in this fit", file=sys.stderr, flush=True)
+            if kills >= runs:
+                break
+    kinds = len(chains)
+    return broken, (
+        f"kills: {kills} kills of {kinds} learners, {resumed} fits resumed to identical bytes, "
+        f"{len(broken)} broken, {left} temporary files left by kills, seed {seed}, "
+        f"{time.perf_counter() - began:.0f} s"
+    )
+
+
+def main() -> int:
+    """Run the campaign by the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        broken, figures = campaign(given.runs, given.seed, list(LEARNERS), Path(folder))
+    for line in broken:
+        print(line, file=sys.stderr)
+    print(figures)
+    return int(bool(broken))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

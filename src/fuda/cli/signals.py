@@ -1,0 +1,55 @@
+"""SIGINT and SIGTERM while a command runs."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+
+class Signals:
+    """Within the block, the first SIGINT or SIGTERM raises KeyboardInterrupt; a second one is fatal.
+
+    It then has the effect it has by default, also in the middle of compiled code: the process ends.
+    Signals that are ignored, as in the background of a shell, stay so.
+
+    Attributes
+    ----------
+    received : int
+        The number of the signal, 0 where there was none.
+    came_late : bool
+        Whether it came within `held`.
+    """
+
+    def __init__(self) -> None:
+        self.received, self.came_late, self._is_held = 0, False, False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if handler in (signal.SIG_DFL, signal.default_int_handler):
+                self._before[number] = handler
+                signal.signal(number, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _interrupt(self, number: int, _: object) -> None:
+        self.received, self.came_late = number, self._is_held
+        for each in self._before:
+            signal.signal(each, signal.SIG_DFL)
+        if not self._is_held:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Within the block the first signal waits, so that what has been learned is saved."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False

@@ -1,0 +1,131 @@
+"""The epochs of a perceptron, which can be continued after any of them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fuda.checks import check_arrays
+from fuda.errors import DataError
+from fuda.randomness import restore_random, stored_random
+from fuda.training.perceptron import Dual, Pass, Primal, State
+from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections
+
+Array = np.ndarray
+
+
+class Mistakes(NamedTuple):
+    """The mistakes of an epoch.
+
+    Parameters
+    ----------
+    structures : int
+        How many structures were labelled wrongly.
+    nodes : int
+        How many nodes.
+    """
+
+    structures: int
+    nodes: int
+
+
+def unpack_mistakes(array: Array | None) -> list[Mistakes]:
+    """Convert an array of a file to mistakes; raise DataError where it holds none."""
+    if array is None or array.ndim != 2 or array.shape[1] != 2 or array.dtype != np.int64:
+        raise DataError("its list of mistakes is missing, or is not a list of pairs of numbers")
+    return [Mistakes(*row) for row in array.tolist()]
+
+
+def split_prefix(arrays: dict[str, Array], prefix: str) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The arrays whose names begin with the prefix, without it, and the others."""
+    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return own, {name: array for name, array in arrays.items() if not name.startswith(prefix)}
+
+
+class Epochs:
+    """A perceptron that learns epoch by epoch from the structures whose weight is not 0.
+
+    Parameters
+    ----------
+    learner : Primal or Dual
+        The perceptron.
+    shuffle : bool
+        Whether structures are visited in a new random order in every epoch.
+    seed : int, RandomState or None
+        Determines the orders.
+    changes : list of Correction, or None
+        Earlier corrections, to which those made here are added; None to keep none.
+
+    Attributes
+    ----------
+    mistakes : list of Mistakes
+        The mistakes of the epochs so far; always replaced as a whole, as `changes` are.
+    """
+
+    def __init__(
+        self,
+        learner: Primal | Dual,
+        shuffle: bool,
+        seed: int | np.random.RandomState | None,
+        changes: list[Correction] | None,
+    ) -> None:
+        self.learner, self.examples, self.shuffle, self.changes = learner, learner.examples, shuffle, changes
+        self.random, self.which = check_random_state(seed), np.flatnonzero(learner.examples.eta)
+        self.mistakes: list[Mistakes] = []
+
+    @property
+    def is_perfect(self) -> bool:
+        """Whether the last epoch was without a mistake."""
+        return bool(self.mistakes) and not self.mistakes[-1].nodes
+
+    def run(self) -> None:
+        """Learn for one more epoch."""
+        order = self.random.permutation(self.which) if self.shuffle else self.which
+        steps = int(self.learner.state.steps[0])
+        found = self.learner.run(order)
+        mistakes = Mistakes(int((found.mistaken > 0).sum()), int(found.mistaken.sum()))
+        if self.changes is not None:
+            self.changes = [*self.changes, *self._corrections(found, order, steps)]
+        self.mistakes = [*self.mistakes, mistakes]
+
+    def _corrections(self, found: Pass, order: Array, steps: int) -> list[Correction]:
+        """The corrections of a pass that came after so many steps."""
+        corrections, offsets, eta = [], self.examples.offsets, self.examples.eta
+        for step, i in enumerate(order.tolist(), start=steps + 1):
+            if found.mistaken[i]:
+                nodes = slice(*offsets[i : i + 2])
+                labels = found.targets[nodes], found.predicted[nodes]
+                corrections.append(Correction(i, step, float(eta[i]), *labels))
+        return corrections
+
+    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what the next epoch depends on."""
+        arrays = self.learner.state.arrays() | {"random": stored_random(self.random)}
+        arrays["mistakes"] = np.array(self.mistakes, dtype=np.int64).reshape(-1, 2)
+        if isinstance(self.learner, Dual):
+            arrays["sums"] = self.learner.scores.sums
+        if self.changes is not None:
+            arrays |= {f"change_{name}": array for name, array in pack_corrections(self.changes).items()}
+        return {}, arrays
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Continue from a `state()`; raises DataError where it does not fit this problem."""
+        learner, examples = self.learner, self.examples
+        changes, arrays = split_prefix(arrays, "change_")
+        mistakes = unpack_mistakes(arrays.pop("mistakes", None))
+        random = arrays.pop("random", np.empty(0))
+        if isinstance(learner, Dual):
+            sums = {name: arrays.pop(name) for name in ("sums",) if name in arrays}
+            check_arrays(sums, {"sums": learner.scores.sums.shape})
+        state = State.of(arrays, len(learner.state.nodes), examples.order, examples.label_count)
+        if self.changes is not None:
+            sizes = np.diff(examples.offsets).tolist()
+            self.changes = unpack_corrections(changes, sizes, examples.label_count)
+        restore_random(self.random, random)
+        for own, kept in zip(learner.state, state, strict=True):
+            own[...] = kept
+        if isinstance(learner, Dual):
+            learner.scores.sums[...] = sums["sums"]
+        self.mistakes = mistakes
