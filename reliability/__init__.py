@@ -1,1 +1,1 @@
-"""Campaigns that hold the promises of reliability, one module each: ``python -m reliability.NAME``."""
+"""Campaigns that hold the promises of docs/reliability.md; each runs as `python -m reliability.NAME`."""

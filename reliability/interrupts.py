@@ -30,7 +30,7 @@ import fuda
 from fuda.cli import main as command
 from fuda.cli.signals import Signals
 from fuda.registry import MODELS
-from reliability.cases import LEARNERS, data_for, sentences
+from reliability.trainings import LEARNERS, data_for, sentences
 
 STRUCTURES = 30
 GOING_ON = [name for name, model in LEARNERS.items() if hasattr(model, "partial_fit")]

@@ -22,7 +22,7 @@ from pathlib import Path
 from sklearn.base import clone
 
 from fuda.storage import checkpoint
-from reliability.cases import LEARNERS, data_for
+from reliability.trainings import LEARNERS, data_for
 
 OLD = b"an old model"
 STRUCTURES = 40

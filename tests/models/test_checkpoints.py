@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from reliability.cases import LEARNERS, data_for
+from reliability.trainings import LEARNERS, data_for
 from sklearn.base import clone
 
 from fuda.registry import MODELS

@@ -1,4 +1,4 @@
-"""Small data, and a learner of every kind, that all campaigns share."""
+"""Small data, and a training of every kind, that the campaigns of kills and interrupts stop."""
 
 from __future__ import annotations
 
