@@ -97,14 +97,9 @@ def write(
         message = f"labels and parameters take {size}; use shorter labels or a shorter template"
         raise DataError(f"{path}: cannot be written: {message}")
     content = _zip({_META: [head], **members})
-    try:
-        with whole_file(path) as target:
-            target.write(content)
-            target.write(_seal(hashlib.sha256(content)))
-    except IsADirectoryError:
-        raise DataError(f"{path}: is a folder; name a file") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+    with whole_file(path) as target:
+        target.write(content)
+        target.write(_seal(hashlib.sha256(content)))
 
 
 @contextmanager
