@@ -58,6 +58,8 @@ class Commands(click.Group):
                 _end("interrupted; no file was written or changed", 128 + number)
             except OSError as error:
                 _end_output(error)
+            except MemoryError:
+                _end("there is not enough memory; give fewer data or features, or use a larger machine", 2)
             if received:  # a training ended early, has warned of that, and its model is saved
                 sys.exit(128 + received[-1])
             return result
