@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuda import parallel
 from fuda.errors import DataError
 from fuda.parallel import blocks, run, thread_count, usable_cores
 
@@ -63,6 +64,24 @@ def test_the_first_error_is_raised(n_jobs):
     with pytest.raises(DataError, match="block 5"):
         run(function, [(k, k + 1) for k in range(1000)], n_jobs)
     assert len(started) < 1000
+
+
+@pytest.mark.parametrize("started", [0, 1])
+def test_a_system_without_more_threads(started, monkeypatch):
+    """Fewer threads do the work, and one that starts too late does not take part."""
+    monkeypatch.setattr(parallel, "_executor", None)
+    start, left = threading.Thread.start, [None] * started
+
+    def refuse(thread):
+        if not left:
+            raise RuntimeError("can't start new thread")
+        left.pop()
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    pairs = [(k, k + 1) for k in range(50)]
+    for _ in range(20):
+        assert run(sum, pairs, 5) == [2 * k + 1 for k in range(50)]
 
 
 def test_calls_may_nest():

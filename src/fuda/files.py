@@ -15,14 +15,20 @@ import secrets
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from fuda.errors import DataError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_BYTES = 2 << 30
+_STEM = 200  # bytes of a file's name that the name of its temporary file begins with
 
 
 def read_text(path: str | Path) -> str:
@@ -102,33 +108,80 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     The stream writes to a temporary file in the same folder, which is then renamed, so that readers
     never see part of a file and a failure leaves the old file; file and folder are synced, so that
     this also holds after a power failure. Permissions are those of the old file, or by the umask.
+    Temporary files of killed writers of the same file are removed. An OSError becomes a DataError.
     """
     target = Path(path)
-    if target.is_symlink():
-        target = target.resolve()
-    if target.exists() and not target.is_file():  # /dev/null, a pipe: nothing to rename over
-        with target.open("wb") as stream:
-            yield stream
-        return
-    temporary = target.with_name(f".{target.name}.{secrets.token_urlsafe(6)}")
     try:
-        replaced = target.stat().st_mode & 0o777 if target.exists() else None
-        mode = 0o666 if replaced is None else replaced  # less the umask, which the system applies
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+        if target.is_symlink():
+            target = target.resolve()
+        if target.exists() and not target.is_file():  # /dev/null, a pipe: nothing to rename over
+            with target.open("wb") as stream:
+                yield stream
+        else:
+            _remove_abandoned(target)
+            with _replacement(target) as stream:
+                yield stream
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder; name a file") from None
     except OSError as error:
-        raise DataError(f"{target}: cannot be written: {error.strerror}") from None
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def _replacement(target: Path) -> Iterator[BinaryIO]:
+    """A stream to a temporary file, which replaces the target at the end of the block."""
+    replaced = target.stat().st_mode & 0o777 if target.exists() else None
+    temporary, handle = _temporary(target, 0o666 if replaced is None else replaced)
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
-        if replaced is not None:
-            os.chmod(temporary, replaced)
-        os.replace(temporary, target)
+            os.fsync(handle)
+            if replaced is not None:
+                os.chmod(temporary, replaced)
+            if fcntl is None:
+                stream.close()  # Windows does not rename an open file
+            os.replace(temporary, target)  # while the lock is held
         _sync_folder(target.parent)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # gone, or the disk that failed fails again: the first error counts
+            temporary.unlink()
         raise
+
+
+def _temporary(target: Path, mode: int) -> tuple[Path, int]:
+    """The path and descriptor of a new file beside a target, locked as long as it is open.
+
+    The system takes the umask off `mode`.
+    """
+    stem = os.fsdecode(os.fsencode(target.name)[:_STEM])
+    path = target.with_name(f".{stem}.{secrets.token_hex(8)}.part")
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+    if fcntl is None:
+        return path, handle
+    with suppress(OSError):  # no locks on this file system: `_remove_abandoned` gets none either
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    if path.exists():
+        return path, handle
+    os.close(handle)  # another writer took it for abandoned before it was locked
+    return _temporary(target, mode)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove the temporary files of writers of the target that were killed: those not locked."""
+    stem = os.fsdecode(os.fsencode(target.name)[:_STEM])
+    pattern = re.compile(rf"\.{re.escape(stem)}\.[0-9a-f]{{16}}\.part")
+    if fcntl is None:
+        return
+    with suppress(OSError):  # the folder cannot be listed
+        for path in [target.with_name(name) for name in os.listdir(target.parent) if pattern.fullmatch(name)]:
+            with suppress(OSError):  # locked or renamed by its writer, or another user's
+                handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
+                finally:
+                    os.close(handle)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -146,13 +199,8 @@ def write_text(path: str | Path, text: str) -> None:
         return
     if str(path).endswith(".gz"):
         data = gzip.compress(data, mtime=0)
-    try:
-        with whole_file(path) as stream:
-            stream.write(data)
-    except IsADirectoryError:
-        raise DataError(f"{path}: is a folder; name a file") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+    with whole_file(path) as stream:
+        stream.write(data)
 
 
 def _open(stream: TextIO | None) -> BinaryIO:

@@ -13,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeVar
 
 import numpy as np
@@ -90,12 +91,27 @@ def run(
             except BaseException as error:  # handed to the caller below
                 errors[k] = error
 
-    executor = _shared_executor()
-    helpers = [executor.submit(work) for _ in range(threads - 1)]
+    # Helpers that have not started when all blocks are taken, whenever that is, find the gate closed.
+    gate, inside, closed = threading.Condition(), 0, False
+
+    def help() -> None:
+        nonlocal inside
+        with gate:
+            if closed:
+                return
+            inside += 1
+        work()
+        with gate:
+            inside -= 1
+            gate.notify()
+
+    with suppress(RuntimeError, MemoryError):  # no more threads: those that have started do the work
+        for _ in range(threads - 1):
+            _shared_executor().submit(help)
     work()
-    for helper in helpers:
-        if not helper.cancel():
-            helper.result()
+    with gate:
+        closed = True
+        gate.wait_for(lambda: not inside)
     if errors:
         raise errors[min(errors)]
     return [results[k] for k in range(len(blocks))]

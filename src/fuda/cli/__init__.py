@@ -60,6 +60,8 @@ class Commands(click.Group):
                 _end(f"interrupted; {options.written()}", 128 + (ctx.obj.received or signal.SIGINT))
             except OSError as error:
                 _end_output(error)
+            except MemoryError:
+                _end("there is not enough memory; give fewer data or features, or use a larger machine", 2)
             if ctx.obj.received and ctx.obj.came_late:
                 _end(f"interrupted; {options.written()}", 128 + ctx.obj.received)
             if ctx.obj.received:  # a training ended early, has warned of that, and its model is saved

@@ -97,14 +97,9 @@ def write(
         message = f"labels and parameters take {size}; use shorter labels or a shorter template"
         raise DataError(f"{path}: cannot be written: {message}")
     content = _zip({_META: [head], **members})
-    try:
-        with whole_file(path) as target:
-            target.write(content)
-            target.write(_seal(hashlib.sha256(content)))
-    except IsADirectoryError:
-        raise DataError(f"{path}: is a folder; name a file") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+    with whole_file(path) as target:
+        target.write(content)
+        target.write(_seal(hashlib.sha256(content)))
 
 
 @contextmanager
@@ -128,6 +123,10 @@ def opened(path: str | Path, kind: Format) -> Iterator[SealedFile]:
             yield SealedFile(path, stream, kind)
         except Damaged as error:
             raise ModelFileError(f"{path}: not a usable {kind.noun} file: {error}; {kind.remedy}") from None
+        except OSError as error:
+            raise ModelFileError(f"{path}: cannot be read: {error.strerror}; check the disk") from None
+        except MemoryError:
+            raise ModelFileError(f"{path}: not enough memory to read it; use a larger machine") from None
 
 
 class SealedFile:
@@ -258,15 +257,18 @@ def _stream(path: str | Path, kind: Format) -> BinaryIO:
 def _zip(members: dict[str, list[Any]]) -> memoryview:
     """The zip file without the comment that seals it; members are given in chunks of bytes."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        for name, chunks in members.items():
-            info = zipfile.ZipInfo(name, _EPOCH)
-            info.create_system = _UNIX
-            info.file_size = sum(memoryview(chunk).nbytes for chunk in chunks)  # determines zip64
-            with archive.open(info, "w") as member:
-                for chunk in chunks:
-                    member.write(chunk)
-        archive.comment = bytes(_SEAL_SIZE)
+    try:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+            for name, chunks in members.items():
+                info = zipfile.ZipInfo(name, _EPOCH)
+                info.create_system = _UNIX
+                info.file_size = sum(memoryview(chunk).nbytes for chunk in chunks)  # determines zip64
+                with archive.open(info, "w") as member:
+                    for chunk in chunks:
+                        member.write(chunk)
+            archive.comment = bytes(_SEAL_SIZE)
+    except ValueError as error:  # what zipfile raises when it closes after a MemoryError
+        raise MemoryError("not enough memory for the content of the file") from error
     return stream.getbuffer()[:-_SEAL_SIZE]
 
 

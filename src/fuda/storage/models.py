@@ -104,6 +104,8 @@ def load(path: str | Path, features: Any = None) -> Any:
         raise ModelFileError(f"{path}: {error}") from None
     except DataError as error:
         raise ModelFileError(f"{path}: not a usable model file: {error}; save the model again") from None
+    except MemoryError:
+        raise ModelFileError(f"{path}: not enough memory to load it; use a larger machine") from None
     except Exception as error:  # whatever else a foreign file may cause
         why = f"{type(error).__name__}: {short(str(error))}"
         raise ModelFileError(f"{path}: not a usable model file ({why}); save the model again") from error
