@@ -1,0 +1,107 @@
+"""Small data and a set of learners that the campaigns share: every class, shape and kind of observation."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import fuda
+from fuda.kernels import RBF, Delta, Linear, Polynomial, Precomputed
+
+WORDS = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"], ["Bo", "and", "Ana", "sing"]]
+LABELS = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O", "PER", "O"]]
+CHUNKS = [["B-PER", "O", "O", "B-LOC"], ["B-LOC", "O", "O"], ["B-PER", "I-PER", "O", "O"]]
+NEW = ["Ana", "and", "Mexico", "", "in", "sing", "Zoë"]  # some words that no model has seen
+
+TEMPLATE = fuda.Template('U0:%x[0,0]\nU1:%x[-1,0]/%x[0,0]\nU2:%t[0,0,"^\\u"]\nB1:%x[0,0]\nB', "words")
+NO_PAIRS = fuda.Template("U0:%x[0,0]\nU1:%x[-1,0]/%x[1,0]\nB", "words")
+
+
+class Case(NamedTuple):
+    """A model to fit, its training data, and structures to ask the fitted model about."""
+
+    model: Any
+    structures: list[Any]
+    labels: list[Any]
+    questions: list[Any]
+
+
+def trees(sentences: list[list[Any]]) -> list[fuda.Tree]:
+    """A tree over each sentence: the first node is the root, and others hang two by two."""
+    return [fuda.Tree(words, [(i - 1) // 2 if i else -1 for i in range(len(words))]) for words in sentences]
+
+
+def dags(sentences: list[list[Any]]) -> list[fuda.Dag]:
+    """A graph over each sentence: every node has the two nodes before it as parents."""
+    return [
+        fuda.Dag(words, [(j, i) for i in range(len(words)) for j in range(max(0, i - 2), i)])
+        for words in sentences
+    ]
+
+
+def _vector(word: str) -> np.ndarray:
+    return np.array([float(len(word)), float(word[:1].isupper()), 1.0])
+
+
+def _features(word: str) -> dict[str, Any]:
+    return {"word": word, "length": float(len(word)), "capital": word[:1].isupper()}
+
+
+def _number(word: str) -> int:
+    return sum(map(ord, word)) % 7
+
+
+def _case(model: Any, of_word: Any = None, shape: Any = None, labels: list[Any] = LABELS) -> Case:
+    """A case over the words, each converted by `of_word`, in structures of a shape."""
+    sentences = [*WORDS, NEW, [NEW[2]]]
+    if of_word is not None:
+        sentences = [[of_word(word) for word in words] for words in sentences]
+    structures = sentences if shape is None else shape(sentences)
+    return Case(model, structures[: len(WORDS)], labels, structures)
+
+
+def cases() -> dict[str, Case]:
+    """All cases by name; a name begins with the class of its model."""
+    gram = Precomputed(np.eye(7) + 0.1)
+    short_hm = {"epochs": 3, "random_state": 0}
+    chain: dict[str, Any] = {"prior": fuda.HMM(), "prior_form": "chain", "orders": 1}
+    scheme: dict[str, Any] = {"decode": "viterbi", "scheme": "IOB2"}
+    return {
+        "HMM": _case(fuda.HMM(window=1)),
+        "HMM-tree": _case(fuda.HMM(), shape=trees),
+        "HMM-template": _case(fuda.HMM(features=NO_PAIRS)),
+        "HMM-dict": _case(fuda.HMM(smoothing=1e-3), _features),
+        "CRF": _case(fuda.CRF()),
+        "CRF-scheme": _case(fuda.CRF(scheme="IOB2", pair_features=True), labels=CHUNKS),
+        "CRF-tree": _case(fuda.CRF(decode="posterior"), shape=trees),
+        "CRF-template": _case(fuda.CRF(features=TEMPLATE)),
+        "CRF-vector": _case(fuda.CRF(), _vector),
+        "CRF-dict": _case(fuda.CRF(), _features),
+        "MEMM": _case(fuda.MEMM(l2=0.01)),
+        "MEMM-tree": _case(fuda.MEMM(l2=0.01), shape=trees),
+        "MEMM-columns": _case(fuda.MEMM(l2=0.01), lambda word: (word, word[:1])),
+        "HMPerceptron": _case(fuda.HMPerceptron(**short_hm)),
+        "HMPerceptron-order-2": _case(fuda.HMPerceptron(order=2, **short_hm), shape=trees),
+        "HMPerceptron-dual": _case(fuda.HMPerceptron(kernel=Polynomial(2) + Delta(), **short_hm), shape=trees),
+        "HMPerceptron-voted": _case(fuda.HMPerceptron(average="voted", **short_hm)),
+        "HMPerceptron-voted-dual": _case(fuda.HMPerceptron(kernel=RBF(0.1), average="voted", **short_hm)),
+        "HMSVM": _case(fuda.HMSVM()),
+        "HMSVM-push": _case(fuda.HMSVM(kernel=RBF(0.1), C=100.0), shape=trees),
+        "HMSVM-vector": _case(fuda.HMSVM(kernel=Linear()), _vector),
+        "HMSVM-ids": _case(fuda.HMSVM(kernel=gram, window=0), _number),
+        "Reranker": _case(fuda.Reranker(base=fuda.CRF(l2=0.1), n=3, folds=3)),
+        "Reranker-tree": _case(fuda.Reranker(base=fuda.HMM(), n=3, folds=3), shape=trees),
+        "MarginalizedPerceptron": _case(fuda.MarginalizedPerceptron(orders=2)),
+        "MarginalizedPerceptron-scheme": _case(fuda.MarginalizedPerceptron(orders=2, **scheme), labels=CHUNKS),
+        "MarginalizedPerceptron-prior": _case(
+            fuda.MarginalizedPerceptron(prior=fuda.HMM(), orders=2), shape=trees
+        ),
+        "MarginalizedPerceptron-chain": _case(fuda.MarginalizedPerceptron(**chain)),
+        "MarginalizedPerceptron-gap": _case(fuda.MarginalizedPerceptron(gap=0.5, orders=1)),
+        "MarginalizedPerceptron-dag": _case(fuda.MarginalizedPerceptron(orders=1), shape=dags),
+        "MarginalizedSVM": _case(fuda.MarginalizedSVM(C=100.0)),
+        "MarginalizedSVM-tree": _case(fuda.MarginalizedSVM(C=100.0), shape=trees),
+        "MarginalizedSVM-dag": _case(fuda.MarginalizedSVM(C=100.0), shape=dags),
+        "MarginalizedSVM-kernel": _case(fuda.MarginalizedSVM(C=10.0, kernel=RBF(0.5)), _vector),
+    }
