@@ -48,6 +48,11 @@ class TooSlow(BaseException):
     """Raised by the alarm."""
 
 
+def refused_question(error: DataError) -> bool:
+    """Whether a model refuses a question that a valid one may refuse."""
+    return _OTHER_QUESTION.match(str(error)) is not None
+
+
 def answers(model: Any, structures: list[Any]) -> list[Any]:
     """All that a user may ask of a model; Broken where an answer is not well formed."""
     names, found = set(model.classes_), []
@@ -59,7 +64,7 @@ def answers(model: Any, structures: list[Any]) -> list[Any]:
         try:
             found.append(ask(model, structures))
         except DataError as error:
-            if not _OTHER_QUESTION.match(str(error)):
+            if not refused_question(error):
                 raise
             found.append(str(error))
     return found
@@ -144,8 +149,7 @@ def outcome(path: Path, structures: list[Any], expected: Any, seconds: float = S
             return "broken: message", ascii(str(error))
         return ("refused" if "usable model file (" not in str(error) else "refused (other)"), str(error)
     except DataError as error:
-        known = _OTHER_QUESTION.match(str(error))
-        return ("other question" if known else "broken: DataError after load"), str(error)
+        return ("other question" if refused_question(error) else "broken: DataError after load"), str(error)
     except Broken as error:
         return "broken: answer", str(error)
     except TooSlow:

@@ -197,8 +197,8 @@ def _log_sum_exp(values: Array) -> float:
 
 
 @compiled
-def _log_up(tree: Tree, log_inside: Array) -> float:
-    """log Z of one structure; `log_inside` contains s, replaced by log β_t, where β_t sums to one."""
+def log_up(tree: Tree, log_inside: Array) -> float:
+    """Return log Z of one structure; `log_inside` contains s, replaced by log β_t, where β_t sums to one."""
     nodes, base, parents, matrices, stride = tree
     log_z, size = 0.0, log_inside.shape[1]
     terms = np.empty(size)
@@ -335,7 +335,7 @@ class _SumProduct:
         nodes = problem.graph.nodes((structure, structure + 1))
         log_inside = problem.scores[nodes].copy()
         tree = problem.tree(structure)
-        self.log_partition[structure] = _log_up(tree, log_inside)
+        self.log_partition[structure] = log_up(tree, log_inside)
         if len(self.node) and self.log_partition[structure] > -np.inf:
             weight = 1.0 if self.weights is None else float(self.weights[structure])
             _log_down(tree, log_inside, weight, self.node, self.edge, pairs)
