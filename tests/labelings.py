@@ -74,7 +74,7 @@ def sample(
             tree = problem.tree(structure)
             nodes = graph.nodes((structure, structure + 1))
             log_inside = problem.scores[nodes].copy()
-            total = log_up(tree, log_inside, np.empty_like(log_inside))
+            total = log_up(tree, log_inside)
             problem.check_possible((structure, structure + 1), np.array([total]))
             _down(tree, log_inside, uniforms[:, nodes], labels)
 

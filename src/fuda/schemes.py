@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from fuda.errors import DataError, place
+from fuda.errors import DataError, place, short
 
 Segment = tuple[str, int, int]
 _Parts = tuple[str, str]  # the prefix and the type of a label
@@ -110,7 +110,7 @@ def scheme_name(name: str) -> str:
     """
     known = str(name).upper().replace("BILUO", "BILOU")
     if known not in _RULES:
-        raise DataError(f"there is no tagging scheme {name!r}; the schemes are {', '.join(SCHEMES)}")
+        raise DataError(f"there is no tagging scheme {short(name)}; the schemes are {', '.join(SCHEMES)}")
     return known
 
 

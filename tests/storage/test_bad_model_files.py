@@ -147,6 +147,7 @@ class Evil:
 
 
 GOOD = np.zeros((8, 3))
+MARKS = ["<-1>", "<+1>"]
 LIES = {
     "another format": (set_to("format", value="other"), "not a fuda model"),
     "no format": (without("format"), "not a fuda model"),
@@ -197,7 +198,8 @@ LIES = {
     "window huge": (parameter(window=10**9), "window=1000000000"),
     "window text": (parameter(window="1"), "window='1'"),
     "window true": (parameter(window=True), "window=True"),
-    "window other": (parameter(window=2), "array 'emission_3' is missing"),
+    "window other": (parameter(window=2), "does not contain its boundary marks"),
+    "window smaller": (parameter(window=0), "array 'emission_1' is not needed"),
     "window less": (parameter(window=0), "array 'emission_1'"),
     "features unknown": (parameter(features="nope"), "features='nope'"),
     "features a number": (parameter(features=5), "features=5"),
@@ -279,7 +281,8 @@ LIES = {
     "data cut off": (array(npy(GOOD)[:-8]), "emission_0"),
     "data too long": (array(npy(GOOD) + bytes(8)), "not have the length of its shape"),
     "nan": (array(npy(GOOD * np.nan)), "contains NaN"),
-    "infinite": (array(npy(GOOD + np.inf)), "is not finite"),
+    "infinite": (array(npy(GOOD + np.inf)), "has numbers beyond ±1e+100"),
+    "too large": (array(npy(GOOD - 1.1e100)), "has numbers beyond ±1e+100"),
     "wrong shape throughout": (array(npy(np.zeros((3, 8))), shape=[3, 8]), "does not fit"),
     "wrong dtype throughout": (array(npy(GOOD.astype(np.int64)), dtype="int64"), "is int64 of shape"),
     "singles throughout": (array(npy(GOOD.astype(np.float32)), dtype="float32"), "is float32"),
@@ -298,8 +301,9 @@ LIES = {
     "vocabularies of numbers": (vocabularies([[1, 2]]), "not lists of distinct names"),
     "vocabularies of lists": (vocabularies([[["a"]]]), "not lists of distinct names"),
     "vocabulary twice": (vocabularies([["a", "a"]]), "not lists of distinct names"),
-    "vocabulary too long": (vocabularies([[f"w{i}" for i in range(100_000)]]), "does not fit"),
-    "vocabulary too short": (vocabularies([["a"]]), "does not fit"),
+    "vocabulary too long": (vocabularies([[f"w{i}" for i in range(100_000)] + MARKS]), "does not fit"),
+    "vocabulary too short": (vocabularies([MARKS]), "does not fit"),
+    "vocabulary without marks": (vocabularies([["a"]]), "does not contain its boundary marks"),
     "two vocabularies": (vocabularies([["a"], ["b"]]), "one vocabulary"),
     "no vocabulary": (vocabularies([]), "one vocabulary"),
     "vocabularies no json": (vocabularies(b"[["), "vocabularies.json is not readable"),
@@ -343,7 +347,8 @@ def test_numbers_of_a_marginalized_model(name, value, tmp_path):
         numbers.flat[-1] = value
         members[member] = npy(numbers)
 
-    words = f"its mixing is {value}" if name == "mixing" else f"its array {name!r} has numbers outside"
+    words = "its calibration has negative numbers" if value == -1.0 else f"the array {name!r} has numbers beyond"
+    words = f"its mixing is {value}" if name == "mixing" and value != 1e200 else words
     refused(altered(FIXTURES / "marginalizedperceptron-1.fuda", tmp_path / "bad.fuda", change), words)
 
 

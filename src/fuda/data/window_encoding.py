@@ -135,6 +135,8 @@ class WindowEncoder(Encoder):
         self.observations = observations
         if len(vocabularies) != 1 + len(self._joints()) or (self._dense and vocabularies[0]):
             raise DataError("a window has one vocabulary, empty for vectors, and one per joint")
+        if not self._dense and not set(self._marks()) <= set(vocabularies[0]):
+            raise DataError("the vocabulary of a window does not contain its boundary marks")
         self.vocabulary, *self._joint_vocabularies = (
             {name: i for i, name in enumerate(names)} for names in vocabularies
         )

@@ -197,39 +197,40 @@ def _log_sum_exp(values: Array) -> float:
 
 
 @compiled
-def log_up(tree: Tree, log_inside: Array, log_messages: Array) -> float:
-    """Return log Z of one structure, with log m in `log_messages`.
-
-    `log_inside` contains s, replaced by log β_t, where β_t sums to one.
-    """
+def log_up(tree: Tree, log_inside: Array) -> float:
+    """Return log Z of one structure; `log_inside` contains s, replaced by log β_t, where β_t sums to one."""
     nodes, base, parents, matrices, stride = tree
     log_z, size = 0.0, log_inside.shape[1]
     terms = np.empty(size)
     for j in range(len(nodes) - 1, -1, -1):
         t, parent = nodes[j], parents[nodes[j]]
         row = log_inside[t - base]
-        total = _log_sum_exp(row)
-        if total == -np.inf:
-            return total
-        log_z += total
-        for b in range(size):
-            row[b] -= total
+        top = row.max()
+        if top == -np.inf:
+            return top
+        row -= top  # before the rest, which a large score would absorb
+        rest = _log_sum_exp(row)
+        row -= rest
+        log_z += top + rest
         if parent >= 0:
             for a in range(size):
                 for b in range(size):
                     terms[b] = matrices[t * stride, a, b] + row[b]
-                log_messages[t - base, a] = _log_sum_exp(terms)
-                log_inside[parent - base, a] += log_messages[t - base, a]
+                log_inside[parent - base, a] += _log_sum_exp(terms)
     return log_z
 
 
 @compiled
 def _log_down(
-    tree: Tree, log_inside: Array, log_messages: Array, weight: float, node: Array, edge: Array, pairs: Array
+    tree: Tree, log_inside: Array, weight: float, node: Array, edge: Array, pairs: Array
 ) -> None:
-    """Marginals of one structure; `edge` and `pairs` are not filled where they have no entries."""
+    """Marginals of one structure; `edge` and `pairs` are not filled where they have no entries.
+
+    P(y_t | y_p) is normalized here, so that marginals sum to 1 whatever the size of the scores.
+    """
     nodes, base, parents, matrices, stride = tree
     size = log_inside.shape[1]
+    terms = np.empty(size)
     for t in nodes:
         parent = parents[t]
         if parent < 0:
@@ -241,8 +242,11 @@ def _log_down(
             if node[parent, a] == 0.0:  # its message may be −inf
                 continue
             for b in range(size):
-                change = matrices[t * stride, a, b] + log_inside[t - base, b] - log_messages[t - base, a]
-                both = node[parent, a] * math.exp(change)
+                terms[b] = matrices[t * stride, a, b] + log_inside[t - base, b]
+            terms -= terms.max()
+            total = _log_sum_exp(terms)
+            for b in range(size):
+                both = node[parent, a] * math.exp(terms[b] - total)
                 node[t, b] += both
                 if len(edge) > 0:
                     edge[t, a, b] = both
@@ -330,12 +334,11 @@ class _SumProduct:
         problem = self.problem
         nodes = problem.graph.nodes((structure, structure + 1))
         log_inside = problem.scores[nodes].copy()
-        log_messages = np.empty_like(log_inside)
         tree = problem.tree(structure)
-        self.log_partition[structure] = log_up(tree, log_inside, log_messages)
+        self.log_partition[structure] = log_up(tree, log_inside)
         if len(self.node) and self.log_partition[structure] > -np.inf:
             weight = 1.0 if self.weights is None else float(self.weights[structure])
-            _log_down(tree, log_inside, log_messages, weight, self.node, self.edge, pairs)
+            _log_down(tree, log_inside, weight, self.node, self.edge, pairs)
 
 
 def log_partition(graph: Graph, scores: Array, transitions: Array, n_jobs: int | None = None) -> Array:

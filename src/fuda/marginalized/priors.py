@@ -47,6 +47,13 @@ class Prior(NamedTuple):
         joined = (None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs)
         return Prior(*joined)  # type: ignore[arg-type]
 
+    def check(self) -> None:
+        """Raise DataError where these are no probabilities, as may be in a file."""
+        distributions(self.nodes, self.nodes.shape, "its prior", "node")
+        for steps in (self.before, self.after):
+            if steps is not None and ((steps < 0).any() or (steps.sum(axis=2) > 1 + _TOLERANCE).any()):
+                raise DataError("its prior has transitions that are no probabilities")
+
 
 def uniform_prior(corpus: Corpus, label_count: int) -> Prior:
     """Return the prior 1/L of every label at every node."""

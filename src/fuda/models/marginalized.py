@@ -45,7 +45,6 @@ from fuda.storage.checkpoint import part
 Array = np.ndarray
 
 DECODERS = ("pointwise", "viterbi")
-_LARGEST = 1e100  # of stored calibration numbers, far above all fitted ones: sums of them stay finite
 
 
 class SupportPosition(NamedTuple):
@@ -482,9 +481,8 @@ class MarginalizedLabeler(Labeler):
         self.mixing_ = float(arrays["mixing"][0])
         if not is_number(self.mixing_, *MIXING):
             raise DataError(f"its mixing is {self.mixing_}, not from {MIXING[0]} to {MIXING[1]}")
-        for name, least in (("point", 0.0), ("whole", 0.0), ("pairs", -_LARGEST)):
-            if not ((arrays[name] >= least) & (arrays[name] <= _LARGEST)).all():
-                raise DataError(f"its array {name!r} has numbers outside {least:g} to {_LARGEST:g}")
+        if (arrays["point"] < 0).any() or (arrays["whole"] < 0).any():
+            raise DataError("its calibration has negative numbers")
         priors.check_prior(source, form)
         self.prior_source_ = PriorSource(source, form, self.classes_.tolist())
         self._resolve()
@@ -497,4 +495,7 @@ class MarginalizedLabeler(Labeler):
             else:
                 steps = arrays.get("prior_before"), arrays.get("prior_after")
                 prior = Prior(arrays["prior_nodes"], *steps)
-            self._support = [Support(Examples.of(encoded, prior), arrays["alpha"])]
+                prior.check()
+            examples = Examples.of(encoded, prior)
+            check_kernel(self.kernel_, examples.points, encoded.corpus.place_of_type)
+            self._support = [Support(examples, arrays["alpha"])]

@@ -53,6 +53,7 @@ class Storable(Protocol):
 _MAX_DEPTH = 4  # of models within models
 _NOT_STORED = ("callback", "checkpoint")  # they belong to a fit, not to its result
 _LARGE = 1000  # entries of a list among the parameters from which it is stored as an array
+_LARGEST = 1e100  # number in an array, far above all that are learned; sums and products stay finite
 
 
 def save(model: Storable, path: str | Path) -> None:
@@ -66,6 +67,10 @@ def save(model: Storable, path: str | Path) -> None:
         The file to write.
     """
     meta, vocabularies, arrays = _serialize(model)
+    try:
+        _check_numbers(arrays)
+    except DataError as error:
+        raise DataError(f"{path}: cannot be written: {error}; scale the features, and fit again") from None
     model_file.save(path, meta | {"reading": model.reading_}, vocabularies, arrays)
 
 
@@ -99,6 +104,7 @@ def load(path: str | Path, features: Any = None) -> Any:
             f"leave features out where it was fitted with none; its features are {short(stored)}"
         )
     try:
+        _check_numbers(arrays)
         model = _deserialize(meta, vocabularies, arrays, features, _MAX_DEPTH)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
@@ -186,6 +192,13 @@ def _deserialize(
     model.set_params(**dict.fromkeys(model._defaulted))
     model._learned_names = frozenset(vars(model)) - frozenset(model._get_param_names())
     return model
+
+
+def _check_numbers(arrays: dict[str, np.ndarray]) -> None:
+    """Raise DataError where an array has a number that no model learns, and answers may overflow."""
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and array.size and not max(float(array.max()), -float(array.min())) <= _LARGEST:
+            raise DataError(f"the array {name!r} has numbers beyond ±{_LARGEST:g}")
 
 
 def _without_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:

@@ -1,0 +1,298 @@
+"""Hostile model files: sealed files with 10,000 changes per learner.
+
+Each must be refused with a ModelFileError, or load as a model whose answers valid parameters could
+give, within ten seconds and a gigabyte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import json
+import math
+import os
+import re
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import fuda
+from fuda import DataError, ModelFileError
+from reliability.cases import Case, cases
+from reliability.mutations import Content, mutated, put_together, take_apart
+
+SECONDS, STALL, MEMORY = 10.0, 200.0, 1 << 30
+_PATIENCE = (SECONDS, 150.0, SECONDS)  # for one file, tried again where it was slow
+_SLOW = 4  # exit code
+# A model that cannot do what is asked, or was fitted on other structures than the questions.
+_OTHER_QUESTION = re.compile("(order|average|calibrate|kernel|scheme)=|.*(was fitted on|of the scheme|needs a seq)")
+
+
+class Broken(Exception):
+    """An answer that no valid parameters give."""
+
+
+class TooSlow(BaseException):
+    """Raised by the alarm."""
+
+
+def refused_question(error: DataError) -> bool:
+    """Whether a model refuses a question that a valid one may refuse."""
+    return _OTHER_QUESTION.match(str(error)) is not None
+
+
+def answers(model: Any, structures: list[Any]) -> list[Any]:
+    """All that a user may ask of a model; Broken where an answer is not well formed."""
+    names, found = set(model.classes_), []
+    for x, labels in zip(structures, model.predict(structures), strict=True):
+        if len(labels) != len(x) or not set(labels) <= names:
+            raise Broken(f"labels {list(labels)[:5]}")
+        found.append(list(labels))
+    for ask in (_marginals, _nbest, _scores, _explanations, _weights):
+        try:
+            found.append(ask(model, structures))
+        except DataError as error:
+            if not refused_question(error):
+                raise
+            found.append(str(error))
+    return found
+
+
+def _marginals(model: Any, structures: list[Any]) -> Any:
+    if not hasattr(model, "predict_marginals"):
+        return None
+    found = list(model.predict_marginals(structures))
+    for x, m in zip(structures, found, strict=True):
+        fits = m.shape == (len(x), len(model.classes_)) and np.isfinite(m).all()
+        if not fits or (m < 0).any() or (m > 1 + 1e-9).any() or not np.allclose(m.sum(axis=1), 1.0, atol=1e-6):
+            raise Broken(f"marginals {m.tolist()[:2]}")
+    return [np.round(m, 9).tolist() for m in found]
+
+
+def _nbest(model: Any, structures: list[Any]) -> Any:
+    if not hasattr(model, "predict_nbest"):
+        return None
+    found = [list(listed) for listed in model.predict_nbest(structures, 3)]
+    for x, listed in zip(structures, found, strict=True):
+        scores = [score for _, score in listed]
+        labelings = {tuple(labels) for labels, _ in listed}
+        known = all(len(labels) == len(x) and set(labels) <= set(model.classes_) for labels, _ in listed)
+        if not listed or not known or len(labelings) != len(listed):
+            raise Broken(f"n-best {listed}")
+        if not np.isfinite(scores).all() or max(scores) > 0 or scores != sorted(scores, reverse=True):
+            raise Broken(f"n-best scores {scores}")
+    return [[(list(labels), score) for labels, score in listed] for listed in found]
+
+
+def _scores(model: Any, structures: list[Any]) -> Any:
+    if not hasattr(model, "decision_scores"):
+        return None
+    found = list(model.decision_scores(structures))
+    if not all(np.isfinite(s).all() for s in found):
+        raise Broken("a decision score is not finite")
+    return [s.tolist() for s in found]
+
+
+def _explanations(model: Any, structures: list[Any]) -> Any:
+    if not hasattr(model, "explain"):
+        return None
+    found = model.explain(structures[0], len(structures[0]) - 1)
+    verdicts = [verdict for verdict in (found.chosen, found.rival) if verdict is not None]
+    numbers = [number for verdict in verdicts for number in (verdict.score, verdict.others)]
+    numbers += [voice.share for verdict in verdicts for voice in verdict.voices]
+    if not all(map(math.isfinite, numbers)):
+        raise Broken(f"explanation {numbers}")
+    return str(found)
+
+
+def _weights(model: Any, structures: list[Any]) -> Any:
+    """What else a model shows: weights by name, support."""
+    repr(model)
+    if hasattr(model, "show_support") and model.support_:
+        model.show_support(model.support_[0].structure)
+    if not hasattr(model, "top_features"):
+        return None
+    found = {} if getattr(model, "kernel", None) is not None else model.top_features(3)
+    if not all(math.isfinite(weight) for listed in found.values() for _, weight in listed):
+        raise Broken(f"weights {found}")
+    return str(found)
+
+
+def outcome(path: Path, structures: list[Any], expected: Any, seconds: float = SECONDS) -> tuple[str, str]:
+    """What comes of a file: a word, of which those that begin with "broken" must not occur, and why."""
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            model = fuda.load(path)
+            found = answers(model, structures)
+            again = path.with_suffix(".again")
+            model.save(again)
+            if repr(answers(fuda.load(again), structures)) != repr(found):
+                return "broken: differs after saving", ""
+            return ("same" if repr(found) == repr(expected) else "other answer"), ""
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    except ModelFileError as error:
+        if "\n" in str(error) or "MemoryError" in str(error):
+            return "broken: message", ascii(str(error))
+        return ("refused" if "usable model file (" not in str(error) else "refused (other)"), str(error)
+    except DataError as error:
+        return ("other question" if refused_question(error) else "broken: DataError after load"), str(error)
+    except Broken as error:
+        return "broken: answer", str(error)
+    except TooSlow:
+        return "broken: too slow", ""
+    except Exception as error:  # the campaign reports whatever else is raised
+        ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "/fuda/" in frame.filename]
+        where = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
+        return f"broken: {type(error).__name__}", f"{where} {error}"
+
+
+def _ring(*_: Any) -> None:
+    raise TooSlow
+
+
+def _work(
+    pipe: int, numbers: range, rng_of: Any, content: Content, others: list[Content], case: Case, seconds: float
+) -> None:
+    """Try changes one after another and write the outcomes to the pipe; exit with 4 after a slow one."""
+    signal.signal(signal.SIGALRM, _ring)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2 * MEMORY, used + 2 * MEMORY))
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        path = Path(folder) / "hostile.fuda"
+        path.write_bytes(put_together(content))
+        expected = answers(fuda.load(path), case.questions)
+        for number in numbers:
+            data, said = mutated(rng_of(number), content, others)
+            os.write(pipe, (json.dumps(["begin", number, said[:200]]) + "\n").encode())
+            path.write_bytes(data)
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            word, why = outcome(path, case.questions, expected, seconds)
+            if word == "broken: too slow":
+                os._exit(_SLOW)
+            seconds = SECONDS
+            grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+            if grown << 10 > MEMORY:
+                word, why = "broken: memory", f"{grown >> 10} MiB; {word} {why}"
+            os.write(pipe, (json.dumps(["end", number, word, ascii(why)[:300]]) + "\n").encode())
+    os._exit(0)
+
+
+def _lines(read_end: int, pid: int) -> Iterator[list[Any]]:
+    """The messages of a worker; one that stalls is killed."""
+    buffer = b""
+    while True:
+        ready, _, _ = select.select([read_end], [], [], STALL)
+        if not ready:
+            os.kill(pid, signal.SIGKILL)
+            continue
+        chunk = os.read(read_end, 1 << 16)
+        if not chunk:
+            return
+        *lines, buffer = (buffer + chunk).split(b"\n")
+        yield from map(json.loads, lines)
+
+
+def campaign(name: str, case: Case, contents: dict[str, Content], runs: int, seed: int) -> Counter[str]:
+    """Try so many changes of one model's file in forked workers, and report what is broken.
+
+    What is too slow once may have been compiled, so it is tried again with more time, and once more.
+    """
+    counts: Counter[str] = Counter()
+
+    def rng_of(number: int) -> Random:
+        return Random(f"{seed}/{name}/{number}")
+
+    first, shown, seconds = 0, Counter[str](), [SECONDS]
+    while first < runs:
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(read_end)
+            try:
+                others = list(contents.values())
+                _work(write_end, range(first, runs), rng_of, contents[name], others, case, seconds[-1])
+            finally:
+                traceback.print_exc()
+                os._exit(3)
+        os.close(write_end)
+        said = ""
+        messages = _lines(read_end, pid)
+        for kind, number, word, *why in messages:
+            if kind == "begin":
+                said = word
+                continue
+            counts[word] += 1
+            first, seconds = number + 1, [SECONDS]
+            if word.startswith("broken"):
+                shown[word] += 1
+                if shown[word] <= 5:
+                    print(f"{name} --seed {seed} case {number}: {word} [{said}] {why[0]}", file=sys.stderr)
+        os.close(read_end)
+        _, status = os.waitpid(pid, 0)
+        if os.waitstatus_to_exitcode(status) == _SLOW and len(seconds) < len(_PATIENCE):
+            seconds.append(_PATIENCE[len(seconds)])
+        elif status and first < runs:
+            word = f"broken: ended with {os.waitstatus_to_exitcode(status)}"
+            print(f"{name} --seed {seed} case {first}: {word} [{said}]", file=sys.stderr)
+            counts[word] += 1
+            first, seconds = first + 1, [SECONDS]
+    return counts
+
+
+def main() -> None:
+    """Run the campaign over all learners."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=10_000, help="changes per learner, over all its cases")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="cases whose names begin so")
+    parser.add_argument("--case", type=int, help="try this one number, in this process")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    faulthandler.enable()
+    began, contents, chosen = time.time(), {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, case in cases().items():
+            path = Path(folder) / f"{name}.fuda"
+            case.model.fit(case.structures, case.labels).save(path)
+            contents[name] = take_apart(path.read_bytes())
+            if name.startswith(options.only):
+                answers(fuda.load(path), case.questions)  # compiles
+                chosen[name] = case
+        if options.case is not None:
+            (name, case), *_ = chosen.items()
+            rng = Random(f"{options.seed}/{name}/{options.case}")
+            data, said = mutated(rng, contents[name], list(contents.values()))
+            path.write_bytes(data)
+            print(said)
+            answers(fuda.load(path), case.questions)
+            return
+    learners = Counter(name.split("-")[0] for name in chosen)
+    total: Counter[str] = Counter()
+    for name, case in chosen.items():
+        runs = math.ceil(options.runs / learners[name.split("-")[0]])
+        counts = campaign(name, case, contents, runs, options.seed)
+        total += counts
+        print(f"{name}: {dict(sorted(counts.items()))}, {time.time() - began:.0f} s", file=sys.stderr, flush=True)
+    broken = sum(count for word, count in total.items() if word.startswith("broken"))
+    figures = ", ".join(f"{count:,} {word}" for word, count in sorted(total.items()))
+    took = f"seed {options.seed}, {time.time() - began:.0f} s"
+    print(f"hostile: {total.total():,} files, {len(learners)} learners, {figures}, {took}")
+    sys.exit(bool(broken))
+
+
+if __name__ == "__main__":
+    main()
