@@ -32,13 +32,12 @@ main()
     [["tag", "{model}", "{long}"], ["convert", "{long}", "-"], ["evaluate", "{model}", "{long}", "--json"]],
     ids=["tag", "convert", "evaluate"],
 )
-def test_standard_output_that_fills_up(places, models, tmp_path, arguments, unbuffered):
+def test_standard_output_that_fills_up(run, tmp_path, arguments, unbuffered):
     """The first write is short; it is an error and never a success with half the output."""
     text = "".join(f"w{i} NP B-{i}\n" for i in range(60)) + "\n"
     (tmp_path / "long.conll").write_text(text + TEXTS["conll"] * 200)
     named = {"model": tmp_path / "many.fuda", "long": tmp_path / "long.conll"}
-    train = [*FUDA, "train", str(named["long"]), "-o", str(named["model"]), "--learner", "hmm"]
-    subprocess.run(train, check=True, capture_output=True)
+    assert run("train", named["long"], "-o", named["model"], "--learner", "hmm").code == 0
     line = [sys.executable, "-c", BEHIND_A_LIMIT, *(argument.format(**named) for argument in arguments)]
     environment = os.environ | {"PYTHONUNBUFFERED": unbuffered, "NUMBA_DISABLE_JIT": "1"}
     with open(tmp_path / "out", "wb") as out:

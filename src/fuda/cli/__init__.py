@@ -14,6 +14,7 @@ import io
 import os
 import signal
 import sys
+from importlib.util import LazyLoader, find_spec, module_from_spec
 from typing import Any, NoReturn
 
 import click
@@ -129,9 +130,21 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
+def _defer(name: str) -> None:
+    """Import a module when something of it is used."""
+    spec = find_spec(name)
+    if name in sys.modules or spec is None or spec.loader is None:
+        return
+    spec.loader = LazyLoader(spec.loader)
+    sys.modules[name] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[name])
+
+
 def main() -> None:
     """Run the command."""
     atexit.register(_ignore_signals)
+    # scikit-learn imports it, half of the time until a model is loaded, and the command never uses it.
+    _defer("scipy.stats")
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _whole(sys.stdout)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -60,8 +60,7 @@ class Corpus:
         if not structures:
             raise DataError("there are no structures; give at least one")
         self.shape = structures[0].shape
-        self.offsets = np.zeros(len(structures) + 1, dtype=np.int64)
-        np.cumsum([len(s) for s in structures], out=self.offsets[1:])
+        self.offsets = np.array([0, *accumulate(map(len, structures))], dtype=np.int64)
         self.structures = structures
         self.types, self.observations = _deduplicate(structures, self.place)
         self.kind = self._one_kind()

@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,8 +39,7 @@ from fuda.data.tables import Recoded, Table, TextTable
 from fuda.errors import DataError
 
 
-@dataclass(frozen=True)
-class Channel:
+class Channel(NamedTuple):
     """Rows of a table for every node.
 
     Attributes
@@ -64,10 +63,10 @@ class Channel:
     def take(self, nodes: np.ndarray) -> Channel:
         """Return the channel of some of the nodes."""
         if self.indptr is None:
-            return replace(self, rows=self.rows[nodes])
+            return self._replace(rows=self.rows[nodes])
         counts = np.diff(self.indptr)[nodes]
         rows = self.rows[ranges(self.indptr[:-1][nodes], counts)]
-        return replace(self, rows=rows, indptr=np.concatenate([[0], np.cumsum(counts)]))
+        return self._replace(rows=rows, indptr=np.concatenate([[0], np.cumsum(counts)]))
 
     def gather(self, row_values: np.ndarray) -> np.ndarray:
         """Sum row values over the rows of each node: (rows, L) → (N, L)."""
@@ -133,7 +132,7 @@ class Encoded:
             if a.indptr is not None or b.indptr is not None:
                 starts, more = (np.arange(len(c.rows) + 1) if c.indptr is None else c.indptr for c in (a, b))
                 indptr = np.concatenate([starts, starts[-1] + more[1:]])
-            return replace(a, rows=np.concatenate([first, second]), indptr=indptr)
+            return a._replace(rows=np.concatenate([first, second]), indptr=indptr)
 
         return self._with(self.corpus.followed_by(other.corpus), tables, joined)
 
@@ -142,7 +141,7 @@ class Encoded:
 
         def renumbered(channel: Channel) -> Channel:
             rows = recoded[channel.table][1]
-            return channel if rows is None else replace(channel, rows=rows[channel.rows])
+            return channel if rows is None else channel._replace(rows=rows[channel.rows])
 
         return self._with(self.corpus, [table for table, _ in recoded], renumbered)
 

@@ -91,6 +91,7 @@ class Graph:
         graph = cls.__new__(cls)
         graph.offsets, graph.heads = offsets, _chain_heads(offsets)
         graph.order = np.arange(len(graph.heads))
+        graph.roots, graph.leaves = offsets[:-1], offsets[1:] - 1
         return graph
 
     @classmethod

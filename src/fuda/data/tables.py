@@ -176,13 +176,13 @@ def joined_rows(rows: list[Row], n_features: int) -> Parts:
     return Parts(matrix, np.array([row.unknown for row in rows]), np.array([row.beyond for row in rows]))
 
 
-def number_texts(texts: list[str], vocabulary: dict[str, int], learn: bool) -> Array:
+def number_texts(texts: Iterable[str], vocabulary: dict[str, int], learn: bool) -> Array:
     """Return the rows of texts in a `TextTable`, after adding them to its vocabulary if `learn`."""
     if learn:
         for text in texts:
             vocabulary.setdefault(text, len(vocabulary))
     get, other = vocabulary.get, len(vocabulary)
-    return np.array([get(text, other) for text in texts], dtype=np.int32)
+    return np.fromiter(map(get, texts, itertools.repeat(other)), dtype=np.int32)
 
 
 NamedFeatures = tuple[list[str], list[float] | None]  # names and values, None if all are 1
@@ -192,7 +192,7 @@ def feature_row(features: NamedFeatures, vocabulary: dict[str, int]) -> Row:
     """Return the row of the features of one observation for a vocabulary."""
     names, weights = features
     if weights is None and len(set(names)) == len(names):  # by far the most frequent
-        ids = sorted(k for k in map(vocabulary.get, names) if k is not None)
+        ids = sorted([k for k in map(vocabulary.get, names) if k is not None])
         others = float(len(names) - len(ids))
         return Row(np.array(ids, dtype=np.int32), np.ones(len(ids)), others, others)
     values: dict[str, float] = {}  # values of a feature given twice are added

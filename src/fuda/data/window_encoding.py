@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -210,7 +211,7 @@ class WindowEncoder(Encoder):
                 ids = number_texts(distinct, vocabulary, learn=False)[numbers]
             else:
                 columns = [map(of_row.__getitem__, part.tolist()) for part, of_row in parts]
-                ids = number_texts(list(map("".join, zip(*columns, strict=True))), vocabulary, learn=False)
+                ids = number_texts(reduce(partial(map, add), columns), vocabulary, learn=False)
             channels.append(Channel(_joint_name(joint), 1 + len(channels), ids, indptr))
         if learn or not self._joint_tables:
             self._joint_tables = [TextTable(len(vocabulary)) for vocabulary in self._joint_vocabularies]

@@ -55,7 +55,11 @@ def combined(parts: list[Rows], size: int) -> tuple[list[np.ndarray], np.ndarray
 
 def _shifted(corpus: Corpus, offset: int, first_mark: int) -> np.ndarray:
     """The rows at an offset in sequences."""
-    rows = np.roll(corpus.types, -offset)
+    rows = np.empty_like(corpus.types)
+    if offset < 0:
+        rows[-offset:] = corpus.types[:offset]
+    else:
+        rows[:-offset] = corpus.types[offset:]
     starts, ends = corpus.offsets[:-1], corpus.offsets[1:]
     for position in range(abs(offset)):  # the nodes from which the offset leads out of the sequence
         nodes = starts + position if offset < 0 else ends - 1 - position

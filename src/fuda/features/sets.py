@@ -24,7 +24,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import groupby
 from typing import Any
 
 from fuda.checks import is_whole
@@ -34,6 +33,7 @@ _CACHED = 1 << 14  # tokens whose shapes are remembered
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _NUMBER = re.compile(r"[+-]?\d+([.,:/]\d+)*%?")
 _ROMAN = re.compile(r"[IVXLCDM]+")
+_RUNS = re.compile(r"((.)\2{0,3})\2*", re.DOTALL)  # a run of one character: up to four, the first
 
 
 def word(token: str) -> list[str]:
@@ -150,22 +150,30 @@ def _spelling_flags(token: str) -> list[str]:
     return flags
 
 
+class _CharacterClasses(dict[int, str]):
+    """The class of each character, for `str.translate`, found when it first occurs."""
+
+    def __missing__(self, point: int) -> str:
+        character = chr(point)
+        if character.isupper():
+            found = "X"
+        elif character.islower():
+            found = "x"
+        elif character.isdigit():
+            found = "0"
+        else:
+            found = _script(character) if character.isalpha() else character
+        self[point] = found
+        return found
+
+
+_CHARACTER_CLASSES = _CharacterClasses()
+
+
 @lru_cache(_CACHED)
 def _shape(token: str) -> str:
     """Characters by class: X upper, x lower, 0 digit, a script, else itself; runs cut to four."""
-    kinds = []
-    for character in token:
-        if character.isupper():
-            kinds.append("X")
-        elif character.islower():
-            kinds.append("x")
-        elif character.isdigit():
-            kinds.append("0")
-        elif character.isalpha():
-            kinds.append(_script(character))
-        else:
-            kinds.append(character)
-    return "".join("".join(list(run)[:4]) for _, run in groupby(kinds))
+    return "".join([four for four, _ in _RUNS.findall(token.translate(_CHARACTER_CLASSES))])
 
 
 def _script(letter: str) -> str:
@@ -265,7 +273,7 @@ def _member_features(kind: str, symbol: str, classes: Mapping[str, str]) -> list
 @lru_cache(_CACHED)
 def _classes(token: str) -> str:
     """The classes of the characters, each run of one class once."""
-    return "".join(kind for kind, _ in groupby(_shape(token)))
+    return "".join([first for _, first in _RUNS.findall(_shape(token))])
 
 
 # Joints: conjunctions of neighbouring nodes, as (offset, key) pairs. A joint is one feature, the

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
-from fuda.functions.windows import ChannelView, window_of
+from fuda.functions.windows import ChannelView, norms_of, views_of
 from fuda.kernels import Kernel, Polynomial
 from fuda.kernels.points import Numbering
 
@@ -54,18 +54,14 @@ class Vectors:
 
     def __init__(self, kernel: Kernel, encoded: Encoded) -> None:
         assert kernel.polynomial is not None
-        window = window_of(encoded, kernel, Numbering(encoded.corpus))
-        matrix = sp.hstack([_summed(view) for view in window.channels], format="csr")
-        matrix.eliminate_zeros()
-        matrix.sort_indices()
+        views = views_of(encoded, kernel, Numbering(encoded.corpus))
         self.kernel = kernel
-        self.indptr, self.indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)
-        self.values = matrix.data.astype(np.float64)
-        self.base = matrix.shape[1] + 1
+        self.indptr, self.indices, self.values = _side_by_side(list(map(_rows, views)), encoded.corpus.size)
+        self.base = sum(view.points.features.shape[1] for view in views) + 1
         self.degree, self.offset, self.scale, normalized = kernel.polynomial
         self.factors = np.ones(len(self))
         if normalized:
-            square = Polynomial(self.degree, self.offset, self.scale).evaluate_self(window.norms)
+            square = Polynomial(self.degree, self.offset, self.scale).evaluate_self(norms_of(views, kernel))
             self.factors = np.where(square > 0, 1 / np.sqrt(np.where(square > 0, square, 1.0)), 0.0)
         self.binary = bool((self.values == 1).all())
 
@@ -115,11 +111,43 @@ class Vectors:
         return self.counts(as_sets) * (4 if self.binary else 12)
 
 
-def _summed(view: ChannelView) -> sp.csr_matrix:
-    """The feature vector that a channel gives each node; several are added."""
-    matrix = sp.csr_matrix(view.points.features)
-    channel = view.channel
-    return matrix[channel.rows] if channel.indptr is None else channel.incidence(matrix.shape[0]) @ matrix
+def _rows(view: ChannelView) -> tuple[Any, Array]:
+    """A matrix in CSR form with sorted rows, and the row that a channel gives each node; several add."""
+    matrix, rows = view.points.features, view.channel.rows
+    matrix = matrix if sp.issparse(matrix) else sp.csr_matrix(matrix)
+    if view.channel.indptr is not None:
+        matrix = view.channel.incidence(matrix.shape[0]) @ matrix
+        rows = np.arange(matrix.shape[0])
+    return matrix if matrix.has_sorted_indices else matrix.sorted_indices(), rows
+
+
+def _side_by_side(parts: list[tuple[Any, Array]], size: int) -> tuple[Array, Array, Array]:
+    """Rows of several matrices side by side, in CSR form without entries of 0."""
+    indptr = np.zeros(size + 1, dtype=np.int64)
+    for matrix, rows in parts:
+        indptr[1:] += (matrix.indptr[1:] - matrix.indptr[:-1])[rows]
+    np.cumsum(indptr, out=indptr)
+    indices, values = np.empty(indptr[-1], dtype=np.int64), np.empty(indptr[-1])
+    ends, first = indptr[:-1].copy(), 0
+    for matrix, rows in parts:
+        _append_rows(matrix.indptr, matrix.indices, matrix.data, rows, first, ends, indices, values)
+        first += matrix.shape[1]
+    kept = values != 0
+    if kept.all():
+        return indptr, indices, values
+    return np.append(0, np.cumsum(kept))[indptr], indices[kept], values[kept]
+
+
+@compiled
+def _append_rows(
+    indptr: Array, columns: Array, data: Array, rows: Array, first: int, ends: Array, indices: Array,
+    values: Array,
+) -> None:  # fmt: skip
+    """Append to row t, which ends at ends(t), the row rows(t) of a matrix, with columns from `first` on."""
+    for t in range(len(rows)):
+        for e in range(indptr[rows[t]], indptr[rows[t] + 1]):
+            indices[ends[t]], values[ends[t]] = first + columns[e], data[e]
+            ends[t] += 1
 
 
 class _Kind(NamedTuple):

@@ -8,7 +8,6 @@ types (V ≪ N), gathered by the rows of each node, added, and only then is the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ class ChannelView(NamedTuple):
         """The view of some of the nodes, with their points only."""
         channel = self.channel.take(nodes)
         distinct, rows = np.unique(channel.rows, return_inverse=True)
-        return ChannelView(self.points[distinct], replace(channel, rows=rows))
+        return ChannelView(self.points[distinct], channel._replace(rows=rows))
 
 
 class Window(NamedTuple):
@@ -88,18 +87,22 @@ def window_of(encoded: Encoded, kernel: Kernel, numbering: Numbering) -> Window:
     DataError
         Where the kernel compares observations, and no channel has any.
     """
+    channels = views_of(encoded, kernel, numbering)
+    return Window(channels, norms_of(channels, kernel))
+
+
+def views_of(encoded: Encoded, kernel: Kernel, numbering: Numbering) -> list[ChannelView]:
+    """The channels of the window of an encoded corpus, see `window_of`."""
     has_observations = any(channel.shows_types for channel in encoded.channels)
     if kernel.sees == Sees.FEATURES:
-        channels = [_features(encoded, c, c.shows_types or not has_observations) for c in encoded.channels]
-    elif has_observations:
+        return [_features(encoded, c, c.shows_types or not has_observations) for c in encoded.channels]
+    if has_observations:
         types = points(encoded, numbering)
-        channels = [ChannelView(types, channel) for channel in encoded.channels if channel.shows_types]
-    else:
-        raise DataError(
-            f"the kernel {kernel} compares observations, and the lines of a template are not observations; "
-            "choose a kernel of features (Linear, Polynomial, RBF), or a feature set in place of the template"
-        )
-    return Window(channels, _norms(channels, kernel))
+        return [ChannelView(types, channel) for channel in encoded.channels if channel.shows_types]
+    raise DataError(
+        f"the kernel {kernel} compares observations, and the lines of a template are not observations; "
+        "choose a kernel of features (Linear, Polynomial, RBF), or a feature set in place of the template"
+    )
 
 
 def _features(encoded: Encoded, channel: Channel, with_beyond: bool) -> ChannelView:
@@ -112,10 +115,10 @@ def _features(encoded: Encoded, channel: Channel, with_beyond: bool) -> ChannelV
     count = matrix.shape[0]
     beyond = beyond if with_beyond else np.zeros(count)
     points = Points(matrix, np.zeros(count, dtype=np.int64), beyond, [None] * count)
-    return ChannelView(points, replace(channel, rows=rows))
+    return ChannelView(points, channel._replace(rows=rows))
 
 
-def _norms(channels: list[ChannelView], kernel: Kernel) -> list[Array]:
+def norms_of(channels: list[ChannelView], kernel: Kernel) -> list[Array]:
     """Inner products of each node with itself."""
     totals: list[Array] = []
     for view in channels:

@@ -24,6 +24,16 @@ Tree = tuple[Array, int, Array, Array, int]
 _BLOCK_ENTRIES = 65536  # a block's arrays should fit into the cache of one core
 
 
+def as_doubles(values: Array) -> Array:
+    """Return an array for compiled code: float64, contiguous, and writable.
+
+    For read-only arrays numba would compile everything again.
+    """
+    if isinstance(values, np.ndarray) and values.dtype == np.float64 and values.flags.carray:
+        return values  # np.require would take longer than a short recursion
+    return np.require(values, np.float64, ["C", "A", "W"])
+
+
 class Problem:
     """A graph with scores of checked shapes, which every recursion starts from.
 
@@ -47,8 +57,7 @@ class Problem:
     """
 
     def __init__(self, graph: Graph, scores: Array, transitions: Array) -> None:
-        # writable, or numba would compile everything again for read-only arrays
-        scores, transitions = (np.require(a, np.float64, ["C", "A", "W"]) for a in (scores, transitions))
+        scores, transitions = as_doubles(scores), as_doubles(transitions)
         if scores.ndim != 2 or len(scores) != graph.node_count or scores.shape[1] == 0:
             raise DataError(f"scores need the shape ({graph.node_count}, labels), but have {scores.shape}")
         square = (scores.shape[1], scores.shape[1])

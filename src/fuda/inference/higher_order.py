@@ -30,7 +30,7 @@ from fuda.checks import is_whole
 from fuda.compiled import compiled
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError, short
-from fuda.inference.graph import Problem
+from fuda.inference.graph import Problem, as_doubles
 from fuda.inference.max_product import maximize
 from fuda.parallel import Block, run
 
@@ -265,7 +265,7 @@ def viterbi(
     """
     problem = Problem(graph, scores, np.zeros((np.shape(scores)[-1],) * 2))
     size = problem.label_count
-    grams = Grams(*(np.require(part, np.float64, ["C", "A", "W"]) for part in grams))
+    grams = Grams(*map(as_doubles, grams))
     shapes, expected = ([part.shape for part in parts] for parts in (grams, no_grams(order, size)))
     if shapes != expected:
         raise DataError(f"grams need the shapes {expected}, but have {shapes}")

@@ -25,7 +25,9 @@ class _OfFeatures(Kernel):
 
     def norms(self, a: Points) -> list[Array]:
         if sp.issparse(a.features):
-            squares = np.asarray(a.features.multiply(a.features).sum(axis=1)).ravel()
+            matrix: Any = a.features
+            squares, filled = np.zeros(len(a)), np.flatnonzero(np.diff(matrix.indptr))
+            squares[filled] = np.add.reduceat(matrix.data**2, matrix.indptr[filled]) if len(filled) else 0.0
         else:
             squares = np.einsum("ij,ij->i", a.features, a.features)
         return [squares + a.beyond]
@@ -66,7 +68,8 @@ class Polynomial(_OfFeatures):
         return PolynomialForm(self.degree, float(self.offset), float(self.scale))
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
-        base = self.scale * inners[0] + self.offset
+        base = self.scale * inners[0]
+        base += self.offset
         values = base
         for _ in range(self.degree - 1):  # a few products are much faster than a power
             values = values * base

@@ -63,6 +63,8 @@ class Types:
         norms = [norm[:, None] for norm in self.norms]
         values = self.kernel.evaluate(self.kernel.inners(ours, theirs), norms, others.norms)
         shape = len(self.points), len(others.points)
+        if values.shape == shape and values.dtype == np.float64 and values.flags.owndata:
+            return values
         # A copy, since broadcast arrays are read-only.
         return np.array(np.broadcast_to(values, shape), dtype=np.float64)
 

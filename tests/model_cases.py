@@ -1,0 +1,44 @@
+"""Small data, every model on them, and what a fitted model says and stores."""
+
+from __future__ import annotations
+
+from fuda import CRF
+from fuda.registry import MODELS, model_class
+
+X = [["Ana", "Paz", "sings"], ["in", "Lima"], ["Bo", "and", "Ana", "eat"], ["x"], ["Paz", "in", "Lima"]]
+Y = [["B", "I", "O"], ["O", "B"], ["B", "O", "B", "O"], ["O"], ["B", "O", "B"]]
+SMALL = {
+    "CRF": {"features": "word"},
+    "HMM": {},
+    "MEMM": {"features": "word"},
+    "HMPerceptron": {"epochs": 4},
+    "HMSVM": {"features": "word", "tol": 1e-6},
+    "MarginalizedPerceptron": {"epochs": 3},
+    "MarginalizedSVM": {"epochs": 50},
+    "Reranker": {"base": CRF(features="word"), "n": 4, "folds": 2, "base_weight": 0.01},
+}
+ITERATIVE = [name for name in MODELS if name != "HMM"]
+
+
+def make(name, **parameters):
+    return model_class(name)(**SMALL[name] | parameters)
+
+
+def behaviour(model):
+    """All that a fitted model says of data."""
+    found = {"predict": model.predict(X).tolist(), "score": model.score(X, Y)}
+    for method in ("predict_marginals", "decision_scores"):
+        if hasattr(model, method):
+            found[method] = [part.tolist() for part in getattr(model, method)(X)]
+    if hasattr(model, "predict_nbest"):
+        found["predict_nbest"] = model.predict_nbest(X, 3).tolist()
+    if hasattr(model, "objective"):
+        found["objective"] = model.objective(X, Y)
+    if hasattr(model, "oracle_report"):
+        found["oracle_report"] = repr(model.oracle_report(X, Y))
+    return found
+
+
+def saved(model, path):
+    model.save(path / "saved.fuda")
+    return (path / "saved.fuda").read_bytes()
