@@ -14,7 +14,8 @@ import io
 import os
 import signal
 import sys
-from importlib.util import LazyLoader, find_spec, module_from_spec
+from importlib import import_module
+from types import ModuleType
 from typing import Any, NoReturn
 
 import click
@@ -130,21 +131,22 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _defer(name: str) -> None:
-    """Import a module when something of it is used."""
-    spec = find_spec(name)
-    if name in sys.modules or spec is None or spec.loader is None:
-        return
-    spec.loader = LazyLoader(spec.loader)
-    sys.modules[name] = module_from_spec(spec)
-    spec.loader.exec_module(sys.modules[name])
+class _Deferred(ModuleType):
+    """A module that is imported when something of it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name != "__path__":  # asked of every module
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(import_module(self.__name__), name)
 
 
 def main() -> None:
     """Run the command."""
     atexit.register(_ignore_signals)
     # scikit-learn imports it, half of the time until a model is loaded, and the command never uses it.
-    _defer("scipy.stats")
+    sys.modules.setdefault("scipy.stats", _Deferred("scipy.stats"))
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _whole(sys.stdout)
