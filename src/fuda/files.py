@@ -7,15 +7,14 @@ vertical tab or a form feed inside a token never splits it.
 from __future__ import annotations
 
 import errno
-import gzip
-import io
 import os
 import re
 import secrets
 import sys
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -29,50 +28,46 @@ except ImportError:  # Windows
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_BYTES = 2 << 30
 _STEM = 200  # bytes of a file's name that the name of its temporary file begins with
+_CHUNK = 1 << 20  # bytes that are read at once
 
 
 def read_text(path: str | Path) -> str:
     """Return the text of a file or of standard input (``-``), unzipped, without byte order mark."""
-    name = display_name(path)
-    try:
-        with nullcontext(_open(sys.stdin)) if str(path) == "-" else open(path, "rb") as stream:
-            data = _read_bounded(stream, name)
-    except OSError as error:
-        raise DataError(f"{name}: cannot be read: {error.strerror}; check the path") from None
-    if data.startswith(GZIP_MAGIC):
-        try:
-            data = _read_bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), name)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{name}: damaged gzip data ({error}); fetch or compress it again") from None
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{name}:{line}: not UTF-8: byte 0x{data[error.start]:02x}; convert the file first, for example "
-            "with: iconv -f latin1 -t utf-8"
-        ) from None
+    return _decoded(b"".join(_Bounded(path)), display_name(path)).removeprefix("\ufeff")
 
 
-def _read_bounded(stream: BinaryIO | gzip.GzipFile, name: str) -> bytes:
-    """The rest of a stream; DataError, soon after the bound, where it is longer than `max_bytes`."""
-    bound, data = max_bytes(), bytearray()
-    while chunk := stream.read(1 << 20):
-        data += chunk
-        if len(data) > bound:
-            raise DataError(
-                f"{name}: holds more than {bound:,} bytes, gzip undone; split it, or set the environment "
-                "variable FUDA_MAX_BYTES to a larger number"
-            )
-    return bytes(data)
+class Lines:
+    """The lines of a file or of standard input (``-``), without their ends, read as they are needed.
 
+    They are unzipped, without byte order mark, and the last line need not have an end.
 
-def max_bytes() -> int:
-    """How many bytes of text a file may hold: the environment variable FUDA_MAX_BYTES, or `MAX_BYTES`."""
-    given = os.environ.get("FUDA_MAX_BYTES") or str(MAX_BYTES)
-    if not re.fullmatch("[0-9]{1,18}", given):
-        raise DataError(f"FUDA_MAX_BYTES={given!r}: give a whole number of bytes, such as {MAX_BYTES}")
-    return int(given)
+    Parameters
+    ----------
+    path : str or Path
+        The name of the file, or ``-``.
+    pause : callable, optional
+        Called before every read, which may have to wait: all lines that came before are handed out.
+    """
+
+    def __init__(self, path: str | Path, pause: Callable[[], None] | None = None) -> None:
+        self.name = display_name(path)
+        self._chunks = _Bounded(path, pause)
+        self._number = 0  # of lines before those that are handed out
+
+    def release(self) -> None:
+        """Bound only what is read from now on: what came before is no longer kept."""
+        self._chunks.held, self._chunks.line = 0, self._number
+
+    def __iter__(self) -> Iterator[str]:
+        for data in _whole_lines(self._chunks):
+            text = _decoded(data, self.name, self._number)
+            if not self._number:
+                text = text.removeprefix("\ufeff")
+            elif not text.endswith("\n"):
+                text += "\n"  # the last line, which may well have a carriage return
+            lines = split_lines(text, self.name)
+            yield from lines
+            self._number += len(lines)
 
 
 def split_lines(text: str, name: str) -> list[str]:
@@ -82,13 +77,123 @@ def split_lines(text: str, name: str) -> list[str]:
     ['one', 'two\\u2028three']
     """
     if "\r" in text and "\n" not in text:
-        raise DataError(
-            f"{name}:1: lines end in a carriage return alone; convert the file first: tr '\\r' '\\n'"
-        )
+        problem = "lines end in a carriage return alone; convert the file first: tr '\\r' '\\n'"
+        raise fault(name, 1, problem)
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+
+
+def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut chunks anew, after the last line feed of each; the last need not end in one."""
+    kept: list[bytes] = []
+    for chunk in chunks:
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*kept, chunk[:end]])
+            kept = []
+        kept.append(chunk[end:])
+    if any(kept):
+        yield b"".join(kept)
+
+
+def _decoded(data: bytes, name: str, lines_before: int = 0) -> str:
+    """The text of bytes in UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = lines_before + data.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{name}:{line}: not UTF-8: byte 0x{data[error.start]:02x}; convert the file first, for example "
+            "with: iconv -f latin1 -t utf-8"
+        ) from None
+
+
+class _Bounded:
+    """The bytes of a file or of standard input, unzipped, in chunks; see `Lines`.
+
+    Where more than `max_bytes` are `held`, that is a DataError, soon after the bound; it names the
+    `line` after which they begin.
+    """
+
+    def __init__(self, path: str | Path, pause: Callable[[], None] | None = None) -> None:
+        self.path, self.pause = path, pause
+        self.held = self.line = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        bound = max_bytes()
+        size = max(1, min(_CHUNK, bound))  # so that no chunk without the end of a record is past the bound
+        chunks = _raw_chunks(self.path, size, self.pause)
+        head = b""
+        while len(head) < len(GZIP_MAGIC) and (chunk := next(chunks, b"")):
+            head += chunk
+        chunks = chain([head], chunks)
+        for chunk in _inflated(chunks, display_name(self.path), size) if head[:2] == GZIP_MAGIC else chunks:
+            self.held += len(chunk)
+            if self.held > bound:
+                where = f" in a record after line {self.line:,}" if self.line else ""
+                raise DataError(
+                    f"{display_name(self.path)}: holds more than {bound:,} bytes{where}, gzip undone; split "
+                    "it, or set the environment variable FUDA_MAX_BYTES to a larger number"
+                )
+            yield chunk
+
+
+def _raw_chunks(path: str | Path, size: int, pause: Callable[[], None] | None) -> Iterator[bytes]:
+    """The bytes of a file or of standard input as they come, at most `size` at once."""
+    with ExitStack() as stack:
+        with _reading(path):
+            standard = str(path) == "-"
+            stream = _open(sys.stdin) if standard else stack.enter_context(open(path, "rb"))
+        while True:
+            if pause is not None:
+                pause()  # not within `_reading`: errors in it are not those of the file
+            with _reading(path):
+                chunk = stream.read1(size)  # type: ignore[attr-defined]
+            if not chunk:
+                return
+            yield chunk
+
+
+@contextmanager
+def _reading(path: str | Path) -> Iterator[None]:
+    """Within the block an OSError becomes a DataError."""
+    try:
+        yield
+    except OSError as error:
+        name = display_name(path)
+        raise DataError(f"{name}: cannot be read: {error.strerror}; check the path") from None
+
+
+def _inflated(chunks: Iterable[bytes], name: str, size: int) -> Iterator[bytes]:
+    """The content of gzip data, at most `size` bytes at once; zeros may follow each of its members."""
+    member = zlib.decompressobj(wbits=31)
+    for chunk in chunks:
+        while chunk := chunk.lstrip(b"\0") if member.eof else chunk:
+            if member.eof:
+                member = zlib.decompressobj(wbits=31)
+            try:
+                data = member.decompress(chunk, size)
+            except zlib.error as error:
+                raise _damaged(name, str(error)) from None
+            yield data
+            chunk = member.unused_data if member.eof else member.unconsumed_tail
+    if not member.eof:
+        raise _damaged(name, "it ends too soon")
+
+
+def _damaged(name: str, problem: str) -> DataError:
+    """The error for gzip data that cannot be undone."""
+    return DataError(f"{name}: damaged gzip data ({problem}); fetch or compress it again")
+
+
+def max_bytes() -> int:
+    """How many bytes of text a file may hold: the environment variable FUDA_MAX_BYTES, or `MAX_BYTES`."""
+    given = os.environ.get("FUDA_MAX_BYTES") or str(MAX_BYTES)
+    if not re.fullmatch("[0-9]{1,18}", given):
+        raise DataError(f"FUDA_MAX_BYTES={given!r}: give a whole number of bytes, such as {MAX_BYTES}")
+    return int(given)
 
 
 def fault(name: str, line: int, message: str) -> DataError:
@@ -186,21 +291,48 @@ def _remove_abandoned(target: Path) -> None:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write text as UTF-8 to a file (gzipped if its name ends in .gz) or to standard output (``-``)."""
-    try:  # before a text that starts with U+FEFF, add a byte order mark for readers to drop
-        data = text.encode("utf-8-sig" if text.startswith("\ufeff") else "utf-8")
-    except UnicodeEncodeError as error:
-        line = text.count("\n", 0, error.start) + 1
-        raise DataError(
-            f"{path}: cannot be written: line {line} contains the lone surrogate "
-            f"U+{ord(text[error.start]):04X}, which is not a character; replace it"
-        ) from None
+    with text_output(path) as write:
+        write(text)
+
+
+@contextmanager
+def text_output(path: str | Path) -> Iterator[Callable[[str], None]]:
+    """Open a function that writes texts one after another, to where `write_text` does.
+
+    Standard output gets every text at once, a file all of them if the block ends without an error.
+    """
     if str(path) == "-":
-        _write_all(_open(sys.stdout), data)
+        yield _encoder(path, lambda data: _write_all(_open(sys.stdout), data))
         return
-    if str(path).endswith(".gz"):
-        data = gzip.compress(data, mtime=0)
     with whole_file(path) as stream:
-        stream.write(data)
+        if str(path).endswith(".gz"):
+            packed = zlib.compressobj(wbits=31)
+            yield _encoder(path, lambda data: _write_all(stream, packed.compress(data)))
+            stream.write(packed.flush())
+        else:
+            yield _encoder(path, lambda data: _write_all(stream, data))
+
+
+def _encoder(path: str | Path, write: Callable[[bytes], None]) -> Callable[[str], None]:
+    """The function that writes texts in UTF-8, given the one that writes bytes."""
+    lines_before = 0
+
+    def encode(text: str) -> None:
+        nonlocal lines_before
+        # before a text that starts with U+FEFF, add a byte order mark for readers to drop
+        encoding = "utf-8-sig" if text.startswith("\ufeff") and not lines_before else "utf-8"
+        try:
+            data = text.encode(encoding)
+        except UnicodeEncodeError as error:
+            line = lines_before + text.count("\n", 0, error.start) + 1
+            raise DataError(
+                f"{path}: cannot be written: line {line} contains the lone surrogate "
+                f"U+{ord(text[error.start]):04X}, which is not a character; replace it"
+            ) from None
+        lines_before += text.count("\n")
+        write(data)
+
+    return encode
 
 
 def _open(stream: TextIO | None) -> BinaryIO:

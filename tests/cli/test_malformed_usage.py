@@ -118,7 +118,7 @@ OPTIONS = [
     ("tag", "Missing argument 'MODEL'"),
     ("tag {model} {conll} {conll}", "unexpected extra argument"),
     ("tag {model} {missing}.conll", "missing.conll: cannot be read"),
-    ("tag {model} {missing}", "does not belong to a format; .*--format"),
+    ("tag {model} {missing}", "missing: cannot be read: No such file"),
     ("tag {model} {conll} -o {missing}/x.conll", "x.conll: there is no folder"),
     ("tag {model} {conll} -o {folder}", "folder: is a folder; name a file"),
     ("tag {model} {conll} -o {model}", "is used twice by the same command and would be lost"),

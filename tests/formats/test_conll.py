@@ -224,10 +224,22 @@ def test_labels_that_would_not_come_back_are_refused(label):
         conll.write([Record(Sequence(["x"]), [label])])
 
 
+def test_records_that_follow_others_are_written_like_the_first():
+    first, odd = Record(Sequence(["x"]), ["O"]), Record(Sequence([("a", "b")]), ["O"])
+    with pytest.raises(DataError, match=r"structure 0: 3 columns where the first structure has 2"):
+        conll.write([odd], after=first)
+    assert conll.write([Record(Sequence(["y"]))], after=first) == "y\t_\n\n"
+    # Only in the first line of a file would a tab become the separator.
+    text = "# x\ty\nz w\n\n# x\ty\n\n"
+    records = conll.read(text, "f").records
+    pieces = [conll.write([record], after=records[0] if i else None) for i, record in enumerate(records)]
+    assert "".join(pieces) == conll.write(records)
+
+
 def test_records_that_do_not_belong_together_are_refused():
     with pytest.raises(DataError, match=r"structure 0: 2 labels for 1 nodes"):
         conll.write([Record(Sequence(["x"]), ["O", "O"])])
-    with pytest.raises(DataError, match=r"structure 1: 3 columns where structure 0 has 2"):
+    with pytest.raises(DataError, match=r"structure 1: 3 columns where the first structure has 2"):
         conll.write([Record(Sequence(["x"]), ["O"]), Record(Sequence([("x", "y")]), ["O"])])
     with pytest.raises(DataError, match=r"structure 0, node 1: 3 columns where the first node has 2"):
         conll.write([Record(Sequence(["x", ("x", "y")]), ["O", "O"])])

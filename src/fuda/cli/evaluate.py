@@ -41,7 +41,7 @@ def evaluate(model_path: str, file: str, scheme: str | None, as_json: bool, **ho
 
     scheme = None if scheme is None else scheme_name(scheme)
     model = fuda.load(model_path)
-    data, _ = read_as_trained(file, model, reading_keywords(**how), labelled=True)
+    data = read_as_trained(file, model, reading_keywords(**how), labelled=True)
     with errors_name_file([file], [data]):
         if data.y is None:
             raise DataError("has no labels to compare with; name their column or field with --label")

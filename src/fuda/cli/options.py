@@ -15,7 +15,7 @@ from fuda.errors import DataError
 from fuda.progress import stage
 
 if TYPE_CHECKING:
-    from fuda.formats import Dataset
+    from fuda.formats import Dataset, Format
 
 # {} is replaced by the names or the help of the formats.
 _FORMAT = "{}; by default that of the file's extension."
@@ -134,32 +134,47 @@ def written() -> str:
 
 def read(path: str, keywords: dict[str, Any]) -> Dataset:
     """Read a file, with progress; the notes of the reader are printed to standard error."""
-    from fuda.files import display_name
     from fuda.formats import format_of
 
     options = dict(keywords)
     format = format_of(path, options.pop("format", None))
+    return _read(path, format, format.from_command(options))
+
+
+def read_as_trained(path: str, model: Any, keywords: dict[str, Any], labelled: bool) -> Dataset:
+    """Read a file with progress, as `as_trained` says."""
+    return _read(path, *as_trained(path, model, keywords, labelled))
+
+
+def _read(path: str, format: Format, options: dict[str, Any]) -> Dataset:
+    """Read a file, with progress; the notes of the reader are printed to standard error."""
+    from fuda.files import display_name
+
     with stage(f"reading {display_name(path)}") as show:
-        data = format.read_file(path, format.from_command(options))
+        data = format.read_file(path, options)
         show(describe(data))
     for note in data.notes:
         click.echo(f"fuda: {note}", err=True)
     return data
 
 
-def read_as_trained(path: str, model: Any, keywords: dict[str, Any], labelled: bool) -> tuple[Dataset, str]:
-    """Read a file, like the training files of a model if it has their format; return the format.
+def as_trained(
+    path: str, model: Any, keywords: dict[str, Any], labelled: bool
+) -> tuple[Format, dict[str, Any]]:
+    """The format of a file and the options to read it, like the training files if it has their format.
 
-    `keywords` take precedence. Standard input has the format of the training files. `labelled` is
-    true if labels are required.
+    `keywords` take precedence. Standard input, and a file whose extension belongs to no format,
+    have the format of the training files. `labelled` is true if labels are required.
     """
     from fuda.formats import format_of
 
     stored = model.reading_
-    format = format_of(path, keywords.get("format", stored.get("format") if path == "-" else None))
+    format = format_of(path, keywords.get("format"), stored.get("format"))
+    given = {name: value for name, value in keywords.items() if name != "format"}
+    same = {name: value for name, value in stored.items() if name != "format"}
     same_format = format.name == stored.get("format")
-    options = format.options_for_model(path, keywords, stored if same_format else None, labelled)
-    return read(path, options | {"format": format.name}), format.name
+    options = format.options_for_model(path, given, same if same_format else None, labelled)
+    return format, format.from_command(options)
 
 
 def options_to_store(path: str, keywords: dict[str, Any], data: Dataset) -> dict[str, Any]:
@@ -171,14 +186,20 @@ def options_to_store(path: str, keywords: dict[str, Any], data: Dataset) -> dict
 
 
 @contextmanager
-def errors_name_file(paths: Sequence[str], parts: Sequence[Dataset]) -> Iterator[None]:
-    """Add the file to errors, and count structures within their file instead of over all files."""
+def errors_name_file(paths: Sequence[str], parts: Sequence[Dataset], before: int = 0) -> Iterator[None]:
+    """Add the file to errors, and count structures within their file instead of over all files.
+
+    `before` is the number of structures of the first file that come before its part.
+    """
     from fuda.files import display_name
 
     names = [display_name(path) for path in paths]
+    several = len(names) > 1
 
     def within_file(match: re.Match[str]) -> str:
         index = int(match[1])
+        if not several:
+            return f"structure {index + before}"
         for name, part in zip(names, parts, strict=True):
             if index < len(part):
                 return f"structure {index} of {name}"
@@ -188,11 +209,11 @@ def errors_name_file(paths: Sequence[str], parts: Sequence[Dataset]) -> Iterator
     try:
         yield
     except DataError as error:
-        message, several = str(error), len(names) > 1
-        located = re.sub(r"\bstructure (\d+)", within_file, message) if several else message
-        if located != message:
+        message = str(error)
+        located = re.sub(r"\bstructure (\d+)", within_file, message)
+        if several and located != message:
             raise DataError(located) from None
-        raise DataError(f"{names[0]}{' and others' if several else ''}: {message}") from None
+        raise DataError(f"{names[0]}{' and others' if several else ''}: {located}") from None
 
 
 def printer() -> Callable[..., None]:

@@ -14,8 +14,13 @@ To add a format, write a module ``fuda/formats/NAME.py`` and add a row to `FORMA
 defines
 
 - ``read(text, name, **options)``, which returns a `Dataset` (`name` is the file's, for messages),
-  and
-- ``write(records, **options)``, which returns a text; and, if the defaults do not suit the format,
+- ``records(lines, name, notes, **options)``, which yields the same records as the lines of a file
+  come, and appends to the list `notes` at the end (options have no defaults, `read` has them),
+- ``write(records, **options)``, which returns a text; if a file can be written in pieces, with the
+  argument `after`, the first record of the file, for all pieces but the first;
+
+and, if the defaults do not suit the format,
+
 - ``from_command(options)``: converts options from the command line to those of `read` and `write`,
 - ``options_to_store(dataset)``: further options with which a model trained on `dataset` reads
   files,
@@ -29,7 +34,8 @@ Modules of formats are imported on first use, which keeps the help of the comman
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path, PurePath
@@ -79,7 +85,7 @@ class Format:
     help: Mapping[str, str] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
-        if name not in ("read", "write", *_DEFAULTS):
+        if name not in ("read", "records", "write", *_DEFAULTS):
             raise AttributeError(f"a format has no attribute {name!r}")
         return getattr(import_module(f"fuda.formats.{self.name}"), name, _DEFAULTS.get(name))
 
@@ -91,6 +97,16 @@ class Format:
     @property
     def write_options(self) -> tuple[str, ...]:
         """The names of the options of `write`."""
+        return tuple(name for name in self._write_parameters if name != "after")
+
+    @property
+    def appends(self) -> bool:
+        """Whether a file can be written piece by piece, the first of them before the last is known."""
+        return "after" in self._write_parameters
+
+    @property
+    def _write_parameters(self) -> tuple[str, ...]:
+        """The names of the parameters of `write` past the first."""
         return tuple(inspect.signature(self.write).parameters)[1:]
 
     def read_file(self, path: str | Path, options: Options) -> Dataset:
@@ -110,11 +126,34 @@ class Format:
         """
         self._check_options("reading", self.read_options, options)
         name = files.display_name(path)
-        try:
+        with _enough_memory(name):
             dataset: Dataset = self.read(files.read_text(path), name, **options)
-        except MemoryError:
-            raise DataError(f"{name}: there is not enough memory to read it; split the file") from None
         return dataset
+
+    def read_lines(self, lines: files.Lines, options: Options, notes: list[str]) -> Iterator[Record]:
+        """Yield the records of a file as its lines come.
+
+        Parameters
+        ----------
+        lines : Lines
+            The lines of the file.
+        options : dict
+            The options of `read`, by name.
+        notes : list of str
+            After the last record, what was left out is appended, one line each.
+
+        Yields
+        ------
+        Record
+            A structure, in file order.
+        """
+        self._check_options("reading", self.read_options, options)
+        given = inspect.signature(self.read).bind("", lines.name, **options)
+        given.apply_defaults()
+        with _enough_memory(lines.name):
+            for record in self.records(lines, lines.name, notes, *given.args[2:]):
+                yield record
+                lines.release()
 
     def write_file(self, dataset: Dataset, path: str | Path, options: Options) -> None:
         """Write a dataset; if this fails, the file is left as it was.
@@ -139,6 +178,15 @@ class Format:
             if option not in known:
                 listed = ", ".join(known) or "none"
                 raise DataError(f"{action} {self.name} takes no option {option!r}; it takes: {listed}")
+
+
+@contextmanager
+def _enough_memory(name: str) -> Iterator[None]:
+    """Within the block a MemoryError becomes a DataError."""
+    try:
+        yield
+    except MemoryError:
+        raise DataError(f"{name}: there is not enough memory to read it; split the file") from None
 
 
 # The hooks of formats that do not define them.
@@ -166,8 +214,8 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(f"fuda.formats.{_MODULES[name]}"), name)
 
 
-def format_of(path: str | Path, format: str | None = None) -> Format:
-    """Return the named format, or else that of the file's extension.
+def format_of(path: str | Path, format: str | None = None, default: str | None = None) -> Format:
+    """Return the named format, or else that of the file's extension, or else the default.
 
     Parameters
     ----------
@@ -175,6 +223,8 @@ def format_of(path: str | Path, format: str | None = None) -> Format:
         The name of a file, or ``-``.
     format : str, optional
         One of `FORMATS`.
+    default : str, optional
+        One of `FORMATS`, for ``-`` and extensions that belong to no format.
 
     Returns
     -------
@@ -195,12 +245,14 @@ def format_of(path: str | Path, format: str | None = None) -> Format:
         if not isinstance(format, str) or format not in FORMATS:
             raise DataError(f"format {format!r} is not known; choose one of {', '.join(FORMATS)}")
         return FORMATS[format]
-    if str(path) == "-":
-        return next(iter(FORMATS.values()))
     extension = PurePath(str(path).lower().removesuffix(".gz")).suffix
     for known in FORMATS.values():
         if extension in known.extensions:
             return known
+    if default is not None:
+        return format_of(path, default)
+    if str(path) == "-":
+        return next(iter(FORMATS.values()))
     listed = "; ".join(f"{known.name} ({' '.join(known.extensions)})" for known in FORMATS.values())
     raise DataError(
         f"{path}: the extension {extension!r} does not belong to a format; pass format= (on the command "

@@ -24,8 +24,9 @@ single line feed and every sentence in exactly one blank line.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -85,8 +86,8 @@ def read(
     label : int or None
         The column of the label; −1 is the last, None means that there are no labels.
     width : int, optional
-        The number of columns of a file with labels. A file without the last of them has no labels;
-        other numbers of columns require `columns`.
+        The number of columns of a file with labels. A file without the last of them has no labels.
+        More columns are an error, and fewer unless those observed are named.
 
     Returns
     -------
@@ -99,12 +100,27 @@ def read(
     >>> X, y
     ([Sequence(['Ana', 'lives'], 2 nodes)], [['B-PER', 'O']])
     """
-    lines = split_lines(text, name)
-    first = _first_row(lines, name, separator)
-    if separator is None and "\t" in lines[first]:
+    notes: list[str] = []
+    found = records(split_lines(text, name), name, notes, separator, columns, label, width)
+    return Dataset(list(found), notes)
+
+
+def records(
+    lines: Iterable[str],
+    name: str,
+    notes: list[str],
+    separator: str | None,
+    columns: int | Sequence[int] | None,
+    label: int | None,
+    width: int | None,
+) -> Iterator[Record]:
+    """Yield the records of `read` as soon as their lines have come; notes are added at the end."""
+    lines = iter(lines)
+    head, first = _head(lines, name, separator)
+    if separator is None and "\t" in head[first]:
         separator = "\t"
     split = _splitter(separator)
-    actual_width = len(split(lines[first]))
+    actual_width = len(split(head[first]))
     if width is not None:
         _check_width(width, actual_width, columns is None, name, first + 1)
         if actual_width < width and label in (-1, width):
@@ -112,26 +128,24 @@ def read(
     layout = Layout(separator, actual_width, _label_index(label, actual_width, name))
     observe = itemgetter(*_observed(columns, layout, name))
 
-    records: list[Record] = []
     pending: list[str] = []  # comments, marks and blank lines before the next sentence
     rows: list[str] = []
     observations: list[str | tuple[str, ...]] = []
     labels: list[Label] = []
 
-    def end_sentence() -> None:
+    def sentence() -> Record:
         nonlocal pending, rows, observations, labels
         sequence = structures.Sequence(observations)
-        records.append(
-            Record(sequence, None if layout.label is None else labels, pending, Rows(rows, layout))
-        )
+        record = Record(sequence, None if layout.label is None else labels, pending, Rows(rows, layout))
         pending, rows, observations, labels = [], [], [], []
+        return record
 
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(chain(head, lines), 1):
         cells = split(line)
         if not cells or _is_document_mark(line, separator):
             ends = bool(rows)
             if ends:
-                end_sentence()
+                yield sentence()
             if cells or not ends:
                 pending.append(line)
         elif not rows and _is_comment(line, len(cells), layout.width):
@@ -145,12 +159,16 @@ def read(
                 labels.append(None if cell == UNKNOWN else cell)
             rows.append(line)
     if rows:
-        end_sentence()
-    trailing = sum(bool(split(line)) for line in pending)
-    return Dataset(records, dataset.trailing_note(name, trailing))
+        yield sentence()
+    notes += dataset.trailing_note(name, sum(bool(split(line)) for line in pending))
 
 
-def write(records: Sequence[Record], separator: str | None = None, flatten: bool = False) -> str:
+def write(
+    records: Sequence[Record],
+    separator: str | None = None,
+    flatten: bool = False,
+    after: Record | None = None,
+) -> str:
     """Write observations and labels as columns, or the rows that were read with new labels.
 
     Parameters
@@ -162,6 +180,8 @@ def write(records: Sequence[Record], separator: str | None = None, flatten: bool
     flatten : bool
         Whether to write the nodes of a tree or DAG as a sequence. Otherwise these are refused,
         because columns cannot contain edges.
+    after : Record, optional
+        The first record of the file, if `records` are to follow others in it.
 
     Returns
     -------
@@ -169,21 +189,23 @@ def write(records: Sequence[Record], separator: str | None = None, flatten: bool
         The content of the file.
     """
     check_choice("flatten", flatten, (True, False))
-    labelled = any(record.labels is not None for record in records)
-    width = _width(records[0], labelled)
+    first = after or records[0]
+    labelled = any(record.labels is not None for record in (first, *records))
+    width = _width(first, labelled)
     if separator is not None:
         _check_separator(separator)
     elif width > 1:  # a reader finds no tab in a single column
         known = {
-            record.rows.layout.separator if isinstance(record.rows, Rows) else "\t" for record in records
+            record.rows.layout.separator if isinstance(record.rows, Rows) else "\t"
+            for record in (first, *records)
         }
         separator = known.pop() if len(known) == 1 else "\t"
     lines: list[str] = []
     for index, record in enumerate(records):
         if (count := _width(record, labelled)) != width:
             raise DataError(
-                f"{place(index)}: {count} columns where structure 0 has {width}; every token of a file has "
-                "the same number of columns: write two files, or jsonl"
+                f"{place(index)}: {count} columns where the first structure has {width}; every token of a "
+                "file has the same number of columns: write two files, or jsonl"
             )
         if not isinstance(record.structure, structures.Sequence) and not flatten:
             raise DataError(
@@ -192,7 +214,7 @@ def write(records: Sequence[Record], separator: str | None = None, flatten: bool
             )
         rows = _rows_as_read if isinstance(record.rows, Rows) else _rows_of_observations
         body = rows(index, record, separator, labelled)
-        if index == 0 and separator is None and "\t" in body[0]:
+        if record is first and separator is None and "\t" in body[0]:
             body[0] = " ".join(_splitter(None)(body[0]))  # a tab would become the separator
         lines += _heading(index, record, separator, width)
         _check_lines(index, body, separator, width)
@@ -209,6 +231,14 @@ def from_command(options: dict[str, Any]) -> dict[str, Any]:
 def options_to_store(data: Dataset) -> dict[str, Any]:
     """The number of columns: a file without the last of them has no labels."""
     return {"width": data.records[0].rows.layout.width}
+
+
+def options_for_model(path: str, given: dict, stored: dict | None, labelled: bool) -> dict[str, Any]:
+    """Allow any number of columns only if those observed and that of the label are both named."""
+    options = (stored or {}) | given
+    if {"columns", "label"} <= given.keys() and "width" not in given:
+        options.pop("width", None)
+    return options
 
 
 def _splitter(separator: str | None) -> Callable[[str], list[str]]:
@@ -228,22 +258,27 @@ def _is_comment(line: str, cells: int, width: int) -> bool:
     return line.startswith("#") and (cells != width or _NAMED_VALUE.match(line) is not None)
 
 
-def _first_row(lines: list[str], name: str, separator: str | None) -> int:
-    """The line that determines the layout: the first that must be a token, else the last one."""
+def _head(lines: Iterator[str], name: str, separator: str | None) -> tuple[list[str], int]:
+    """The first lines, and which of them determines the layout: the first that must be a token.
+
+    Without such a line these are all lines, and the last one that can be a token determines it.
+    """
     if separator is not None:
         _check_separator(separator)
+    head: list[str] = []
     last = None
     for index, line in enumerate(lines):
+        head.append(line)
         if not line.strip(" \t") or _is_document_mark(line, separator) or _NAMED_VALUE.match(line):
             continue
         if not line.startswith("#"):
-            return index
+            return head, index
         last = index  # if all lines start with "#", the last is the least likely comment
     if last is None:
         raise DataError(
             f"{name}: no tokens; give one token per line, its columns separated by spaces or tabs"
         )
-    return last
+    return head, last
 
 
 def _check_separator(separator: str) -> None:
@@ -253,13 +288,14 @@ def _check_separator(separator: str) -> None:
 
 
 def _check_width(width: int, actual: int, all_observed: bool, name: str, number: int) -> None:
-    """Refuse a file with all columns observed that has neither `width` columns nor one less."""
+    """Refuse a file with too many columns, or too few where all are observed."""
     if not is_whole(width, 2):
         raise DataError(f"{name}: width={width!r}: give the number of columns with labels, at least 2")
-    if all_observed and actual not in (width, width - 1):
+    if actual > width or (all_observed and actual < width - 1):
         message = (
             f"{_columns(actual)} where {width} are expected with labels and {width - 1} without; give "
-            "the same columns, or name those observed with columns= (on the command line --columns)"
+            "one token per line with the same columns, or name both the columns observed and that of the "
+            "label (on the command line --columns and --label)"
         )
         raise fault(name, number, message)
 

@@ -22,7 +22,7 @@ read byte for byte, except for the labels.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,18 +94,34 @@ def read(
     >>> X, y
     ([Tree(['Lima'], 1 nodes)], [['U-LOC']])
     """
+    notes: list[str] = []
+    found = records(split_lines(text, name), name, notes, label, absent, graph, columns, cyclic)
+    return Dataset(list(found), notes)
+
+
+def records(
+    lines: Iterable[str],
+    name: str,
+    notes: list[str],
+    label: str | None,
+    absent: str | None,
+    graph: str,
+    columns: str | Sequence[str],
+    cyclic: str,
+) -> Iterator[Record]:
+    """Yield the records of `read` as soon as their lines have come; notes are added at the end."""
     check_choice("graph", graph, ("tree", "dag", "sequence"))
     check_choice("cyclic", cyclic, ("error", "skip"))
     label_field = None if label is None else LabelField(parse_field(label, "label"), absent)
     observed = _observed(columns, label_field)
-    records: list[Record] = []
-    skipped = trailing = 0
-    for sentence in _sentences(split_lines(text, name), name):
+    total = skipped = trailing = 0
+    for sentence in _sentences(lines, name):
         if not sentence.lines:
             trailing = len(sentence.comments)
             break
         nodes = _nodes(sentence, empty_nodes=graph == "dag")
         observations, labels = _values(sentence, nodes, observed, label_field)
+        total += 1
         try:
             structure = _structure(graph, sentence, nodes, observations)
         except _CycleError as error:
@@ -115,13 +131,13 @@ def read(
             message = f"sentence {sentence.sent_id}: {error}, or pass cyclic='skip' to leave it out"
             raise sentence.fault(0, message) from None
         rows = Rows(sentence.lines, list(nodes.values()), label_field)
-        records.append(Record(structure, None if label_field is None else labels, sentence.comments, rows))
-    if not records:
+        yield Record(structure, None if label_field is None else labels, sentence.comments, rows)
+    if skipped == total:
         cause = "every one has a cycle: remove an edge"
         raise DataError(f"{name}: no sentences; {cause if skipped else 'give lines of ten columns'}")
-    total = skipped + len(records)
-    notes = [f"{name}: {skipped} of {total} sentences left out: their graph has a cycle"] if skipped else []
-    return Dataset(records, notes + dataset.trailing_note(name, trailing))
+    if skipped:
+        notes.append(f"{name}: {skipped} of {total} sentences left out: their graph has a cycle")
+    notes += dataset.trailing_note(name, trailing)
 
 
 def write(
@@ -129,6 +145,7 @@ def write(
     label: str | None = None,
     absent: str | None = "O",
     columns: str | Sequence[str] = ("FORM",),
+    after: Record | None = None,
 ) -> str:
     """Write the lines that were read with new labels, or new lines for other formats.
 
@@ -146,6 +163,8 @@ def write(
         The label for which the key is removed.
     columns : str or list of str
         The columns of the observations of other formats: one for strings, several for tuples.
+    after : Record, optional
+        The first record of the file, if `records` are to follow others in it.
 
     Returns
     -------
@@ -153,7 +172,7 @@ def write(
         The content of the file.
     """
     given = None if label is None else LabelField(parse_field(label, "label"), absent)
-    labelled = any(record.labels is not None for record in records)
+    labelled = any(record.labels is not None for record in (after, *records) if record)
     lines: list[str] = []
     for index, record in enumerate(records):
         labels = dataset.labels_to_write(index, record)
@@ -223,10 +242,11 @@ class _Sentence:
         return match[1] if match else "without sent_id"
 
 
-def _sentences(lines: list[str], name: str) -> Iterator[_Sentence]:
+def _sentences(lines: Iterable[str], name: str) -> Iterator[_Sentence]:
     """Yield the sentences; after the last, one without rows if comments follow it."""
     comments: list[str] = []
     rows: list[str] = []
+    number = 0
     for number, line in enumerate(lines, 1):
         if line.startswith("#"):
             if rows:
@@ -243,7 +263,7 @@ def _sentences(lines: list[str], name: str) -> Iterator[_Sentence]:
             yield _Sentence(name, number - len(rows), comments, rows)
             comments, rows = [], []
     if rows or comments:
-        yield _Sentence(name, len(lines) + 1 - len(rows), comments, rows)
+        yield _Sentence(name, number + 1 - len(rows), comments, rows)
 
 
 def _nodes(sentence: _Sentence, empty_nodes: bool) -> dict[str, int]:

@@ -27,7 +27,7 @@ if it has no blank lines and the form of its labels is evident.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Any
@@ -88,12 +88,21 @@ def read(
     >>> X, y
     ([Sequence(['R', 'R', 'S', 'V'], 4 nodes)], [['O', 'O', 'site', 'O']])
     """
+    notes: list[str] = []
+    found = records(split_lines(text, name), name, notes, labels, mark, sites)
+    return Dataset(list(found), notes)
+
+
+def records(
+    lines: Iterable[str], name: str, notes: list[str], labels: str | None, mark: str, sites: str | None
+) -> Iterator[Record]:
+    """Yield the records of `read`, after all lines have come; notes are added at the end."""
     labels = labels or "none"
     check_choice("labels", labels, MODES)
     _check_mark(mark)
     if sites is not None and (not isinstance(sites, str) or not sites):
         raise DataError(f"sites={sites!r}: give the residues that can be sites as text, such as STY")
-    file_lines = split_lines(text, name)
+    file_lines = list(lines)
     stated = _STATED.fullmatch(file_lines[0]) if file_lines else None
     if stated:
         file_lines[0] = ""  # blank, so that lines keep their numbers
@@ -102,16 +111,16 @@ def read(
         labels = "marks" if sites is not None else stated[1] if stated else _form(sections, mark, name)
     elif sites is not None and labels != "marks":
         raise DataError(f"sites={sites!r} needs labels='marks', not labels={labels!r}; leave one of them out")
-    records, dropped = [], 0
-    for header, lines in sections:
+    dropped = 0
+    for header, section in sections:
         if labels == "lines":
-            record = _read_lines(header, lines, name)
+            yield _read_lines(header, section, name)
         else:
-            record, ignored = _read_marks(header, lines, name, mark if labels == "marks" else None, sites)
+            record, ignored = _read_marks(header, section, name, mark if labels == "marks" else None, sites)
             dropped += ignored
-        records.append(record)
-    notes = [f"{name}: {dropped} mark(s) dropped: the residue before is none of {sites}"] if dropped else []
-    return Dataset(records, notes)
+            yield record
+    if dropped:
+        notes.append(f"{name}: {dropped} mark(s) dropped: the residue before is none of {sites}")
 
 
 def write(records: Sequence[Record], labels: str = "auto", mark: str | None = None) -> str:

@@ -33,7 +33,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -73,27 +73,35 @@ def read(text: str, name: str) -> Dataset:
     >>> X, y
     ([Tree(['Ana', 'sleeps'], 2 nodes)], [['N', None]])
     """
-    records = []
-    for number, line in enumerate(split_lines(text, name), 1):
+    return Dataset(list(records(split_lines(text, name), name, [])))
+
+
+def records(lines: Iterable[str], name: str, notes: list[str]) -> Iterator[Record]:
+    """Yield the records of `read` as soon as their lines have come; there are no notes."""
+    empty = True
+    for number, line in enumerate(lines, 1):
         if not line.strip(" \t"):
             continue
         try:
-            records.append(_record(_parse(line)))
+            record = _record(_parse(line))
         except DataError as error:
             raise fault(name, number, str(error)) from None
-    if not records:
+        empty = False
+        yield record
+    if empty:
         example = '{"observations": ["a", "b"], "labels": ["X", "Y"]}'
         raise DataError(f"{name}: no records; write each as a line, {example}")
-    return Dataset(records)
 
 
-def write(records: Sequence[Record]) -> str:
+def write(records: Sequence[Record], after: Record | None = None) -> str:
     """Write one line per record, without keys that are not needed.
 
     Parameters
     ----------
     records : list of Record
         The structures and labels.
+    after : Record, optional
+        The first record of the file, if `records` are to follow others in it.
 
     Returns
     -------
