@@ -74,7 +74,7 @@ class Chain:
         self.out.write_bytes(OLD)
 
     def run(self, moment: float) -> tuple[str | None, bool]:
-        """Run once, killed at a share of the time of a whole fit: what is wrong, and whether it was killed."""
+        """Run once, killed at a share of the time of a fit: what is wrong, and whether it was killed."""
         code, _ = in_a_process(self.name, self.state, self.out, moment * self.seconds)
         content = self.out.read_bytes()
         if content not in (OLD, self.expected):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 
 import pytest
-from reliability.cases import LEARNERS, data_for
 from sklearn.base import clone
 
 from fuda.registry import MODELS
 from fuda.storage import checkpoint as module
+from reliability.cases import LEARNERS, data_for
 
 every = pytest.mark.parametrize("name", LEARNERS)
 
