@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone
 
 from fuda import CRF, HMM, DataError, HMPerceptron, MarginalizedPerceptron, ModelFileError, Reranker
+from fuda.marginalized.engines.cpu.engine import check_pushes
 from fuda.registry import MODELS
 from fuda.storage import checkpoint as module
 from model_file_cases import altered, parts
@@ -153,8 +154,8 @@ def test_the_path_is_not_in_the_model_file(tmp_path):
 # States that do not fit, under a valid checksum.
 
 BAD = {
-    "shorter": lambda a: a[:-1],
-    "another dtype": lambda a: a.astype(np.int32),
+    "shorter": lambda a: a[..., :-1],
+    "another dtype": lambda a: a.astype(np.float32),
     "infinite": lambda a: np.where(np.arange(a.size).reshape(a.shape) == a.size - 1, np.inf, a),
 }
 STATES = [
@@ -187,7 +188,9 @@ def test_states_that_do_not_fit(name, stop_at, tmp_path):
     members = [member for member in parts(path)[1] if np.load(io.BytesIO(parts(path)[1][member])).size]
     assert len(members) > 2
     for number, member in enumerate(members):
-        kinds = list(BAD)[number % 3 :][:1] if len(members) > 8 else BAD
+        kinds = list(BAD)[number % 3 :][:1] if len(members) > 8 else list(BAD)
+        if "mistakes" in member:  # a list of any length
+            kinds = ["another dtype"]
         for kind in kinds:
 
             def change(meta, members, member=member, kind=kind):
@@ -210,8 +213,7 @@ OUT_OF_RANGE = [
     ("hm-perceptron, voted", "change_targets", 3),
     ("hm-perceptron, voted", "random", 2.0**33),
     ("marginalized, gap", "engine_visits", 10**6),
-    ("marginalized, gap", "engine_marked", 10**6),
-    ("marginalized, gap", "engine_spans", -1),
+    ("marginalized, gap", "engine_spans", 1),
     ("marginalized, gap", "engine_done", 10**6),
     ("vectors", "scores_nodes", 10**6),
     ("vectors", "scores_batches", -3),
@@ -230,9 +232,23 @@ def test_numbers_out_of_range(name, array, value, stop_at, tmp_path):
 
     def change(meta, members):
         found = np.load(io.BytesIO(members[member])).copy()
-        found.flat[0] = value
+        found.flat[[0, -1]] = value
         put(meta, members, member, found)
 
     altered(path, bad, change)
     with pytest.raises(ModelFileError, match="not a usable checkpoint file"):
         fitted(name, checkpoint=bad)
+
+
+def test_pushes_that_are_stored():
+    offsets = np.array([0, 3, 5])
+    good = np.array([[3, 5, 0], [0, 3, 1], [0, 0, 3]]), np.array([4, 0, 2])
+    check_pushes(*good, offsets)
+    for row, column, value in ((0, 0, 2), (0, 1, 4), (1, 0, 3), (0, 2, 1), (1, 2, 4), (2, 2, 2)):
+        spans = good[0].copy()
+        spans[row, column] = value
+        with pytest.raises(DataError, match="its pushes"):
+            check_pushes(spans, good[1], offsets)
+    for marked in ([2, 0, 2], [5, 0, 2], [4, 0, 3], [4, 0], [-1, 0, 2]):
+        with pytest.raises(DataError, match="its pushes"):
+            check_pushes(good[0], np.array(marked), offsets)
