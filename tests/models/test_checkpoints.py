@@ -155,7 +155,7 @@ def test_the_path_is_not_in_the_model_file(tmp_path):
 
 BAD = {
     "shorter": lambda a: a[..., :-1],
-    "another dtype": lambda a: a.astype(np.float32),
+    "another dtype": lambda a: a.astype(np.float64 if a.dtype == np.float32 else np.float32),
     "infinite": lambda a: np.where(np.arange(a.size).reshape(a.shape) == a.size - 1, np.inf, a),
 }
 STATES = [
