@@ -10,14 +10,11 @@ and a second signal ends the command at once.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
 import sys
-import tempfile
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +28,7 @@ from fuda.cli import main as command
 from fuda.cli.signals import Signals
 from fuda.registry import MODELS
 from reliability.trainings import LEARNERS, data_for, sentences
+from reliability.running import run
 
 STRUCTURES = 30
 GOING_ON = [name for name, model in LEARNERS.items() if hasattr(model, "partial_fit")]
@@ -222,9 +220,9 @@ def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
     chance, began = random.Random(seed), time.perf_counter()
     broken, outcomes, cases = [], Counter[str](), {}
     kinds = [("fit", LEARNERS), ("partial_fit", GOING_ON), ("fit", LEARNERS), ("command", COMMANDS)]
-    for run in range(runs):
-        kind, names = kinds[run % len(kinds)]
-        name, own = chance.choice(list(names)), random.Random(f"{seed} {run}")
+    for number in range(runs):
+        kind, names = kinds[number % len(kinds)]
+        name, own = chance.choice(list(names)), random.Random(f"{seed} {number}")
         make = Command if kind == "command" else Case
         if (make, name) not in cases:
             place = folder / f"{make.__name__} {name}"
@@ -235,29 +233,14 @@ def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
         try:
             outcome = getattr(case, work)(own)
         except Broken as error:
-            broken.append(f"{kind} of {name}, run {run}, seed {seed}: {error}")
+            broken.append(f"{kind} of {name}, run {number}, seed {seed}: {error}")
             outcome = "broken"
         outcomes[f"{kind} {outcome}"] += 1
-        print(f"{run + 1} of {runs}, {kind} of {name}: {outcome}", file=sys.stderr, flush=True)
+        print(f"{number + 1} of {runs}, {kind} of {name}: {outcome}", file=sys.stderr, flush=True)
     found = ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items()))
     seconds = time.perf_counter() - began
     return broken, f"interrupts: {runs} signals, {len(broken)} broken ({found}), seed {seed}, {seconds:.0f} s"
 
 
-def main() -> int:
-    """Run the campaign by the options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        broken, figures = campaign(given.runs, given.seed, Path(folder))
-    for line in broken:
-        print(line, file=sys.stderr)
-    print(figures)
-    return int(bool(broken))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, 300, campaign))

@@ -9,12 +9,10 @@ one at all times, and the new one is the file of a fit that was never killed.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import signal
 import sys
-import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -23,6 +21,7 @@ from sklearn.base import clone
 
 from fuda.storage import checkpoint
 from reliability.trainings import LEARNERS, data_for
+from reliability.running import run
 
 OLD = b"an old model"
 STRUCTURES = 40
@@ -74,7 +73,7 @@ class Chain:
         self.out.write_bytes(OLD)
 
     def run(self, moment: float) -> tuple[str | None, bool]:
-        """Run once, killed at a share of the time of a whole fit: what is wrong, and whether it was killed."""
+        """Run once, killed at a share of the time of a fit: what is wrong, and whether it was killed."""
         code, _ = in_a_process(self.name, self.state, self.out, moment * self.seconds)
         content = self.out.read_bytes()
         if content not in (OLD, self.expected):
@@ -88,9 +87,10 @@ class Chain:
         return problem, False
 
 
-def campaign(runs: int, seed: int, names: list[str], folder: Path) -> tuple[list[str], str]:
+def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
     """Kill so many times, one learner after another: what broke, and the figures."""
     chance, broken, began = random.Random(seed), [], time.perf_counter()
+    names = chance.sample(list(LEARNERS), len(LEARNERS))
     chains, kills, resumed, left = {}, 0, 0, 0
     while kills < runs:
         for name in names:
@@ -121,19 +121,5 @@ def campaign(runs: int, seed: int, names: list[str], folder: Path) -> tuple[list
     )
 
 
-def main() -> int:
-    """Run the campaign by the options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        broken, figures = campaign(given.runs, given.seed, list(LEARNERS), Path(folder))
-    for line in broken:
-        print(line, file=sys.stderr)
-    print(figures)
-    return int(bool(broken))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, 200, campaign))

@@ -26,6 +26,13 @@ def trees(count: int, seed: int = 0) -> tuple[list[Any], list[list[str]]]:
     return [Tree(x, [-1, *np.arange(len(x) - 1) // 2]) for x in X], Y
 
 
+def vectors(count: int, seed: int = 0) -> tuple[list[Any], list[list[str]]]:
+    """Sequences of vectors, whose kernel values are rounded differently in different matrices."""
+    random = np.random.default_rng(seed)
+    X = [list(random.normal(size=(random.integers(2, 8), 37))) for _ in range(count)]
+    return X, [["ABC"[int(abs(2 * v[0])) % 3] for v in x] for x in X]
+
+
 _WORD: dict[str, Any] = {"features": "word"}
 _SHORT: dict[str, Any] = {**_WORD, "epochs": 4}
 LEARNERS: dict[str, Any] = {
@@ -50,9 +57,12 @@ LEARNERS: dict[str, Any] = {
     "reranker": Reranker(CRF(**_WORD, max_iter=8), **_WORD, folds=3, n=4),
     "reranker, svm": Reranker(HMSVM(kernel=Linear(), **_WORD, C=0.3), **_WORD, folds=2, n=3, random_state=1),
     "trees": MarginalizedPerceptron(**_SHORT, orders=2),
+    "vectors": HMSVM(kernel=RBF(0.05), C=3.0, max_iter=12),
 }
 
 
 def data_for(name: str, count: int, seed: int = 0) -> tuple[list[Any], list[list[str]]]:
     """Data that a learner takes."""
+    if name == "vectors":
+        return vectors(count, seed)
     return trees(count, seed) if name == "trees" else sentences(count, seed)

@@ -158,6 +158,14 @@ def check_arrays(
             raise DataError(f"its array {name!r} is not finite")
 
 
+def split_prefix(
+    arrays: dict[str, np.ndarray], prefix: str
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The arrays whose names begin with the prefix, without it, and the others."""
+    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return own, {name: array for name, array in arrays.items() if not name.startswith(prefix)}
+
+
 def _shape_text(shape: tuple[int | None, ...]) -> str:
     """A shape for messages."""
     return f"({', '.join('any' if n is None else str(n) for n in shape)}{',' * (len(shape) == 1)})"

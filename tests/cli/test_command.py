@@ -247,7 +247,8 @@ def test_an_interrupt_says_what_was_written_by_then(run, places, monkeypatch, de
     monkeypatch.setattr("fuda.cli.options.describe", interrupt)
     found = run("train", places["conll"], "-o", places["out"], "--learner", "hmm")
     assert (found.code, found.err) == (130, f"fuda: interrupted; written: {places['out']}\n")
-    monkeypatch.setattr("fuda.cli.train.fit", lambda *_: signal.raise_signal(signal.SIGINT))
+    module = sys.modules["fuda.cli.train"]  # the attribute of the package is the command
+    monkeypatch.setattr(module, "fit", lambda *_: signal.raise_signal(signal.SIGINT))
     found = run("train", places["conll"], "-o", places["out"])
     assert (found.code, found.err) == (130, "fuda: interrupted; no file was written or changed\n")
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 
+import numpy as np
 import pytest
-from reliability.trainings import LEARNERS, data_for
 from sklearn.base import clone
 
+from fuda import CRF, HMM, DataError, HMPerceptron, MarginalizedPerceptron, ModelFileError, Reranker
+from fuda.marginalized.engines.cpu.engine import check_pushes
 from fuda.registry import MODELS
 from fuda.storage import checkpoint as module
+from model_file_cases import altered, parts
+from reliability.trainings import LEARNERS, data_for
 
 every = pytest.mark.parametrize("name", LEARNERS)
+X, Y = data_for("crf", 8)
 
 
 class Stopped(BaseException):
@@ -25,7 +31,7 @@ def _always(monkeypatch):
 
 @pytest.fixture
 def stop_at(monkeypatch):
-    """Raise just after a chosen save of a checkpoint, counted from 1; returns the number of saves."""
+    """Raise just after a chosen save of a checkpoint, counted from 1; returns the saves so far."""
     save, saves = module._File.save, []
 
     def at(number):
@@ -49,10 +55,9 @@ def stored(model, path):
 
 
 def fitted(name, **parameters):
-    X, Y = data_for(name, 12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return clone(LEARNERS[name]).set_params(**parameters).fit(X, Y)
+        return clone(LEARNERS[name]).set_params(**parameters).fit(*data_for(name, 8))
 
 
 def test_every_model_that_iterates_is_here():
@@ -61,34 +66,189 @@ def test_every_model_that_iterates_is_here():
 
 @every
 def test_stopped_and_resumed(name, stop_at, tmp_path):
-    """Stopped after a save near the beginning, after another one each time, and at the end."""
+    """After the first save, after the last one, and twice in between."""
     path, out = tmp_path / "state", tmp_path / "model"
     whole = fitted(name)
     expected = stored(whole, out)
     saves = stop_at(None)
     assert stored(fitted(name, checkpoint=path), out) == expected
     total = len(saves)
-    assert total > 4
+    assert total > 3
     assert saves == [False] * (total - 1) + [True]
-    assert stored(fitted(name, checkpoint=path), out) == expected  # finished: ends at once
     path.unlink()
-    for number in {1, 2, total // 3, total // 2, total - 1, total}:
-        stop_at(number)
-        with pytest.raises(Stopped):
-            fitted(name, checkpoint=path)
+    for stops in ([1], [total // 2, 2], [total]):
+        for number in stops:
+            stop_at(number)
+            with pytest.raises(Stopped):
+                fitted(name, checkpoint=path)
         stop_at(None)
         resumed = fitted(name, checkpoint=path, n_jobs=1)
-        assert stored(resumed.set_params(n_jobs=None), out) == expected, number
+        assert stored(resumed.set_params(n_jobs=None), out) == expected, stops
         assert resumed.n_iter_ == whole.n_iter_
+        module.remove_finished(path)
+        assert not path.exists()
+
+
+def test_a_callback_that_ended_a_training_is_not_asked_again(stop_at, tmp_path):
+    """The machine ended early, and its calibration was stopped; so it is with the one stage of a CRF."""
+
+    def once(progress):
+        asked.append(progress.iteration)
+        if progress.iteration == 2:
+            raise StopIteration
+
+    path = tmp_path / "state"
+    for name in ("marginalized", "crf", "hm-svm", "hm-perceptron"):
+        asked = []
+        expected = stored(fitted(name, callback=once), tmp_path / "model")
+        saves = stop_at(None)
+        fitted(name, callback=once, checkpoint=path)
+        stop_at(len(saves) - 1 if name == "marginalized" else len(saves))
         path.unlink()
-    steps = 0
-    for _ in range(total):  # each run is stopped after its third save
-        stop_at(3)
-        try:
-            last = fitted(name, checkpoint=path)
-        except Stopped:
-            steps += 1
-            continue
-        assert stored(last, out) == expected
-        break
-    assert steps >= 2
+        with pytest.raises(Stopped):
+            fitted(name, callback=once, checkpoint=path)
+        stop_at(None)
+        asked = []
+        assert stored(fitted(name, callback=once, checkpoint=path), tmp_path / "model") == expected
+        assert asked == []
+        path.unlink()
+
+
+def test_an_interrupted_calibration_is_not_finished(tmp_path, monkeypatch):
+    path, out, expected = tmp_path / "state", tmp_path / "model", None
+    expected = stored(fitted("marginalized"), out)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fuda.marginalized.calibration.fit", interrupt)
+        assert stored(fitted("marginalized", checkpoint=path), out) != expected
+    module.remove_finished(path)
+    assert stored(fitted("marginalized", checkpoint=path), out) == expected
+
+
+def test_models_within_models_have_no_checkpoint_of_their_own(tmp_path):
+    inner = CRF(features="word", checkpoint=tmp_path / "state")
+    for model in (MarginalizedPerceptron(prior=inner), Reranker(inner)):
+        with pytest.raises(DataError, match="give the checkpoint to the model, whose file has all parts"):
+            model.fit(X, Y)
+    prior = inner.fit(X, Y)
+    MarginalizedPerceptron(prior=prior, features="word", epochs=1, calibrate=False).fit(X, Y)
+    with pytest.raises(TypeError, match="checkpoint"):
+        HMM(checkpoint=tmp_path / "state")
+
+
+def test_a_partial_fit_has_none(tmp_path):
+    path = tmp_path / "state"
+    model = HMPerceptron(checkpoint=path).partial_fit(X, Y).partial_fit(X, Y)
+    assert not path.exists()
+    assert model.checkpoint == path
+
+
+def test_the_path_is_not_in_the_model_file(tmp_path):
+    path = tmp_path / "state"
+    assert str(path).encode() not in stored(fitted("crf", checkpoint=path), tmp_path / "model")
+
+
+# States that do not fit, under a valid checksum.
+
+BAD = {
+    "shorter": lambda a: a[..., :-1],
+    "another dtype": lambda a: a.astype(np.float64 if a.dtype == np.float32 else np.float32),
+    "infinite": lambda a: np.where(np.arange(a.size).reshape(a.shape) == a.size - 1, np.inf, a),
+}
+STATES = [
+    "crf, cg",
+    "crf, sgd",
+    "hm-perceptron, voted",
+    "hm-perceptron, explicit",
+    "hm-svm, pushed",
+    "marginalized, gap",
+    "marginalized-svm, prior",
+    "reranker",
+    "vectors",
+]
+
+
+def put(meta, members, member, array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    members[member] = stream.getvalue()
+    meta["members"][member] = {"dtype": str(array.dtype), "shape": list(array.shape)}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_states_that_do_not_fit(name, stop_at, tmp_path):
+    path, bad = tmp_path / "state", tmp_path / "bad"
+    stop_at(3)
+    with pytest.raises(Stopped):
+        fitted(name, checkpoint=path)
+    stop_at(None)
+    members = [member for member in parts(path)[1] if np.load(io.BytesIO(parts(path)[1][member])).size]
+    assert len(members) > 2
+    for number, member in enumerate(members):
+        kinds = list(BAD)[number % 3 :][:1] if len(members) > 8 else list(BAD)
+        if "mistakes" in member:  # a list of any length
+            kinds = ["another dtype"]
+        for kind in kinds:
+
+            def change(meta, members, member=member, kind=kind):
+                put(meta, members, member, BAD[kind](np.load(io.BytesIO(members[member]))))
+
+            altered(path, bad, change)
+            before = bad.read_bytes()
+            with pytest.raises(ModelFileError, match="not a usable checkpoint file") as caught:
+                fitted(name, checkpoint=bad)
+            assert str(caught.value).endswith("; delete it or pass another path"), (member, kind)
+            assert bad.read_bytes() == before
+
+
+OUT_OF_RANGE = [
+    ("hm-svm, pushed", "labelings", 3),
+    ("hm-svm, pushed", "labelings", -1),
+    ("hm-svm, pushed", "alpha", -1.0),
+    ("hm-svm, pushed", "first", 10**9),
+    ("hm-perceptron, voted", "change_structures", 8),
+    ("hm-perceptron, voted", "change_targets", 3),
+    ("hm-perceptron, voted", "random", 2.0**33),
+    ("marginalized, gap", "engine_visits", 10**6),
+    ("marginalized, gap", "engine_spans", 1),
+    ("marginalized, gap", "engine_done", 10**6),
+    ("vectors", "scores_nodes", 10**6),
+    ("vectors", "scores_batches", -3),
+    ("vectors", "scores_batch_of", 10**6),
+]
+
+
+@pytest.mark.parametrize(("name", "array", "value"), OUT_OF_RANGE)
+def test_numbers_out_of_range(name, array, value, stop_at, tmp_path):
+    path, bad = tmp_path / "state", tmp_path / "bad"
+    stop_at(2)
+    with pytest.raises(Stopped):
+        fitted(name, checkpoint=path)
+    stop_at(None)
+    (member,) = (m for m in parts(path)[1] if m.partition("_")[2] == f"{array}.npy")
+
+    def change(meta, members):
+        found = np.load(io.BytesIO(members[member])).copy()
+        found.flat[[0, -1]] = value
+        put(meta, members, member, found)
+
+    altered(path, bad, change)
+    with pytest.raises(ModelFileError, match="not a usable checkpoint file"):
+        fitted(name, checkpoint=bad)
+
+
+def test_pushes_that_are_stored():
+    offsets = np.array([0, 3, 5])
+    good = np.array([[3, 5, 0], [0, 3, 1], [0, 0, 3]]), np.array([4, 0, 2])
+    check_pushes(*good, offsets)
+    for row, column, value in ((0, 0, 2), (0, 1, 4), (1, 0, 3), (0, 2, 1), (1, 2, 4), (2, 2, 2)):
+        spans = good[0].copy()
+        spans[row, column] = value
+        with pytest.raises(DataError, match="its pushes"):
+            check_pushes(spans, good[1], offsets)
+    for marked in ([2, 0, 2], [5, 0, 2], [4, 0, 3], [4, 0], [-1, 0, 2]):
+        with pytest.raises(DataError, match="its pushes"):
+            check_pushes(good[0], np.array(marked), offsets)

@@ -92,12 +92,11 @@ class TrainingScores(Protocol):
     def scores(self) -> Array:
         """(N, L) the scores of all nodes."""
 
-    @property
-    def sums(self) -> Array:
-        """What the changes of β add up to, rounded step by step: with β, all that changes.
+    def state(self) -> dict[str, Array]:
+        """The arrays, `beta` among them, that all scores to come depend on, up to the last bit."""
 
-        To continue a training exactly, both are copied into a new object of the same corpus.
-        """
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Continue from a `state()` of the same corpus; raises DataError where it does not fit."""
 
     def local(self, begin: int, end: int) -> Array:
         """(end − begin, L) the scores of the nodes begin … end − 1, in a new array."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fuda.checks import check_arrays
 from fuda.data.encoding import Encoded
 from fuda.functions.base import NodeMonomials, ScoreArrays, score_nodes, update_nodes
 from fuda.functions.monomials import Monomials, Vectors, coefficients, inner_products
@@ -85,10 +86,14 @@ class ExplicitScores:
         """(N, L) the scores of all nodes, computed on access."""
         return _score(self._score_arrays, self.n_jobs)
 
-    @property
-    def sums(self) -> Array:
-        """(F, L) what the changes of β add up to: the weights."""
-        return self.weights
+    def state(self) -> dict[str, Array]:
+        """The arrays that all scores to come depend on."""
+        return {"beta": self.beta, "weights": self.weights}
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Continue from a `state()` of the same corpus."""
+        check_arrays(arrays, {"beta": self.beta.shape, "weights": self.weights.shape})
+        self.beta[:], self.weights[:] = arrays["beta"], arrays["weights"]
 
     def local(self, begin: int, end: int) -> Array:
         """(end − begin, L) the scores of the nodes begin … end − 1, in a new array."""

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from fuda.checks import check_arrays
 from fuda.data.encoding import Encoded
+from fuda.errors import DataError
 from fuda.functions.base import NodeMonomials, ScoreArrays, update_nodes
 from fuda.functions.windows import Window, add_expansion, fill_rows, kernel_values, window_of
 from fuda.kernels import Kernel
@@ -103,16 +105,68 @@ class PushedScores:
         self._row_of = np.full(size, -1)  # by node
         self._node_of = np.full(len(self._rows), -1)  # by row
         self._next = 0
+        self._is_dense = any(isinstance(v.points.features, np.ndarray) for v in self.window.channels)
+        self._batches: list[Array] = []  # of nodes whose rows were computed together
+        self._batch_of = np.full(len(self._rows), -1)  # by row
 
     @property
     def scores(self) -> Array:
         """(N, L) the scores of all nodes."""
         return self._by_label.T
 
-    @property
-    def sums(self) -> Array:
-        """(L, N) what the changes of β add up to: the scores."""
-        return self._by_label
+    def state(self) -> dict[str, Array]:
+        """The arrays that all scores to come depend on."""
+        return {"beta": self.beta, "scores": self._by_label} | self._cache_state()
+
+    def _cache_state(self) -> dict[str, Array]:
+        """Which rows are cached, where that matters.
+
+        The products of dense vectors are rounded differently in different matrices, so that a row
+        depends on the *batch* of rows that it was computed with.
+        """
+        if not self._is_dense:
+            return {}
+        live, batch_of = np.unique(self._batch_of, return_inverse=True)
+        batches = [self._batches[b] for b in live.tolist() if b >= 0]
+        return {
+            "nodes": self._node_of,
+            "batch_of": batch_of - int(live[0] < 0) if len(live) else self._batch_of,
+            "batches": np.concatenate([np.empty(0, dtype=np.int64), *batches]),
+            "sizes": np.array([len(batch) for batch in batches], dtype=np.int64),
+            "next": np.array([self._next]),
+        }
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Continue from a `state()` of the same corpus; the rows that matter are computed again."""
+        shapes: dict[str, tuple[int | None, ...]] = {"beta": self.beta.shape, "scores": self._by_label.shape}
+        cache = {name: array.shape for name, array in self._cache_state().items()}
+        shapes |= cache | ({"batches": (None,), "sizes": (None,)} if cache else {})
+        check_arrays(arrays, shapes, dict.fromkeys(cache, np.int64))
+        if cache:
+            self._restore_cache(*(arrays[name] for name in cache))
+        self.beta[:], self._by_label[:] = arrays["beta"], arrays["scores"]
+
+    def _restore_cache(self, nodes: Array, batch_of: Array, batches: Array, sizes: Array, at: Array) -> None:
+        filled = np.flatnonzero(nodes >= 0)
+        valid = (nodes < self.window.size).all() and len(np.unique(nodes[filled])) == len(filled)
+        valid &= ((batches >= 0) & (batches < self.window.size)).all() and (sizes > 0).all()
+        valid &= sizes.sum() == len(batches) and 0 <= at[0] <= len(nodes)
+        valid &= ((batch_of >= 0) == (nodes >= 0)).all() and (batch_of < len(sizes)).all()
+        self._batches = np.split(batches, np.cumsum(sizes)[:-1]) if len(sizes) else []
+        if not valid or any(len(np.unique(batch)) < len(batch) for batch in self._batches):
+            raise DataError("its cache of kernel values is not one of these nodes")
+        for number, batch in enumerate(self._batches):
+            rows = np.empty((len(batch), self.window.size))
+            fill_rows(
+                self.kernel, self.window.take(batch), self.window, rows, np.arange(len(batch)), self.n_jobs
+            )
+            places = np.flatnonzero(batch_of == number)
+            row_of = {int(node): row for row, node in enumerate(batch)}
+            if not row_of.keys() >= set(nodes[places].tolist()):
+                raise DataError("its cache of kernel values is not one of these nodes")
+            self._rows[places] = rows[[row_of[node] for node in nodes[places].tolist()]]
+        self._node_of, self._batch_of, self._next = nodes.copy(), batch_of.copy(), int(at[0])
+        self._row_of[nodes[filled]] = filled
 
     def local(self, begin: int, end: int) -> Array:
         """(end − begin, L) the scores of the nodes begin … end − 1, in a new array."""
@@ -148,6 +202,9 @@ class PushedScores:
         before = self._node_of[places]
         self._row_of[before[before >= 0]] = -1
         self._row_of[missing], self._node_of[places] = places, missing
+        if self._is_dense:
+            self._batch_of[places] = len(self._batches)
+            self._batches.append(missing)
         fill_rows(self.kernel, self.window.take(missing), self.window, self._rows, places, self.n_jobs)
 
     def scale(self, factor: float) -> None:

@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import check_counts, check_flags, is_flag
+from fuda.checks import check_counts, check_flags, is_flag, split_prefix
 from fuda.data.encoding import Encoded
 from fuda.data.labels import structure_weights
 from fuda.errors import DataError, short
@@ -42,7 +42,7 @@ from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import Checkpoint
 from fuda.training.perceptron import Dual, Examples, Primal, State
-from fuda.training.perceptron_epochs import Epochs, Mistakes, split_prefix, unpack_mistakes
+from fuda.training.perceptron_epochs import Epochs, Mistakes, unpack_mistakes
 from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections, votes
 
 Array = np.ndarray

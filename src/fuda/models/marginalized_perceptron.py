@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fuda.checks import check_arrays, check_counts, check_flags, is_count
+from fuda.checks import check_arrays, check_counts, check_flags, is_count, split_prefix
 from fuda.errors import DataError, short
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, PerceptronState
@@ -34,7 +34,6 @@ from fuda.models.marginalized import MarginalizedLabeler
 from fuda.progress import Callback, Iterations
 from fuda.randomness import restore_random, stored_random
 from fuda.storage.checkpoint import Checkpoint
-from fuda.training.perceptron_epochs import split_prefix
 
 Array = np.ndarray
 

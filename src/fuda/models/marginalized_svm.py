@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from fuda.checks import check_arrays, check_counts, check_numbers
+from fuda.checks import check_arrays, check_counts, check_numbers, split_prefix
 from fuda.errors import DataError, short
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, Margins
@@ -35,7 +35,6 @@ from fuda.progress import Callback, Iterations, warn
 from fuda.randomness import restore_random, stored_random
 from fuda.storage.checkpoint import Checkpoint
 from fuda.training.crammer_singer import duality_gaps
-from fuda.training.perceptron_epochs import split_prefix
 
 Array = np.ndarray
 

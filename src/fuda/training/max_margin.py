@@ -42,7 +42,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fuda.checks import check_arrays
+from fuda.checks import check_arrays, split_prefix
 from fuda.errors import DataError, place
 from fuda.functions import TrainingScores
 from fuda.inference import Graph
@@ -215,25 +215,23 @@ class MaxMargin:
         numbers = np.array([self._patience, min(self._expected, _INFINITE)])
         arrays = {name: getattr(packed, name) for name in _STORED}
         arrays |= {"idle": np.concatenate(idle), "history": history, "numbers": numbers}
-        arrays |= {"beta": self.scores.beta, "sums": self.scores.sums, "transitions": self.transitions}
-        return {}, arrays | {"random": stored_random(self.random)}
+        arrays |= {f"scores_{name}": array for name, array in self.scores.state().items()}
+        return {}, arrays | {"transitions": self.transitions, "random": stored_random(self.random)}
 
     def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Continue from a `state()`, without its last measurement, by calling `measure`."""
-        arrays, random = dict(arrays), arrays.get("random", np.empty(0))
-        arrays.pop("random", None)
-        check_history = {"history": (None, 3), "numbers": (2,)}
-        own = {"beta": self.scores.beta, "sums": self.scores.sums, "transitions": self.transitions}
-        shapes = {name: array.shape for name, array in own.items()} | check_history
+        of_scores, arrays = split_prefix(arrays, "scores_")
+        random = arrays.pop("random", np.empty(0))
         sets = {name: arrays.pop(name) for name in (*_STORED, "idle") if name in arrays}
+        shapes = {"transitions": self.transitions.shape, "history": (None, 3), "numbers": (2,)}
         check_arrays(arrays, shapes)
         self.sets = unpack(sets, self.right, self.graph.offsets, len(self.transitions))
         history, (patience, expected) = arrays["history"], arrays["numbers"]
         if not len(history) or not (patience >= _PATIENCE and patience % 1 == 0):
             raise DataError("it has no measurements, or no number of rounds to wait for")
+        self.scores.restore(of_scores)
         restore_random(self.random, random)
-        for name, array in own.items():
-            array[...] = arrays[name]
+        self.transitions[:] = arrays["transitions"]
         self.history = [Measured(a, _unbounded(b), int(c)) for a, b, c in history[:-1].tolist()]
         self.resumed = len(history)
         self._patience, self._expected = int(patience), _unbounded(float(expected))

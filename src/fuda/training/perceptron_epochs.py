@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fuda.checks import check_arrays
+from fuda.checks import split_prefix
 from fuda.errors import DataError
 from fuda.randomness import restore_random, stored_random
 from fuda.training.perceptron import Dual, Pass, Primal, State
@@ -36,12 +36,6 @@ def unpack_mistakes(array: Array | None) -> list[Mistakes]:
     if array is None or array.ndim != 2 or array.shape[1] != 2 or array.dtype != np.int64:
         raise DataError("its list of mistakes is missing, or is not a list of pairs of numbers")
     return [Mistakes(*row) for row in array.tolist()]
-
-
-def split_prefix(arrays: dict[str, Array], prefix: str) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The arrays whose names begin with the prefix, without it, and the others."""
-    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    return own, {name: array for name, array in arrays.items() if not name.startswith(prefix)}
 
 
 class Epochs:
@@ -105,7 +99,7 @@ class Epochs:
         arrays = self.learner.state.arrays() | {"random": stored_random(self.random)}
         arrays["mistakes"] = np.array(self.mistakes, dtype=np.int64).reshape(-1, 2)
         if isinstance(self.learner, Dual):
-            arrays["sums"] = self.learner.scores.sums
+            arrays |= {f"scores_{name}": array for name, array in self.learner.scores.state().items()}
         if self.changes is not None:
             arrays |= {f"change_{name}": array for name, array in pack_corrections(self.changes).items()}
         return {}, arrays
@@ -115,10 +109,8 @@ class Epochs:
         learner, examples = self.learner, self.examples
         changes, arrays = split_prefix(arrays, "change_")
         mistakes = unpack_mistakes(arrays.pop("mistakes", None))
+        of_scores, arrays = split_prefix(arrays, "scores_")
         random = arrays.pop("random", np.empty(0))
-        if isinstance(learner, Dual):
-            sums = {name: arrays.pop(name) for name in ("sums",) if name in arrays}
-            check_arrays(sums, {"sums": learner.scores.sums.shape})
         state = State.of(arrays, len(learner.state.nodes), examples.order, examples.label_count)
         if self.changes is not None:
             sizes = np.diff(examples.offsets).tolist()
@@ -127,5 +119,5 @@ class Epochs:
         for own, kept in zip(learner.state, state, strict=True):
             own[...] = kept
         if isinstance(learner, Dual):
-            learner.scores.sums[...] = sums["sums"]
+            learner.scores.restore(of_scores)
         self.mistakes = mistakes

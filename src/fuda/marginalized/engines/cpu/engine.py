@@ -106,7 +106,7 @@ class CpuEngine(OnlineEngine):
         order, count = arrays["visits"], len(arrays["spans"]) - 1
         if not np.array_equal(np.sort(order), np.arange(len(order))):
             raise DataError("its array 'visits' is not an order of the structures")
-        _check_pushes(arrays["spans"], arrays["marked"], self.problem.sources.offsets)
+        check_pushes(arrays["spans"], arrays["marked"], self.problem.sources.offsets)
         self._layout = Layout(self.problem, order.copy())
         self._start(Log.restored(*(arrays[name].copy() for name in ("spans", "marked", "gamma"))))
         done = arrays["done"]
@@ -274,7 +274,7 @@ class _Prepared:
         return self._last[1].copy()
 
 
-def _check_pushes(spans: Array, marked: Array, offsets: Array) -> None:
+def check_pushes(spans: Array, marked: Array, offsets: Array) -> None:
     """Raise DataError where pushes that were stored are not pushes of nodes of structures."""
     begins, ends, firsts = spans[:-1, 0], spans[:-1, 1], spans[:, 2]
     bounds = np.column_stack([offsets[:-1], offsets[1:]])
