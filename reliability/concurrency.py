@@ -129,7 +129,8 @@ def pauses(name: str, size: int) -> dict[str, tuple[float, float]]:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of training that ended early
         path = Path(folder) / "model.fuda"
-        work = {
+        work: dict[str, Callable[[], object]] = {
+            "nothing (the noise of this machine)": lambda: time.sleep(1),
             "fit": lambda: model.fit(X, y),
             "predict": lambda: model.predict(X),
             "save": lambda: model.save(path),

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -70,13 +71,15 @@ def _threaded(model: Any, n_jobs: int | None) -> Any:
     return model.set_params(n_jobs=n_jobs) if "n_jobs" in model.get_params() else model
 
 
-def fingerprints(n_jobs: int, large: bool) -> dict[str, str]:
-    """A hash of the file of every model, of its predictions, and of the file after `partial_fit`."""
+def fingerprints(n_jobs: int, only: str, large: bool) -> dict[str, str]:
+    """A hash of the files and predictions of every model before and after `partial_fit`."""
     found = {}
     small = ((name, case.model, case.structures, case.labels) for name, case in cases().items())
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of training that ended early
         for name, model, X, y in (*small, *(large_cases() if large else ())):
+            if not re.search(only, name):
+                continue
             start = time.monotonic()
             digest, fitted = hashlib.sha256(), _threaded(clone(model), n_jobs).fit(X, y)
             for continued in (False, True):
@@ -91,17 +94,10 @@ def fingerprints(n_jobs: int, large: bool) -> dict[str, str]:
     return found
 
 
-def in_process(n_jobs: int, threads: int, hash_seed: int, large: bool) -> dict[str, str]:
-    """The fingerprints that a new process finds."""
+def in_process(n_jobs: int, threads: int, hash_seed: int) -> dict[str, str]:
+    """The fingerprints that a new process with the same arguments finds."""
     environment = os.environ | dict.fromkeys(POOLS, str(threads)) | {"PYTHONHASHSEED": str(hash_seed)}
-    line = [
-        sys.executable,
-        "-m",
-        "reliability.determinism",
-        "--child",
-        str(n_jobs),
-        *(["--large"] if large else []),
-    ]
+    line = [sys.executable, "-m", "reliability.determinism", *sys.argv[1:], "--child", str(n_jobs)]
     ended = subprocess.run(line, env=environment, stdout=subprocess.PIPE, check=True)
     return dict(json.loads(ended.stdout))
 
@@ -111,18 +107,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=9, help="processes (default: 9)")
     parser.add_argument("--seed", type=int, default=0, help="of numbers of threads and of hashes")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="models whose names match")
     parser.add_argument("--large", action="store_true", help="also on larger data")
     parser.add_argument("--child", type=int, metavar="N_JOBS", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        json.dump(fingerprints(options.child, options.large), sys.stdout)
+        json.dump(fingerprints(options.child, options.only, options.large), sys.stdout)
         return 0
     start, chance, broken = time.monotonic(), random.Random(options.seed), 0
-    expected = in_process(1, 1, 0, options.large)
+    expected = in_process(1, 1, 0)
     for run in range(1, options.runs):
         jobs, threads = THREADS[run % 3], THREADS[(run + run // 3) % 3]
         hash_seed = chance.randrange(1, 2**32)
-        found = in_process(jobs, threads, hash_seed, options.large)
+        found = in_process(jobs, threads, hash_seed)
         for name in expected:
             if found[name] != expected[name]:
                 broken += 1

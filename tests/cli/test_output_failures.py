@@ -153,6 +153,24 @@ def test_a_damaged_checkpoint_is_named_with_the_remedy(run, places, tmp_path):
     assert state.read_bytes() == b"something else"
 
 
+@pytest.mark.parametrize("line", ["train {conll} -o {out} --template {template}", "tag {model} {conll}"])
+def test_running_out_of_memory_is_told_in_one_line(run, places, monkeypatch, line):
+    from fuda import HMM
+
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(HMM, "predict", fail)
+    monkeypatch.setattr("fuda.features.templates.read_text", fail)
+    found = run(*line.format(**places).split())
+    assert found.code == 2
+    assert found.out == b""
+    assert found.err == (
+        "fuda: there is not enough memory; give fewer data or features, or use a larger machine\n"
+    )
+    assert not places["out"].exists()
+
+
 # Standard streams that are closed.
 
 CLOSED = {

@@ -211,6 +211,47 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatc
         assert os.listdir(tmp_path) == ["model.fuda"]
 
 
+def test_a_save_without_enough_memory(tmp_path, monkeypatch):
+    """zipfile closes its files after a MemoryError, fails, and would hide it."""
+
+    class Full(io.BytesIO):
+        def write(self, data):
+            if self.tell() > 500:
+                self.close()
+                raise MemoryError
+            return super().write(data)
+
+    model = HMM().fit(X, Y)
+    with monkeypatch.context() as patch:
+        patch.setattr("fuda.storage.container.io.BytesIO", Full)
+        with pytest.raises(MemoryError):
+            model.save(tmp_path / "model.fuda")
+    assert os.listdir(tmp_path) == []
+    model.save(tmp_path / "model.fuda")
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "words"),
+    [
+        (
+            "container.SealedFile.check_seal",
+            OSError(5, "Input/output error"),
+            "cannot be read: Input/output error",
+        ),
+        ("container.SealedFile.arrays", MemoryError(), "not enough memory to read it"),
+        ("models._deserialize", MemoryError(), "not enough memory to load it"),
+    ],
+    ids=["disk", "reading", "restoring"],
+)
+def test_reading_that_fails_names_the_file_and_the_cause(place, error, words, model_path, monkeypatch):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(f"fuda.storage.{place}", fail)
+    with pytest.raises(ModelFileError, match=rf"small\.fuda: {words}; "):
+        load(model_path)
+
+
 def test_an_interrupted_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "model.fuda"
     HMM().fit(X, Y).save(path)

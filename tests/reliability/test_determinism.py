@@ -1,0 +1,20 @@
+"""Models do not depend on numbers of threads and hash seeds: one process for each choice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.slow
+def test_every_learner_gives_the_same_bytes():
+    """1, 2 and 5 threads, for each registered model."""
+    line = [sys.executable, "-m", "reliability.determinism", "--runs", "3", "--only", "^[A-Za-z]*$"]
+    ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("determinism: 8 models in each of 3 processes, 0 differ")
