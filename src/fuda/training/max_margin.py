@@ -374,14 +374,16 @@ class _Sweeps:
         self.visits[:], self.travelled[:] = 0, 0.0
         total = 0.0
         for _ in range(count):
-            due = np.flatnonzero(self.waits == self.waits.min())
-            self.waits -= self.waits.min() + 1
+            least = self.waits.min()
+            due = np.flatnonzero(self.waits == least)
+            self.waits -= least + 1
             self._visit(self.problem.random.permutation(due), _NO_MOVES)
             self.visits[due] += 1
-            total += float(self.gains[due].sum())
-            little = self.gains[due] < _LITTLE * self.gains[due].mean()
-            self.pauses[due] = np.where(little, np.minimum(2 * self.pauses[due] + 1, _LONGEST_PAUSE), 0)
-            self.waits[due] = self.pauses[due]
+            gains = self.gains[due]
+            gain = float(gains.sum())
+            total += gain
+            longer = np.minimum(2 * self.pauses[due] + 1, _LONGEST_PAUSE)
+            self.waits[due] = self.pauses[due] = np.where(gains < _LITTLE * (gain / len(due)), longer, 0)
         return total, int(self.visits.sum())
 
     def stretch(self, before: Array) -> float:
