@@ -116,6 +116,13 @@ class Numbers:
         top = self.exponents.max(axis=-1, keepdims=True)
         return Numbers(rows, np.array(np.broadcast_to(top, rows.shape)))
 
+    def lowered(self, exponent: int) -> Numbers:
+        """Return the numbers divided by 2^(512 exponent)."""
+        if not exponent:
+            return self
+        mantissas, exponents = self._scaled()
+        return Numbers(mantissas, exponents - exponent)
+
     def clipped(self) -> Array:
         """Return the entries as doubles of one scale, with magnitudes of at most 2^512."""
         if self.exponents is None:

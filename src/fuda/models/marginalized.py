@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference
-from fuda.checks import check_flags, is_number
+from fuda.checks import check_flags, is_number, is_whole
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
@@ -187,11 +187,32 @@ class MarginalizedLabeler(Labeler):
         encoded = self._encode([x])
         assert encoded is not None  # there is one structure
         of_x = self._prior_of(encoded.corpus, None if prior is None else [prior])
-        parts = []
-        for support in self._support:
-            engine = self._support_engine(support, encoded, of_x)
-            parts.append(Part(engine, support.alpha, support.examples.encoded.corpus.structures))
+        parts = self._parts_of(self._support, encoded, of_x, 1.0)
+        if self._memory and is_whole(node, 0, encoded.corpus.size - 1):
+            scores = self._scores_by(self._support, encoded, of_x)[[node]]
+            largest = float(np.abs(scores.doubles()).max())
+            factor = self._calibration.point[0] / largest if largest else 1.0
+            exponent = 0 if scores.exponents is None else int(scores.exponents.max())
+            parts = self._parts_of(self._support, encoded, of_x, factor, exponent)
+            by_prior = 1.0 / np.maximum(of_x.nodes[node], memory.TINY)
+            parts += self._parts_of(self._memory, encoded, of_x, by_prior, 0, self._memory_settings)
         return explain(parts, self.classes_.tolist(), encoded.corpus.structures[0], node, top)
+
+    def _parts_of(
+        self,
+        supports: list[Support],
+        encoded: Encoded,
+        prior: Prior,
+        factors: Array | float,
+        exponent: int = 0,
+        settings: Settings | None = None,
+    ) -> list[Part]:
+        """Parts of the support or of the memory for explanations of one structure."""
+        engines = [self._support_engine(support, encoded, prior, settings) for support in supports]
+        return [
+            Part(engine, support.alpha, support.examples.encoded.corpus.structures, factors, exponent)
+            for engine, support in zip(engines, supports, strict=True)
+        ]
 
     @property
     def support_(self) -> list[SupportPosition]:
@@ -210,9 +231,10 @@ class MarginalizedLabeler(Labeler):
 
     @property
     def support_structures_(self) -> list[Structure]:
-        """The structures of the support positions."""
+        """The structures of the support positions, then those of remembered corrections."""
         check_is_fitted(self, "classes_")
-        return [s for support in self._support for s in support.examples.encoded.corpus.structures]
+        parts = [*self._support, *self._memory]
+        return [s for part in parts for s in part.examples.encoded.corpus.structures]
 
     def prune(self, threshold: float) -> int:
         """Set coefficients to 0 whose absolute value is below a share of the largest one.
@@ -363,13 +385,16 @@ class MarginalizedLabeler(Labeler):
         return float(np.clip(1.0 / np.sqrt(largest), *MIXING)) if largest > 0 else 1.0
 
     def _evidence(self, encoded: Encoded, given: Any = None) -> Evidence:
-        """What decides about the labels of all nodes; `given` is their prior or None."""
+        """What decides about the labels of all nodes; `given` is their prior, or None."""
         prior = given if isinstance(given, Prior) else self._prior_of(encoded.corpus, given)
-        scores = self._scores_by(self._support, encoded, prior).doubles()
+        return self._with_memory(encoded, prior, self._scores_by(self._support, encoded, prior))
+
+    def _with_memory(self, encoded: Encoded, prior: Prior, scores: Numbers) -> Evidence:
+        """What decides about the labels of all nodes, given their scores by the support."""
         if not self._memory:
-            return Evidence(scores, prior.nodes)
+            return Evidence(scores.doubles(), prior.nodes)
         by_memory = self._scores_by(self._memory, encoded, prior, self._memory_settings).clipped()
-        return Evidence(scores, prior.nodes, memory.recalled(by_memory, prior.nodes))
+        return Evidence(scores.doubles(), prior.nodes, memory.recalled(by_memory, prior.nodes))
 
     def _decided(self, encoded: Encoded, evidence: Evidence) -> Array:
         """The label numbers of all nodes."""
@@ -465,7 +490,7 @@ class MarginalizedLabeler(Labeler):
         return marginalized_file.arrays_of(self)
 
     def _texts(self) -> list[list[str]]:
-        return [stored_structures.pack(marginalized_file.structures_of(self))[0]]
+        return [stored_structures.pack(self.support_structures_)[0]]
 
     def _parts(self) -> dict[str, Labeler]:
         source = self.prior_source_.source

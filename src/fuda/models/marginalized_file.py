@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fuda.checks import check_arrays, is_number
-from fuda.data.structures import Structure
 from fuda.errors import DataError
 from fuda.kernels import check_kernel
 from fuda.marginalized.calibration import Calibration
@@ -31,16 +30,10 @@ Array = np.ndarray
 _OF_STRUCTURES = ("offsets", "types", "edges")
 
 
-def structures_of(model: MarginalizedLabeler) -> list[Structure]:
-    """Return the structures to store: those of the support, then those of the memory."""
-    parts = [*model._support, *model._memory]
-    return [s for part in parts for s in part.examples.encoded.corpus.structures]
-
-
 def arrays_of(model: MarginalizedLabeler) -> dict[str, Array]:
     """Return the arrays of a model file by name."""
     fitted, support, memory = model._calibration, model._support, model._memory
-    arrays = stored_structures.pack(structures_of(model))[1]
+    arrays = stored_structures.pack(model.support_structures_)[1]
     arrays |= {"mixing": np.array([model.mixing_])}
     arrays |= {"point": fitted.point, "whole": fitted.whole, "pairs": fitted.pairs}
 

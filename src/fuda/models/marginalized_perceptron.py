@@ -28,6 +28,7 @@ from fuda.errors import DataError, short
 from fuda.marginalized import memory
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, PerceptronState
+from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Examples, Sources
 from fuda.marginalized.support import Support, merged, supports
 from fuda.models.base import Labeler
@@ -181,11 +182,14 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     n_iter_: int
 
     def partial_fit(self, X: Any, y: Any, prior: Any = None) -> Self:
-        """Learn from more structures, in one epoch, starting from the coefficients of predictions.
+        """Learn from more structures, such as corrected predictions; they hold from now on.
 
-        The structures of `fit` are not visited again, so that a structure costs about as much as
-        its prediction. New labels are an error; on a model that is not fitted this is `fit`. After
-        any exception, an interrupt included, the model is as it was before.
+        The labels given are predicted afterwards, and other text changes little: coefficients are
+        changed by small steps, and what these do not achieve is remembered for the same words in
+        the same context. The structures of `fit` are not visited again, so that a structure costs
+        about as much as its prediction. A labeler that is the prior learns nothing more: after
+        many new structures, `fit` again. New labels are an error; on a model that is not fitted
+        this is `fit`. After any exception, an interrupt included, the model is as it was before.
 
         Parameters
         ----------
@@ -222,24 +226,24 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.encoder_, encoded = self.encoder_.grown(new.corpus)
         labels, of_X = self._numbers(y, encoded.corpus), self._prior_of(encoded.corpus, prior)
         examples = Examples.of(encoded, of_X)
-        alpha, mistakes = self._small_steps(examples, labels)
-        self.mistakes_ = [*self.mistakes_, mistakes]
+        scores = self._scores_by(self._support, encoded, of_X)
+        wrong = (self._decided(encoded, self._with_memory(encoded, of_X, scores)) != labels) & (labels >= 0)
+        alpha = self._small_steps(examples, labels, scores)
+        self.mistakes_ = [*self.mistakes_, int(wrong.sum())]
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self._support = merged([*self._support, *supports(examples, alpha)])
         for i in range(len(examples.sizes)):
             one, nodes = examples.take(np.array([i])), slice(*examples.offsets[i : i + 2].tolist())
             self._memory = merged([*self._memory, *self._memory_of(one, labels[nodes])])
 
-    def _small_steps(self, examples: Examples, labels: Array) -> tuple[Array, int]:
-        """α (N, L) of new structures after an epoch of small steps; the number of mistakes before it.
+    def _small_steps(self, examples: Examples, labels: Array, scores: Numbers) -> Array:
+        """α (N, L) of new structures after an epoch of small steps.
 
         Where a label does not lead by a margin, α changes by a small part of the usual |α|: a step
         of the usual size moves all scores of its two labels, since all observations have something
         in common, and training would go on to balance that.
         """
-        scores, known = self._scores_by(self._support, examples.encoded, examples.prior), labels >= 0
-        rows = scores.doubles().copy()
-        mistakes = int((rows.argmax(axis=1) != labels)[known].sum())
+        rows, known = scores.doubles().copy(), labels >= 0
         rows[known, labels[known]] -= _MARGIN * np.abs(rows[known]).max(axis=1)
         sizes = np.concatenate([np.ones(0), *(np.abs(part.alpha).ravel() for part in self._support)])
         usual = float(sizes @ sizes / sizes.sum()) if sizes.any() else 1.0
@@ -249,7 +253,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         state = PerceptronState(np.zeros((2, *rows.shape)), base=scores.with_rows(rows))
         order, amounts = np.arange(len(examples.sizes)), np.full(len(labels), _STEP * usual)
         engine.perceptron_epoch(order, labels, amounts, state)
-        return state.alpha(average=False), mistakes
+        return state.alpha(average=False)
 
     def _memory_of(self, one: Examples, labels: Array) -> list[Support]:
         """What to remember of one structure, so that its labels are predicted; empty if they are."""
