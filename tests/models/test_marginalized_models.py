@@ -151,10 +151,11 @@ def test_partial_fit_encodes_new_structures_once(monkeypatch):
     model = MarginalizedPerceptron(features=function, epochs=2).fit(X, Y)
     monkeypatch.setattr(support, "_RECENT", 0)
     function.seen.clear()
-    model.partial_fit([["Quito", "Ana"] * 6], [["LOC", "O"] * 6])
+    corrected = [["Quito", "Ana"] * 6]
+    model.partial_fit(corrected, [["LOC", "O"] * 6])
     assert sorted(function.seen) == ["Ana", "Quito"]
     assert len(model._support) == 1  # joined, and nothing encoded again
-    assert model.predict([["Quito"]])[0] == ["LOC"]
+    assert list(model.predict(corrected)[0]) == ["LOC", "O"] * 6
     assert model.support_structures_[-1].observations == ("Quito", "Ana") * 6
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,29 @@ Array = np.ndarray
 _LEAST = 1e-12  # probability, below which logarithms are those of this value
 FACTORS = 2.0 ** np.arange(-1, 4.5, 0.5)  # of a' to choose from
 _REGULARIZATION = 0.01  # strength of the regularization of coefficients towards 1
+
+
+class Evidence(NamedTuple):
+    """What decides about the labels of nodes.
+
+    Attributes
+    ----------
+    scores : array (N, L)
+        S(t,σ), up to a factor per node.
+    belief : array (N, L)
+        The prior P(σ|t).
+    memory : array (N, L) or (1, 1)
+        M(t,σ), from remembered corrections.
+    """
+
+    scores: Array
+    belief: Array
+    memory: Array = np.zeros((1, 1))
+
+    def scaled(self) -> Array:
+        """Return S(t,σ) / max_ρ |S(t,ρ)|."""
+        largest = np.abs(self.scores).max(axis=1, keepdims=True)
+        return self.scores / np.where(largest > 0, largest, 1.0)
 
 
 @dataclass(frozen=True)
@@ -55,17 +79,27 @@ class Calibration:
     whole: Array
     pairs: Array
 
-    def marginals(self, scores: Array, belief: Array) -> Array:
-        """Return P(y_t = σ) per node, (N, L); `belief` (N, L) is the prior P(σ|t)."""
-        return _softmax(self.point @ _parts(scores, belief))
+    def marginals(self, evidence: Evidence) -> Array:
+        """Return P(y_t = σ) per node, (N, L)."""
+        return _softmax(self.logits(evidence))
+
+    def ranks(self, evidence: Evidence) -> Array:
+        """Return what ranks the labels of each node by scores and memory alone."""
+        if not evidence.memory.any():
+            return evidence.scores
+        return self.point[0] * evidence.scaled() + evidence.memory
+
+    def logits(self, evidence: Evidence) -> Array:
+        """Return z + M per node, (N, L)."""
+        return self.point @ _parts(evidence) + evidence.memory
 
     def with_factor(self, factor: float) -> Calibration:
         """Return this calibration with a' multiplied by a factor."""
         return replace(self, whole=self.whole * [factor, 1.0, 1.0])
 
-    def labelings(self, scores: Array, belief: Array) -> tuple[Array, Array]:
+    def labelings(self, evidence: Evidence) -> tuple[Array, Array]:
         """Return the node scores (N, L) and pair scores (L, L) of labelings as a whole."""
-        return self.whole[:2] @ _parts(scores, belief), self.whole[2] * self.pairs
+        return self.whole[:2] @ _parts(evidence) + evidence.memory, self.whole[2] * self.pairs
 
 
 def label_f1(labels: Array, predicted: Array, outside: int | None) -> float:
@@ -90,8 +124,7 @@ def pair_information(labels: Array, edges: Array, label_count: int) -> Array:
 
 
 def fit(
-    scores: Array,
-    belief: Array,
+    evidence: Evidence,
     labels: Array,
     graph: inference.Graph | None,
     pairs: Array,
@@ -101,7 +134,7 @@ def fit(
 
     Parameters
     ----------
-    scores, belief : arrays (N, L)
+    evidence : Evidence
         Held-out scores S(t,σ) and priors P(σ|t).
     labels : array (N,)
         Label numbers, −1 where unknown.
@@ -117,7 +150,7 @@ def fit(
     Calibration
         The coefficients of maximum likelihood.
     """
-    parts = _parts(scores, belief)
+    parts = _parts(evidence)
     known = np.flatnonzero(labels >= 0)
     point = _fitted(lambda x: _point_loss(x, parts[known], labels[known]), np.ones(2))
     whole = np.append(point, 1.0)
@@ -126,11 +159,9 @@ def fit(
     return Calibration(point, whole, pairs)
 
 
-def _parts(scores: Array, belief: Array) -> Array:
+def _parts(evidence: Evidence) -> Array:
     """Return the two terms of z without their coefficients, (N, 2, L)."""
-    largest = np.abs(scores).max(axis=1, keepdims=True)
-    scaled = scores / np.where(largest > 0, largest, 1.0)
-    return np.stack([scaled, np.log(np.maximum(belief, _LEAST))], axis=1)
+    return np.stack([evidence.scaled(), np.log(np.maximum(evidence.belief, _LEAST))], axis=1)
 
 
 def _fitted(loss: Callable[[Array], tuple[float, Array]], start: Array) -> Array:

@@ -5,6 +5,9 @@ The score of label σ at node t is a sum over support positions τ, each of whic
     S(t,σ) = Σ_τ share_τ(σ),     share_τ(σ) = P(σ|t) κ(τ,t) γ_τ(σ),
     γ_τ(σ) = Σ_ρ α_τ(ρ) P(ρ|τ) k_y(ρ,σ).
 
+In a model with a memory of corrections, the shares of S are multiplied by a / max_ρ |S(t,ρ)| and
+those of its positions, m_τ(σ) κ₌(τ,t), are added: see `memory` and `calibration`.
+
 **The match** of τ and t. κ(τ,t) is a sum over the features that the two structures share around τ
 and t, and a product over the pairs of nodes matched in a feature. So 1 − κ'/κ, with κ' computed
 without matching nodes i and j, is the part of κ due to features that match them. The match starts
@@ -140,11 +143,17 @@ class Part(NamedTuple):
         α of its sources.
     structures : list of Structure
         The source structures.
+    factors : array (L,) or float
+        By what the shares of each label are multiplied.
+    exponent : int
+        The shares are also divided by 2^(512 exponent).
     """
 
     engine: Engine
     alpha: Array
     structures: list[Structure]
+    factors: Array | float = 1.0
+    exponent: int = 0
 
 
 def explain(
@@ -184,12 +193,12 @@ def explain(
     before = 0
     for part in parts:
         problem = part.engine.problem
-        gamma = problem.gamma(part.alpha) * problem.targets.prior[node]
+        gamma = problem.gamma(part.alpha) * (problem.targets.prior[node] * part.factors)
         for i in range(len(part.structures)):
             nodes = problem.sources.nodes(i)
             at = np.flatnonzero(part.alpha[nodes].any(axis=1))
             positions += [_Position(part, before, i, int(t)) for t in at]
-            found.append(part.engine.kappa(i, 0)[at, int(node)] * gamma[nodes][at])
+            found.append((part.engine.kappa(i, 0)[at, int(node)] * gamma[nodes][at]).lowered(part.exponent))
         before += len(part.structures)
     shares = _one_scale(Numbers.concatenate(found))
     totals = shares.sum(axis=0)

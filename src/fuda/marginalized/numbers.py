@@ -109,6 +109,27 @@ class Numbers:
             return self.mantissas
         return _shifted(self.mantissas, self.exponents - self.exponents.max(axis=-1, keepdims=True))
 
+    def with_rows(self, rows: Array) -> Numbers:
+        """Return numbers whose `doubles` are `rows`, on the scale of the rows of these numbers."""
+        if self.exponents is None:
+            return Numbers(rows)
+        top = self.exponents.max(axis=-1, keepdims=True)
+        return Numbers(rows, np.array(np.broadcast_to(top, rows.shape)))
+
+    def lowered(self, exponent: int) -> Numbers:
+        """Return the numbers divided by 2^(512 exponent)."""
+        if not exponent:
+            return self
+        mantissas, exponents = self._scaled()
+        return Numbers(mantissas, exponents - exponent)
+
+    def clipped(self) -> Array:
+        """Return the entries as doubles of one scale, with magnitudes of at most 2^512."""
+        if self.exponents is None:
+            return np.clip(self.mantissas, -_BASE, _BASE)
+        below = _shifted(self.mantissas, np.minimum(self.exponents, 0))
+        return np.where(self.exponents > 0, np.sign(self.mantissas) * _BASE, np.clip(below, -_BASE, _BASE))
+
     def logarithms(self) -> Array:
         """Return log |x| of all entries, −inf where they are 0."""
         mantissas, exponents = self._scaled()

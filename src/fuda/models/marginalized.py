@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference
-from fuda.checks import check_arrays, check_flags, is_number
+from fuda.checks import check_flags, is_number, is_whole
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
@@ -24,7 +24,8 @@ from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, place, short
 from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
-from fuda.marginalized import calibration
+from fuda.marginalized import calibration, memory
+from fuda.marginalized.calibration import Evidence
 from fuda.marginalized.engines import check_engine, make_engine
 from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.explain import Explanation, Part, explain
@@ -33,7 +34,7 @@ from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
 from fuda.marginalized.support import Support, members_of, supports
-from fuda.models import priors
+from fuda.models import marginalized_file, priors
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.folds import calibration_parts
 from fuda.models.priors import PriorSource
@@ -92,6 +93,7 @@ class MarginalizedLabeler(Labeler):
     gap_: float
     prior_source_: PriorSource
     _support: list[Support]
+    _memory: list[Support]
     _calibration: calibration.Calibration
 
     def predict(self, X: Any, prior: Any = None) -> Array:
@@ -113,10 +115,7 @@ class MarginalizedLabeler(Labeler):
         encoded = self._encode(X)
         if encoded is None:
             return np.empty(0, dtype=object)
-        scores, belief = self._scores_of(encoded, prior)
-        if self.decode == "pointwise":
-            return self._named(encoded, scores.argmax(axis=1))
-        return self._named(encoded, self._best(encoded, *self._calibration.labelings(scores, belief)))
+        return self._named(encoded, self._decided(encoded, self._evidence(encoded, prior)))
 
     def predict_marginals(self, X: Any, prior: Any = None) -> Array:
         """Compute P(y_t = label) for every node t, by the calibrated scores.
@@ -140,7 +139,7 @@ class MarginalizedLabeler(Labeler):
             raise DataError(
                 "calibrate=False: the scores are not calibrated to probabilities; fit with calibrate=True"
             )
-        marginals = self._calibration.marginals(*self._scores_of(encoded, prior))
+        marginals = self._calibration.marginals(self._evidence(encoded, prior))
         return as_object_array(encoded.corpus.split(marginals))
 
     def decision_scores(self, X: Any, prior: Any = None) -> Array:
@@ -162,7 +161,7 @@ class MarginalizedLabeler(Labeler):
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
         encoded = self._encode(X)
-        scores = [] if encoded is None else encoded.corpus.split(self._scores_of(encoded, prior)[0])
+        scores = [] if encoded is None else encoded.corpus.split(self._evidence(encoded, prior).scores)
         return as_object_array(scores)
 
     def explain(self, x: Any, node: int, prior: Any = None, top: int = 5) -> Explanation:
@@ -188,11 +187,32 @@ class MarginalizedLabeler(Labeler):
         encoded = self._encode([x])
         assert encoded is not None  # there is one structure
         of_x = self._prior_of(encoded.corpus, None if prior is None else [prior])
-        parts = []
-        for support in self._support:
-            engine = self._support_engine(support, encoded, of_x)
-            parts.append(Part(engine, support.alpha, support.examples.encoded.corpus.structures))
+        parts = self._parts_of(self._support, encoded, of_x, 1.0)
+        if self._memory and is_whole(node, 0, encoded.corpus.size - 1):
+            scores = self._scores_by(self._support, encoded, of_x)[[node]]
+            largest = float(np.abs(scores.doubles()).max())
+            factor = self._calibration.point[0] / largest if largest else 1.0
+            exponent = 0 if scores.exponents is None else int(scores.exponents.max())
+            parts = self._parts_of(self._support, encoded, of_x, factor, exponent)
+            by_prior = 1.0 / np.maximum(of_x.nodes[node], memory.TINY)
+            parts += self._parts_of(self._memory, encoded, of_x, by_prior, 0, self._memory_settings)
         return explain(parts, self.classes_.tolist(), encoded.corpus.structures[0], node, top)
+
+    def _parts_of(
+        self,
+        supports: list[Support],
+        encoded: Encoded,
+        prior: Prior,
+        factors: Array | float,
+        exponent: int = 0,
+        settings: Settings | None = None,
+    ) -> list[Part]:
+        """Parts of the support or of the memory for explanations of one structure."""
+        engines = [self._support_engine(support, encoded, prior, settings) for support in supports]
+        return [
+            Part(engine, support.alpha, support.examples.encoded.corpus.structures, factors, exponent)
+            for engine, support in zip(engines, supports, strict=True)
+        ]
 
     @property
     def support_(self) -> list[SupportPosition]:
@@ -211,9 +231,10 @@ class MarginalizedLabeler(Labeler):
 
     @property
     def support_structures_(self) -> list[Structure]:
-        """The structures of the support positions."""
+        """The structures of the support positions, then those of remembered corrections."""
         check_is_fitted(self, "classes_")
-        return [s for support in self._support for s in support.examples.encoded.corpus.structures]
+        parts = [*self._support, *self._memory]
+        return [s for part in parts for s in part.examples.encoded.corpus.structures]
 
     def prune(self, threshold: float) -> int:
         """Set coefficients to 0 whose absolute value is below a share of the largest one.
@@ -282,7 +303,7 @@ class MarginalizedLabeler(Labeler):
         if sample_weight is not None:
             amounts *= np.repeat(sample_weight, examples.sizes)
         alpha, whole = self._learned("machine", sources, labels, amounts)
-        self._support = supports(examples, alpha)
+        self._support, self._memory = supports(examples, alpha), []
         self._calibration = calibration.untrained(len(self.classes_))
         if self.calibrate and whole and len(corpus) > 1:
             try:
@@ -326,6 +347,10 @@ class MarginalizedLabeler(Labeler):
     def _settings(self) -> Settings:
         return Settings(self.kernel_, self.label_kernel_, self.mixing_, self.gap_)
 
+    @property
+    def _memory_settings(self) -> Settings:
+        return memory.settings(self.label_kernel_, self.prior_source_.source == priors.UNIFORM)
+
     def _check_encoded(self, encoded: Encoded) -> None:
         if not isinstance(self.encoder_, WindowEncoder) or self.encoder_.window:
             raise DataError(
@@ -359,10 +384,23 @@ class MarginalizedLabeler(Labeler):
         largest = Sources(settings, examples).largest_product()
         return float(np.clip(1.0 / np.sqrt(largest), *MIXING)) if largest > 0 else 1.0
 
-    def _scores_of(self, encoded: Encoded, given: Any = None) -> tuple[Array, Array]:
-        """S (N, L) of all nodes, up to a factor per node, and their prior (N, L)."""
-        prior = self._prior_of(encoded.corpus, given)
-        return self._support_scores(encoded, prior).doubles(), prior.nodes
+    def _evidence(self, encoded: Encoded, given: Any = None) -> Evidence:
+        """What decides about the labels of all nodes; `given` is their prior, or None."""
+        prior = given if isinstance(given, Prior) else self._prior_of(encoded.corpus, given)
+        return self._with_memory(encoded, prior, self._scores_by(self._support, encoded, prior))
+
+    def _with_memory(self, encoded: Encoded, prior: Prior, scores: Numbers) -> Evidence:
+        """What decides about the labels of all nodes, given their scores by the support."""
+        if not self._memory:
+            return Evidence(scores.doubles(), prior.nodes)
+        by_memory = self._scores_by(self._memory, encoded, prior, self._memory_settings).clipped()
+        return Evidence(scores.doubles(), prior.nodes, memory.recalled(by_memory, prior.nodes))
+
+    def _decided(self, encoded: Encoded, evidence: Evidence) -> Array:
+        """The label numbers of all nodes."""
+        if self.decode == "pointwise":
+            return self._calibration.ranks(evidence).argmax(axis=1)
+        return self._best(encoded, *self._calibration.labelings(evidence))
 
     def _prior_of(self, corpus: Corpus, given: Any) -> Prior:
         if given is not None and self.prior_source_.form == "chain":
@@ -372,15 +410,19 @@ class MarginalizedLabeler(Labeler):
             )
         return self.prior_source_.prior_of(corpus, given)
 
-    def _support_engine(self, support: Support, encoded: Encoded, prior: Prior) -> Engine:
+    def _support_engine(
+        self, support: Support, encoded: Encoded, prior: Prior, settings: Settings | None = None
+    ) -> Engine:
         targets = Examples.of(encoded, prior, support.examples.numbering)
-        return support.engine(self._settings, self.engine, self.n_jobs, targets)
+        return support.engine(settings or self._settings, self.engine, self.n_jobs, targets)
 
-    def _support_scores(self, encoded: Encoded, prior: Prior) -> Numbers:
-        """S (N, L) of all nodes by the support."""
+    def _scores_by(
+        self, parts: list[Support], encoded: Encoded, prior: Prior, settings: Settings | None = None
+    ) -> Numbers:
+        """S (N, L) of all nodes by parts of the support, or by the memory with its settings."""
         scores = Numbers(np.zeros(prior.nodes.shape))
-        for support in self._support:
-            engine = self._support_engine(support, encoded, prior)
+        for support in parts:
+            engine = self._support_engine(support, encoded, prior, settings)
             scores = scores + engine.scores(support.alpha)
         return self._checked(scores, encoded.corpus)
 
@@ -423,14 +465,15 @@ class MarginalizedLabeler(Labeler):
         graph = None if corpus.shape == "dag" else held_out.encoded.corpus.graph
         pairs = calibration.pair_information(labels, corpus.graph.edges, L)
         scores, belief, labels = np.concatenate(found), held_out.prior.nodes, labels[nodes]
-        fitted = calibration.fit(scores, belief, labels, graph, pairs, self.n_jobs)
+        evidence = Evidence(scores, belief)
+        fitted = calibration.fit(evidence, labels, graph, pairs, self.n_jobs)
         if graph is None:
             return fitted
         names = self.classes_.tolist()
         outside = names.index(OUTSIDE) if OUTSIDE in names else None
 
         def quality(candidate: calibration.Calibration) -> float:
-            predicted = self._best(held_out.encoded, *candidate.labelings(scores, belief))
+            predicted = self._best(held_out.encoded, *candidate.labelings(evidence))
             return calibration.label_f1(labels, predicted, outside)
 
         return max(map(fitted.with_factor, calibration.FACTORS.tolist()), key=quality)
@@ -444,20 +487,7 @@ class MarginalizedLabeler(Labeler):
         return inference.viterbi(corpus.graph, scores, pairs, self.n_jobs)[0]
 
     def _arrays(self) -> dict[str, Array]:
-        fitted = self._calibration
-        arrays = stored_structures.pack(self.support_structures_)[1]
-        arrays |= {"mixing": np.array([self.mixing_])}
-        arrays |= {"point": fitted.point, "whole": fitted.whole, "pairs": fitted.pairs}
-        arrays["alpha"] = self._packed([support.alpha for support in self._support])
-        if self.prior_source_.source != priors.UNIFORM:
-            for name in ("nodes", "before", "after"):
-                rows = [getattr(support.examples.prior, name) for support in self._support]
-                if name == "nodes" or self.prior_source_.form == "chain":
-                    arrays[f"prior_{name}"] = self._packed(rows, 2 if name == "nodes" else 3)
-        return arrays
-
-    def _packed(self, rows: list[Array], ndim: int = 2) -> Array:
-        return np.concatenate([np.empty((0, *[len(self.classes_)] * (ndim - 1))), *rows])
+        return marginalized_file.arrays_of(self)
 
     def _texts(self) -> list[list[str]]:
         return [stored_structures.pack(self.support_structures_)[0]]
@@ -467,35 +497,4 @@ class MarginalizedLabeler(Labeler):
         return {"prior": source} if isinstance(source, Labeler) else {}
 
     def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
-        structures = stored_structures.unpack(texts[0] if texts else [], arrays, self.shape_)
-        N, L = int(arrays["offsets"][-1]), len(self.classes_)
-        shapes: dict[str, tuple[int, ...]] = {"alpha": (N, L), "mixing": (1,)}
-        shapes |= {"point": (2,), "whole": (3,), "pairs": (L, L)}
-        source = parts.get("prior", self.prior if isinstance(self.prior, str) else priors.GIVEN)
-        form = self.prior_form
-        if source != priors.UNIFORM:
-            shapes["prior_nodes"] = (N, L)
-            if form == "chain":
-                shapes |= {"prior_before": (N, L, L), "prior_after": (N, L, L)}
-        check_arrays({k: v for k, v in arrays.items() if k not in ("offsets", "types", "edges")}, shapes)
-        self.mixing_ = float(arrays["mixing"][0])
-        if not is_number(self.mixing_, *MIXING):
-            raise DataError(f"its mixing is {self.mixing_}, not from {MIXING[0]} to {MIXING[1]}")
-        if (arrays["point"] < 0).any() or (arrays["whole"] < 0).any():
-            raise DataError("its calibration has negative numbers")
-        priors.check_prior(source, form)
-        self.prior_source_ = PriorSource(source, form, self.classes_.tolist())
-        self._resolve()
-        self._calibration = calibration.Calibration(arrays["point"], arrays["whole"], arrays["pairs"])
-        self._support = []
-        if structures:
-            encoded = self.encoder_.encode(structures)
-            if source == priors.UNIFORM:
-                prior = self.prior_source_.prior_of(encoded.corpus)
-            else:
-                steps = arrays.get("prior_before"), arrays.get("prior_after")
-                prior = Prior(arrays["prior_nodes"], *steps)
-                prior.check()
-            examples = Examples.of(encoded, prior)
-            check_kernel(self.kernel_, examples.points, encoded.corpus.place_of_type)
-            self._support = [Support(examples, arrays["alpha"])]
+        marginalized_file.restore(self, arrays, texts[0] if texts else [], parts.get("prior"))

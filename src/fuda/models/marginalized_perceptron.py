@@ -25,10 +25,12 @@ from sklearn.utils import check_random_state
 
 from fuda.checks import check_arrays, check_counts, check_flags, is_count, split_prefix
 from fuda.errors import DataError, short
+from fuda.marginalized import memory
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, PerceptronState
+from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Examples, Sources
-from fuda.marginalized.support import merged, supports
+from fuda.marginalized.support import Support, merged, supports
 from fuda.models.base import Labeler
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.progress import Callback, Iterations
@@ -37,6 +39,8 @@ from fuda.storage.checkpoint import Checkpoint
 
 Array = np.ndarray
 
+_STEP = 0.04  # of `partial_fit`, in units of the usual |α|
+_MARGIN = 0.5  # that a label should lead by in `partial_fit`, in units of the largest |score| of its node
 _ORDERS = 4  # of the mean: one more changes little, and costs as much as the first
 
 
@@ -177,11 +181,14 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     n_iter_: int
 
     def partial_fit(self, X: Any, y: Any, prior: Any = None) -> Self:
-        """Learn from more structures, in one epoch, starting from the coefficients of predictions.
+        """Learn from more structures, such as corrected predictions; they hold from now on.
 
-        The structures of `fit` are not visited again, so that a structure costs about as much as
-        its prediction. New labels are an error; on a model that is not fitted this is `fit`. After
-        any exception, an interrupt included, the model is as it was before.
+        The labels given are predicted afterwards, and other text changes little: coefficients are
+        changed by small steps, and what these do not achieve is remembered for the same words in
+        the same context. The structures of `fit` are not visited again, so that a structure costs
+        about as much as its prediction. A labeler that is the prior learns nothing more: after
+        many new structures, `fit` again. New labels are an error; on a model that is not fitted
+        this is `fit`. After any exception, an interrupt included, the model is as it was before.
 
         Parameters
         ----------
@@ -218,14 +225,56 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.encoder_, encoded = self.encoder_.grown(new.corpus)
         labels, of_X = self._numbers(y, encoded.corpus), self._prior_of(encoded.corpus, prior)
         examples = Examples.of(encoded, of_X)
-        sums = np.zeros((2, len(labels), len(self.classes_)))
-        state = PerceptronState(sums, base=self._support_scores(encoded, of_X))
-        problem = Sources(self._settings, examples, self.n_jobs).problem()
-        engine, order = make_engine(self.engine, problem, self.n_jobs), np.arange(len(encoded.corpus))
-        mistakes = engine.perceptron_epoch(order, labels, np.ones(len(labels)), state)
-        self.mistakes_ = [*self.mistakes_, mistakes]
+        scores = self._scores_by(self._support, encoded, of_X)
+        wrong = (self._decided(encoded, self._with_memory(encoded, of_X, scores)) != labels) & (labels >= 0)
+        alpha = self._small_steps(examples, labels, scores)
+        self.mistakes_ = [*self.mistakes_, int(wrong.sum())]
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
-        self._support = merged([*self._support, *supports(examples, state.alpha(average=False))])
+        self._support = merged([*self._support, *supports(examples, alpha)])
+        for i in range(len(examples.sizes)):
+            one, nodes = examples.take(np.array([i])), slice(*examples.offsets[i : i + 2].tolist())
+            self._memory = merged([*self._memory, *self._memory_of(one, labels[nodes])])
+
+    def _small_steps(self, examples: Examples, labels: Array, scores: Numbers) -> Array:
+        """α (N, L) of new structures after an epoch of small steps.
+
+        Where a label does not lead by a margin, α changes by a small part of the usual |α|: a step
+        of the usual size moves all scores of its two labels, since all observations have something
+        in common, and training would go on to balance that.
+        """
+        rows, known = scores.doubles().copy(), labels >= 0
+        rows[known, labels[known]] -= _MARGIN * np.abs(rows[known]).max(axis=1)
+        sizes = np.concatenate([np.ones(0), *(np.abs(part.alpha).ravel() for part in self._support)])
+        usual = float(sizes @ sizes / sizes.sum()) if sizes.any() else 1.0
+        engine = make_engine(
+            self.engine, Sources(self._settings, examples, self.n_jobs).problem(), self.n_jobs
+        )
+        state = PerceptronState(np.zeros((2, *rows.shape)), base=scores.with_rows(rows))
+        order, amounts = np.arange(len(examples.sizes)), np.full(len(labels), _STEP * usual)
+        engine.perceptron_epoch(order, labels, amounts, state)
+        return state.alpha(average=False)
+
+    def _memory_of(self, one: Examples, labels: Array) -> list[Support]:
+        """What to remember of one structure, so that its labels are predicted; empty if they are."""
+        evidence, wanted = self._evidence(one.encoded, one.prior), np.maximum(labels, 0)
+
+        def shortfalls(recalled: Array) -> list[memory.Shortfall]:
+            now = evidence._replace(memory=evidence.memory + recalled)
+            decided, found = self._decided(one.encoded, now), []
+            if self.decode == "pointwise":
+                found.append(memory.shortfall(self._calibration.ranks(now), wanted))
+            else:
+                nodes, rows = self._calibration.labelings(now)[0], np.arange(len(wanted))
+                lack = np.maximum(nodes[rows, decided] - nodes[rows, wanted], 0.0) + memory.LEAD
+                found.append((np.where(decided == wanted, 0.0, lack), decided))
+            if self._fitted_params["calibrate"]:
+                found.append(memory.shortfall(self._calibration.logits(now), wanted))
+            return found
+
+        problem = Sources(self._memory_settings, one, self.n_jobs).problem()
+        kappa = make_engine(self.engine, problem, self.n_jobs).kappa(0, 0).clipped()
+        alpha = memory.coefficients(shortfalls, labels, kappa, one.prior.nodes, self.label_kernel_)
+        return supports(one, alpha)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

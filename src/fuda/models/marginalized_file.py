@@ -1,0 +1,103 @@
+"""What a model file contains of a labeler with the marginalized kernel.
+
+The structures of the support and of the memory of corrections, with priors, and for all of their
+nodes α and, where there is a memory, its coefficients.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fuda.checks import check_arrays, is_number
+from fuda.errors import DataError
+from fuda.kernels import check_kernel
+from fuda.marginalized.calibration import Calibration
+from fuda.marginalized.kernel import MIXING
+from fuda.marginalized.priors import Prior
+from fuda.marginalized.problem import Examples
+from fuda.marginalized.support import Support, supports
+from fuda.models import priors
+from fuda.models.priors import PriorSource
+from fuda.storage import structures as stored_structures
+
+if TYPE_CHECKING:
+    from fuda.models.base import Labeler
+    from fuda.models.marginalized import MarginalizedLabeler
+
+Array = np.ndarray
+_OF_STRUCTURES = ("offsets", "types", "edges")
+
+
+def arrays_of(model: MarginalizedLabeler) -> dict[str, Array]:
+    """Return the arrays of a model file by name."""
+    fitted, support, memory = model._calibration, model._support, model._memory
+    arrays = stored_structures.pack(model.support_structures_)[1]
+    arrays |= {"mixing": np.array([model.mixing_])}
+    arrays |= {"point": fitted.point, "whole": fitted.whole, "pairs": fitted.pairs}
+
+    def packed(rows: list[Array], ndim: int = 2) -> Array:
+        return np.concatenate([np.empty((0, *[len(model.classes_)] * (ndim - 1))), *rows])
+
+    alphas = [[part.alpha for part in parts] for parts in (support, memory)]
+    zeros = [[np.zeros_like(alpha) for alpha in part] for part in alphas]
+    arrays["alpha"] = packed([*alphas[0], *zeros[1]])
+    if memory:
+        arrays["memory"] = packed([*zeros[0], *alphas[1]])
+    if model.prior_source_.source != priors.UNIFORM:
+        for name in ("nodes", "before", "after"):
+            rows = [getattr(part.examples.prior, name) for part in (*support, *memory)]
+            if name == "nodes" or model.prior_source_.form == "chain":
+                arrays[f"prior_{name}"] = packed(rows, 2 if name == "nodes" else 3)
+    return arrays
+
+
+def restore(
+    model: MarginalizedLabeler, arrays: dict[str, Array], texts: list[str], prior: Labeler | None
+) -> None:
+    """Restore a model from what its file contains; raises DataError where that is not usable."""
+    structures = stored_structures.unpack(texts, arrays, model.shape_)
+    source: Any = prior
+    if source is None:
+        source = model.prior if isinstance(model.prior, str) else priors.GIVEN
+    _check(model, arrays, source)
+    model.mixing_ = float(arrays["mixing"][0])
+    priors.check_prior(source, model.prior_form)
+    model.prior_source_ = PriorSource(source, model.prior_form, model.classes_.tolist())
+    model._resolve()
+    model._calibration = Calibration(arrays["point"], arrays["whole"], arrays["pairs"])
+    model._support, model._memory = [], []
+    if not structures:
+        return
+    encoded = model.encoder_.encode(structures)
+    if source == priors.UNIFORM:
+        of_structures = model.prior_source_.prior_of(encoded.corpus)
+    else:
+        of_structures = Prior(*(arrays.get(f"prior_{name}") for name in ("nodes", "before", "after")))  # type: ignore[arg-type]
+        of_structures.check()
+    examples = Examples.of(encoded, of_structures)
+    check_kernel(model.kernel_, examples.points, encoded.corpus.place_of_type)
+    if "memory" in arrays:
+        model._support, model._memory = (supports(examples, arrays[name]) for name in ("alpha", "memory"))
+    else:
+        model._support = [Support(examples, arrays["alpha"])]
+
+
+def _check(model: MarginalizedLabeler, arrays: dict[str, Array], source: Any) -> None:
+    """Check the shapes of the arrays, and the numbers that are not coefficients."""
+    N, L = int(arrays["offsets"][-1]), len(model.classes_)
+    shapes: dict[str, tuple[int, ...]] = {"alpha": (N, L), "mixing": (1,)}
+    shapes |= {"point": (2,), "whole": (3,), "pairs": (L, L)}
+    if "memory" in arrays:
+        shapes["memory"] = (N, L)
+    if source != priors.UNIFORM:
+        shapes["prior_nodes"] = (N, L)
+        if model.prior_form == "chain":
+            shapes |= {"prior_before": (N, L, L), "prior_after": (N, L, L)}
+    check_arrays({name: array for name, array in arrays.items() if name not in _OF_STRUCTURES}, shapes)
+    mixing = float(arrays["mixing"][0])
+    if not is_number(mixing, *MIXING):
+        raise DataError(f"its mixing is {mixing}, not from {MIXING[0]} to {MIXING[1]}")
+    if (arrays["point"] < 0).any() or (arrays["whole"] < 0).any():
+        raise DataError("its calibration has negative numbers")
