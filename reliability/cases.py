@@ -83,7 +83,9 @@ def cases() -> dict[str, Case]:
         "MEMM-columns": _case(fuda.MEMM(l2=0.01), lambda word: (word, word[:1])),
         "HMPerceptron": _case(fuda.HMPerceptron(**short_hm)),
         "HMPerceptron-order-2": _case(fuda.HMPerceptron(order=2, **short_hm), shape=trees),
-        "HMPerceptron-dual": _case(fuda.HMPerceptron(kernel=Polynomial(2) + Delta(), **short_hm), shape=trees),
+        "HMPerceptron-dual": _case(
+            fuda.HMPerceptron(kernel=Polynomial(2) + Delta(), **short_hm), shape=trees
+        ),
         "HMPerceptron-voted": _case(fuda.HMPerceptron(average="voted", **short_hm)),
         "HMPerceptron-voted-dual": _case(fuda.HMPerceptron(kernel=RBF(0.1), average="voted", **short_hm)),
         "HMSVM": _case(fuda.HMSVM()),
@@ -93,7 +95,9 @@ def cases() -> dict[str, Case]:
         "Reranker": _case(fuda.Reranker(base=fuda.CRF(l2=0.1), n=3, folds=3)),
         "Reranker-tree": _case(fuda.Reranker(base=fuda.HMM(), n=3, folds=3), shape=trees),
         "MarginalizedPerceptron": _case(fuda.MarginalizedPerceptron(orders=2)),
-        "MarginalizedPerceptron-scheme": _case(fuda.MarginalizedPerceptron(orders=2, **scheme), labels=CHUNKS),
+        "MarginalizedPerceptron-scheme": _case(
+            fuda.MarginalizedPerceptron(orders=2, **scheme), labels=CHUNKS
+        ),
         "MarginalizedPerceptron-prior": _case(
             fuda.MarginalizedPerceptron(prior=fuda.HMM(), orders=2), shape=trees
         ),

@@ -278,7 +278,6 @@ class CRF(MarkovLabeler):
                 "position_weight weighs nodes in the pointwise loss, which loss='sequential' has no part of; "
                 "choose loss='pointwise' or 'markov', or sample_weight"
             )
-        data.encoded.check_values()
         self.has_pairs_ = bool(self.pair_features)
         start = self._start()
         with Iterations(f"CRF, {self.loss}", self.verbose, self.callback) as progress:

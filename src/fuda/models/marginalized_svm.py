@@ -35,6 +35,8 @@ from fuda.training.crammer_singer import duality_gaps
 
 Array = np.ndarray
 
+_LEAST, _MOST = 1e-200, 1e100  # of C_t; a node of less counts for nothing
+
 
 class Epoch(NamedTuple):
     """The state of training after an epoch.
@@ -209,7 +211,13 @@ class MarginalizedSVM(MarginalizedLabeler):
             )
         began = time.perf_counter()
         labels = np.where(amounts > 0, labels, -1)
-        margins = Margins(labels, self.C * amounts / _mean_self_kernel(engine, labels), 0.0)
+        bounds = self.C * amounts / _mean_self_kernel(engine, labels)
+        if bounds.max() > _MOST:
+            raise DataError(
+                f"C={self.C:g} with mixing={self.mixing_:g} and the kernel {short(self.kernel_)}: "
+                f"coefficients may exceed {_MOST:g}; choose a larger mixing, or a smaller C"
+            )
+        margins = Margins(np.where(bounds > _LEAST, labels, -1), bounds, 0.0)
         random = check_random_state(self.random_state)
         self.history_ = []
         with Iterations("MarginalizedSVM", self.verbose, self.callback) as progress:

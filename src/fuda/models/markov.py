@@ -109,7 +109,10 @@ class MarkovLabeler(Labeler):
         best = inference.nbest(graph, scores, transitions, n, self.n_jobs)
         return as_object_array(
             [
-                [([self.classes_[k] for k in labels], min(0.0, float(score - z))) for labels, score in candidates]
+                [
+                    ([self.classes_[k] for k in labels], min(0.0, float(score - z)))
+                    for labels, score in candidates
+                ]
                 for candidates, z in zip(best, log_z, strict=True)
             ]
         )
