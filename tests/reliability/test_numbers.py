@@ -93,7 +93,7 @@ def test_answers_are_finite_and_what_is_saved_is_loaded(name, tmp_path_factory, 
 
 @pytest.mark.parametrize("weight", [-1.0, np.inf, np.nan, 1e-101, 1.1e12])
 def test_weights_that_lose_all_digits_are_refused(weight):
-    with pytest.raises(DataError, match="weights are 0, or from 1e-100 to 1e"):
+    with pytest.raises(DataError, match="weights are finite and not negative: 0, or from 1e-100"):
         fuda.HMM().fit(WORDS, LABELS, sample_weight=[1.0, weight, 0.0])
     with pytest.raises(DataError, match="structure 1: position_weight of node 2 is"):
         fuda.HMM().fit(WORDS, LABELS, position_weight=[[1.0] * 4, [0.0, 1e12, weight], [1e-100] * 4])

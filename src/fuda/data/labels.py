@@ -134,7 +134,7 @@ def _weights(weights: Any, size: int, name: str, of: str) -> np.ndarray:
     bad = ~((array == 0) | ((array >= SMALLEST) & (array <= LARGEST)))
     if bad.any():
         at = int(bad.argmax())
-        allowed = f"weights are 0, or from {SMALLEST:g} to {LARGEST:g}"
+        allowed = f"weights are finite and not negative: 0, or from {SMALLEST:g} to {LARGEST:g}"
         raise DataError(f"{name} of {of} {at} is {array[at]}; {allowed}")
     return array
 

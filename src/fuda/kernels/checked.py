@@ -84,7 +84,7 @@ def check_kernel(kernel: Kernel, a: Points, where: Callable[[int], str], most: i
     if bad.any():
         i = int(bad.argmax())
         raise DataError(
-            f"the kernel {short(kernel)} gives {diagonal[i]:g} for the observation of {where(i)} with "
+            f"the kernel {short(kernel)} gives {diagonal[i]} for the observation of {where(i)} with "
             f"itself, not a number from 0 to {LARGEST_VALUE:g}; correct the kernel, or scale its features"
         )
 
