@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_OPTIONS ?=
 
-.PHONY: demo test lint style bars docstrings types bench matrix hooks clean
+.PHONY: demo test lint style bars docstrings types bench fuzz bounds matrix hooks clean
 
 demo: $(VENV)/.demo        ## set up and run the main job on embedded data
 	$(BIN)/fuda demo
@@ -30,6 +30,12 @@ types: $(VENV)/.lint       ## types of the package
 bench: $(VENV)/.bench      ## competitors and Fuda, timed alternately
 	$(BIN)/python benchmarks/run.py
 
+fuzz: $(VENV)/.fuzz        ## fuzz readers, model files and the command, for a minute
+	$(BIN)/python -m reliability.fuzz --runs 1000000 --seconds 60
+
+bounds: $(VENV)/.test      ## all tests with numba's bounds checking
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/pytest -n 2 $(PYTEST_OPTIONS)
+
 matrix:                    ## all tests on every supported Python, and with the oldest dependencies
 	$(PYTHON) scripts/matrix.py
 
@@ -47,6 +53,6 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: $(BIN)/python pyproject.toml
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.fuzz: $(VENV)/.%: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
 	touch $@

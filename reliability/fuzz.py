@@ -22,7 +22,8 @@ from pkgutil import iter_modules
 _INSTRUMENTED = ["fuda.formats", "fuda.files", "fuda.features", "fuda.storage", "fuda.kernels", "fuda.cli",
                  "fuda.data", "fuda.checks", "fuda.schemes"]  # fmt: skip
 _SHARES = {"conll": 6, "conllu": 6, "fasta": 6, "jsonl": 6, "file": 3, "template": 4, "graph": 4,
-           "kernel": 1, "model-bytes": 2, "model-meta": 1, "model-changed": 1, "checkpoint": 1, "command": 1}  # fmt: skip
+           "kernel": 1, "model-bytes": 2, "model-meta": 1, "model-changed": 1, "checkpoint": 1,
+           "command": 1}  # fmt: skip
 
 
 def fuzz(target: str, runs: int, seconds: int, seed: int, finds: Path) -> None:
@@ -40,7 +41,13 @@ def fuzz(target: str, runs: int, seconds: int, seed: int, finds: Path) -> None:
         for i, data in enumerate(seeds.seeds(target)):
             (Path(corpus) / str(i)).write_bytes(data)
             targets.run(target, data)  # compiles
-        limits = [f"-runs={runs}", f"-max_total_time={seconds}", "-timeout=5", "-rss_limit_mb=4096", "-max_len=4096"]
+        limits = [
+            f"-runs={runs}",
+            f"-max_total_time={seconds}",
+            "-timeout=5",
+            "-rss_limit_mb=4096",
+            "-max_len=4096",
+        ]
         places = [f"-artifact_prefix={finds / target}-", f"-seed={seed + 1}", "-print_final_stats=1", corpus]
         atheris.Setup([sys.argv[0], *limits, *places], lambda data: targets.run(target, data))
         atheris.Fuzz()

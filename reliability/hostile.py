@@ -37,7 +37,9 @@ SECONDS, STALL, MEMORY = 10.0, 200.0, 1 << 30
 _PATIENCE = (SECONDS, 150.0, SECONDS)  # for one file, tried again where it was slow
 _SLOW = 4  # exit code
 # A model that cannot do what is asked, or was fitted on other structures than the questions.
-_OTHER_QUESTION = re.compile("(order|average|calibrate|kernel|scheme)=|.*(was fitted on|of the scheme|needs a seq)")
+_OTHER_QUESTION = re.compile(
+    "(order|average|calibrate|kernel|scheme)=|.*(was fitted on|of the scheme|needs a seq)"
+)
 
 
 class Broken(Exception):
@@ -76,7 +78,12 @@ def _marginals(model: Any, structures: list[Any]) -> Any:
     found = list(model.predict_marginals(structures))
     for x, m in zip(structures, found, strict=True):
         fits = m.shape == (len(x), len(model.classes_)) and np.isfinite(m).all()
-        if not fits or (m < 0).any() or (m > 1 + 1e-9).any() or not np.allclose(m.sum(axis=1), 1.0, atol=1e-6):
+        if (
+            not fits
+            or (m < 0).any()
+            or (m > 1 + 1e-9).any()
+            or not np.allclose(m.sum(axis=1), 1.0, atol=1e-6)
+        ):
             raise Broken(f"marginals {m.tolist()[:2]}")
     return [np.round(m, 9).tolist() for m in found]
 
@@ -165,7 +172,13 @@ def _ring(*_: Any) -> None:
 
 
 def _work(
-    pipe: int, numbers: range, rng_of: Any, content: Content, others: list[Content], case: Case, seconds: float
+    pipe: int,
+    numbers: range,
+    rng_of: Any,
+    content: Content,
+    others: list[Content],
+    case: Case,
+    seconds: float,
 ) -> None:
     """Try changes one after another and write the outcomes to the pipe; exit with 4 after a slow one."""
     signal.signal(signal.SIGALRM, _ring)
@@ -286,7 +299,11 @@ def main() -> None:
         runs = math.ceil(options.runs / learners[name.split("-")[0]])
         counts = campaign(name, case, contents, runs, options.seed)
         total += counts
-        print(f"{name}: {dict(sorted(counts.items()))}, {time.time() - began:.0f} s", file=sys.stderr, flush=True)
+        print(
+            f"{name}: {dict(sorted(counts.items()))}, {time.time() - began:.0f} s",
+            file=sys.stderr,
+            flush=True,
+        )
     broken = sum(count for word, count in total.items() if word.startswith("broken"))
     figures = ", ".join(f"{count:,} {word}" for word, count in sorted(total.items()))
     took = f"seed {options.seed}, {time.time() - began:.0f} s"

@@ -14,90 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from reliability.values import (
+    FLOATS,
+    INTEGERS,
+    JSON,
+    POLYNOMIAL,
+    RAW_META,
+    RAW_VOCABULARIES,
+    SPECIFIC,
+    TEXTS,
+)
+
 _SEAL_SIZE = len("sha256:") + 64
-_POLYNOMIAL = {"type": "Polynomial", "degree": 2, "offset": 1.0, "scale": 1.0}
-
-_JSON: list[Any] = [
-    None, True, False, -1, 0, 1, 2, 3, 7, 63, 2**31, 2**40, 2**47, 2**48, 2**63, 2**64, 10**30, 10**400,
-    -(2**63), 0.5, -0.5, -0.0, 5e-324, 1e-320, 1e-100, 1e100, 1e300, 1.7e308, "", " ", "x", "O", "PER", "IOB2",
-    "BILOU", "viterbi", "posterior", "pointwise", "uniform", "given", "chain", "marginals", "voted", "word",
-    "text", "spelling", "S3", "vector", "columns", "id", "features", "sequence", "tree", "dag", "explicit", [],
-    {}, [[]], [1, 2], ["a", "b"], [["a"]], "A" * 100_000, "\0", "\ud800", "\n", "__class__", {"": 1},
-    {"array": "matrix0"}, {"array": "alpha"}, {"array": ["alpha"]}, {"array": "offsets"}, {"kernel": None},
-    {"kernel": _POLYNOMIAL}, {"kernel": {"type": "Linear"}}, {"kernel": {"type": "Delta"}},
-    {"kernel": {"type": "Constant", "value": 10**400}}, {"kernel": {"type": "Constant", "value": 1e308}},
-    {"kernel": {"type": "Constant", "value": -1.0}}, {"kernel": {"type": "Constant", "value": 0}},
-    {"kernel": {"type": "Polynomial", "degree": 20, "offset": 1e300, "scale": 1e300}},
-    {"kernel": {"type": "Polynomial", "degree": 20, "offset": 1e12, "scale": 1e12}},
-    {"kernel": {"type": "Polynomial", "degree": 10**9, "offset": 1.0, "scale": 1.0}},
-    {"kernel": {"type": "Polynomial", "degree": 2, "offset": 5e-324, "scale": 5e-324}},
-    {"kernel": {"type": "RBF", "gamma": 1e300}}, {"kernel": {"type": "RBF", "gamma": 5e-324}},
-    {"kernel": {"type": "RBF", "gamma": "1"}}, {"kernel": {"type": "RBF"}}, {"kernel": {"type": ["Linear"]}},
-    {"kernel": {"type": "Precomputed", "gram_matrix": [[1.0]]}},
-    {"kernel": {"type": "Precomputed", "gram_matrix": [[10**400]]}},
-    {"kernel": {"type": "Precomputed", "gram_matrix": [["1", "2"], ["2", "1"]]}},
-    {"kernel": {"type": "Precomputed", "gram_matrix": [[1.0], [1.0, 2.0]]}},
-    {"kernel": {"type": "Precomputed", "gram_matrix": [[1e308] * 7] * 7}},
-    {"kernel": {"type": "Precomputed", "gram_matrix": [[-1.0] * 7] * 7}},
-    {"kernel": {"type": "Precomputed", "gram_matrix": [[0.0] * 7] * 7}},
-    {"kernel": {"type": "Function", "function": "os.system"}}, {"kernel": {"type": "Kernel"}},
-    {"kernel": {"type": "Product", "left": _POLYNOMIAL, "right": {"type": "Precomputed", "gram_matrix": [[2]]}}},
-    {"labeler": "CRF", "parameters": {}}, {"labeler": "HMM", "parameters": {}}, {"labeler": "CRF"},
-    {"labeler": "Reranker", "parameters": {}}, {"labeler": "MarginalizedSVM", "parameters": {}},
-    {"labeler": "HMPerceptron", "parameters": {"order": 2}}, {"labeler": "os.system", "parameters": {}},
-    {"function": "os.system"}, {"template": "U:%x[0,0]\nB", "name": "t"}, {"template": 5, "name": "t"},
-    {"template": "U:%x[0,5]\nB", "name": "t"}, {"template": "B:%x[0,0]/%m[-9,0,\".*\"]", "name": ""},
-    {"template": "U0:%x[-100,0]\nU1:%x[100,0]/%x[0,0]\nB", "name": "t"}, {"template": "", "name": "t"},
-]  # fmt: skip
-
-_SPECIFIC: dict[str, list[Any]] = {
-    "order": [0, 1, 2, 3, 5, 30, 63, 64, 1000, 10**9, 2**62],
-    "n": [1, 2, 10**6, 10**9, 2**40, 2**62, 10**30],
-    "window": [0, 1, 2, 3, 99, 100, 101],
-    "n_jobs": [1, 2, -1, -5, 16, 10**6, 2**40, -(2**70)],
-    "mixing": [1e-150, 1e150, 1e-300, 0.5, 3, 1e-9, 1e9],
-    "gap": [0, 0.5, 1, 1.5, -0.0, 5e-324],
-    "C": [1e-100, 1e12, 5e-324, 0],
-    "base_weight": [0, 1e12, 1e13, -1],
-    "decode": ["viterbi", "posterior", "pointwise"],
-    "scheme": ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "biluo"],
-    "class": ["CRF", "HMM", "MEMM", "HMPerceptron", "HMSVM", "Reranker", "MarginalizedSVM"],
-    "class_version": [0, 1, 2, 10**6],
-    "shape": ["sequence", "tree", "dag"],
-    "kind": ["text", "columns", "features", "id", "vector"],
-    "size": [0, 1, 2, 3, 2**31, 2**47],
-    "vocabularies": [0, 1, 2, 3, 9, 10],
-    "texts": [0, 1, 2, 3],
-    "labels": [["a"], ["a", "a"], ["a", 1], [1, 2, 3], [2**70, 1, 0], ["O", "PER", "LOC", "X"], ["x\n", "\ud800", "é"]],
-    "label_kernel": [{"kernel": {"type": "Precomputed", "gram_matrix": [[1e300] * 3] * 3}}],
-}  # fmt: skip
-
-_TEXTS = [
-    '{"vector": "abc"}', '{"vector": {"a": 1}}', '{"vector": [1, [2]]}', '{"vector": [1e999]}', '{"vector": []}',
-    '{"vector": [[1,2],[3,4]]}', '{"vector": null}', '{"vector": [null]}', '{"vector": [1, 2, 3]}',
-    '{"vector": [1e308, 1e308, 1e308]}', '{"vector": [5e-324, 0, -0.0]}', '{"vector": [' + "1" * 4000 + "]}",
-    '{"columns": 5}', '{"columns": []}', '{"columns": [[]]}', '{"columns": "ab"}', '{"columns": [1, 2]}',
-    '{"columns": [1.5, null]}', '{"features": 5}', '{"features": null}', '{"features": {"a": [1]}}',
-    '{"features": {"a": {"b": {"c": []}}}}', '{"features": {"a": 1e999}}', '{"features": {"a": 1e308}}',
-    '{"features": {"length": -1e12}}', '{"features": ["a"]}', "null", "true", "1.5", "NaN", "Infinity", "-1",
-    "7", "1" * 400, "1" * 5000, "[]", "[1,2,3]", '["a","b"]', "[[[]]]", "[" * 900 + "]" * 900, "[" * 100_000,
-    "{}", '""', '"' + "A" * 100_000 + '"', '"\\ud800"', '"Ana"', "x", "", "[1e308, 1e308, 1e308]", "[null]",
-    '{"features": ' + '{"a":' * 480 + "1" + "}" * 480 + "}", '{"set": ["a", "a"]}', "1e999", "-0",
-]  # fmt: skip
-
-_INTEGERS = [-1, -2, -(2**31), -(2**63), 2**31, 2**31 - 1, 2**62, 2**63 - 1, 0, 1, 2, 3, 100, 10**6]
-_FLOATS = [
-    np.nan, np.inf, -np.inf, 1.7e308, -1.7e308, 1e200, -1e200, 5e-324, 0.0, -0.0, 1e-300, -1.0, 1e16, 2.0**63,
-    1e100, -1e100, 1e12, 750.0, -750.0, 0.5,
-]  # fmt: skip
-_RAW_META = [
-    b'"labels":["a","b"],', b'"class":"HMM",', b'"x":' + b"[" * 2000 + b"]" * 2000 + b",", b'"x":1e999,',
-    b'"x":NaN,', b'"x":' + b"9" * 5000 + b",", b'"x":"\\ud800",', b'"x":"\xff",', b'"mem\\u0062ers":{},',
-]  # fmt: skip
-_RAW_VOCABULARIES = [
-    b"[" * 100_000, b"[[]]", b"null", b'[["a","a"]]', b"[[1]]", b"\xff", b"", b"{}", b'[["\\ud800"],["\xed\xa0\x80"]]',
-    b'[["' + b"a" * 1_000_000 + b'"]]',
-]  # fmt: skip
 
 
 class Content(NamedTuple):
@@ -112,7 +40,9 @@ def take_apart(data: bytes) -> Content:
     """The content of a sealed file."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    texts = {n: json.loads(b.decode("utf-8", "surrogatepass")) for n, b in members.items() if n.endswith(".json")}
+    texts = {
+        n: json.loads(b.decode("utf-8", "surrogatepass")) for n, b in members.items() if n.endswith(".json")
+    }
     arrays = {n[7:-4]: np.load(io.BytesIO(b)) for n, b in members.items() if n.startswith("arrays/")}
     return Content(texts.pop("meta.json"), texts, arrays)
 
@@ -141,14 +71,16 @@ def put_together(content: Content, rng: Random | None = None) -> bytes:
         }  # fmt: skip
     meta = content.meta | {"members": listed} if isinstance(content.meta, dict) else content.meta
     if rng is not None and listed and rng.random() < 0.6:
-        value = rng.choice([0, -1, 2**40, "float64", "int64", "O", ">f8", [], [2**40, 2**40], [0, 2**47], [-1], None])
+        value = rng.choice(
+            [0, -1, 2**40, "float64", "int64", "O", ">f8", [], [2**40, 2**40], [0, 2**47], [-1], None]
+        )
         listed[rng.choice(sorted(listed))][rng.choice(["bytes", "dtype", "shape"])] = value
         rng = None
     raw = {"meta.json": _json(meta), **members}
     if rng is not None and rng.random() < 0.5:
-        raw["meta.json"] = b"{" + rng.choice(_RAW_META) + raw["meta.json"][1:]
+        raw["meta.json"] = b"{" + rng.choice(RAW_META) + raw["meta.json"][1:]
     elif rng is not None and "vocabularies.json" in raw:
-        raw["vocabularies.json"] = rng.choice(_RAW_VOCABULARIES)
+        raw["vocabularies.json"] = rng.choice(RAW_VOCABULARIES)
         listed["vocabularies.json"]["bytes"] = len(raw["vocabularies.json"])
         raw["meta.json"] = _json(meta)
     return _zipped(raw)
@@ -166,7 +98,9 @@ def _zipped(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) ->
 
 def _paths(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """The places within JSON, eight of each list."""
-    items = value.items() if isinstance(value, dict) else enumerate(value[:8]) if isinstance(value, list) else ()
+    items = (
+        value.items() if isinstance(value, dict) else enumerate(value[:8]) if isinstance(value, list) else ()
+    )
     return [before] * bool(before) + [path for key, inner in items for path in _paths(inner, (*before, key))]
 
 
@@ -182,19 +116,19 @@ def change_json(rng: Random, meta: Any) -> str:
         return f"delete {path}"
     if action < 0.15 and isinstance(holder, dict):
         name = rng.choice(["x", "parts", "texts", "kernel", "__class__", "reading", "defaults", "\ud800"])
-        holder[name] = deepcopy(rng.choice(_JSON))
+        holder[name] = deepcopy(rng.choice(JSON))
         return f"add {name!r} beside {path}"
     if action < 0.2:
         nested = rng.choice([8, 60, 300, 430])
         holder[path[-1]] = {"kernel": _nested(rng.choice(["Normalized", "Sum", "list"]), nested)}
         return f"nest {path}"
-    pool = _SPECIFIC[path[-1]] if action < 0.6 and path[-1] in _SPECIFIC else _JSON
+    pool = SPECIFIC[path[-1]] if action < 0.6 and path[-1] in SPECIFIC else JSON
     holder[path[-1]] = deepcopy(rng.choice(pool))
     return f"set {path} to {str(holder[path[-1]])[:50]!r}"
 
 
 def _nested(kind: str, depth: int) -> Any:
-    value: Any = _POLYNOMIAL
+    value: Any = POLYNOMIAL
     for _ in range(depth):
         if kind == "list":
             value = [value]
@@ -218,15 +152,19 @@ def change_array(rng: Random, arrays: dict[str, np.ndarray]) -> str:
     if kind == 5:
         shapes = [
             array[:-1] if array.ndim else array, np.concatenate([array, array[-1:]]) if array.ndim else array,
-            array.T, array.reshape(-1), array[None], array[:0] if array.ndim else array, array.reshape(-1)[::-1],
+            array.T, array.reshape(-1), array[None], array[:0] if array.ndim else array,
+            array.reshape(-1)[::-1],
             np.resize(array, [n + 1 for n in array.shape]), array.reshape(-1)[:1].reshape(-1)[:1],
-            np.zeros((0, *array.shape)), np.zeros((*array.shape, 0)), np.repeat(array, 3, axis=0) if array.ndim else array,
+            np.zeros((0, *array.shape)), np.zeros((*array.shape, 0)),
+            np.repeat(array, 3, axis=0) if array.ndim else array,
         ]  # fmt: skip
         choice = rng.randrange(len(shapes))
         arrays[name] = np.array(shapes[choice])
         return f"shape {choice} of {name}"
     if kind == 6:
-        dtype = rng.choice(["int32", "float32", "uint8", "int64", "float64", "float16", "bool", "complex128", ">f8"])
+        dtype = rng.choice(
+            ["int32", "float32", "uint8", "int64", "float64", "float16", "bool", "complex128", ">f8"]
+        )
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             arrays[name] = array.astype(dtype)
@@ -238,7 +176,9 @@ def change_array(rng: Random, arrays: dict[str, np.ndarray]) -> str:
     if kind == 8:
         if rng.random() < 0.5:
             return f"delete {name} {arrays.pop(name).shape}"
-        added = rng.choice(["extra", "prior__x", "base__weights", "support_offsets", "change_steps", "matrix0"])
+        added = rng.choice(
+            ["extra", "prior__x", "base__weights", "support_offsets", "change_steps", "matrix0"]
+        )
         arrays[added] = array
         return f"add {added}, which is {name}"
     if array.dtype.kind == "f":
@@ -246,18 +186,22 @@ def change_array(rng: Random, arrays: dict[str, np.ndarray]) -> str:
             powers = np.array([rng.randrange(-300, 300) for _ in range(array.size)]).reshape(array.shape)
             arrays[name] = array * 10.0**powers
     else:
-        arrays[name] = np.array(rng.sample(array.reshape(-1).tolist(), array.size), array.dtype).reshape(array.shape)
+        arrays[name] = np.array(rng.sample(array.reshape(-1).tolist(), array.size), array.dtype).reshape(
+            array.shape
+        )
     return f"scramble {name}"
 
 
 def _value(rng: Random, flat: np.ndarray) -> Any:
     """A value that an array of this type can hold, and should not."""
     if flat.dtype.kind == "f":
-        return rng.choice(_FLOATS)
+        return rng.choice(FLOATS)
     if flat.dtype.kind not in "iu":
         return 1
     limits = np.iinfo(flat.dtype)
-    value = rng.choice([rng.choice(_INTEGERS), int(flat.max()) + 1, int(flat.min()) - 1, rng.choice(flat.tolist())])
+    value = rng.choice(
+        [rng.choice(INTEGERS), int(flat.max()) + 1, int(flat.min()) - 1, rng.choice(flat.tolist())]
+    )
     return max(min(value, limits.max), limits.min)
 
 
@@ -266,13 +210,15 @@ def change_names(rng: Random, vocabularies: Any) -> str:
     i = rng.randrange(len(vocabularies))
     names, kind = vocabularies[i], rng.randrange(8)
     if kind == 0 and names:
-        names[rng.randrange(len(names))] = rng.choice(_TEXTS)
+        names[rng.randrange(len(names))] = rng.choice(TEXTS)
     elif kind == 1 and names:
-        names[:] = [rng.choice(_TEXTS) + " " * k if rng.random() < 0.5 else name for k, name in enumerate(names)]
+        names[:] = [
+            rng.choice(TEXTS) + " " * k if rng.random() < 0.5 else name for k, name in enumerate(names)
+        ]
     elif kind == 2 and names:
         del names[rng.randrange(len(names))]
     elif kind == 3:
-        names.append(rng.choice([*_TEXTS, "new", *names]))
+        names.append(rng.choice([*TEXTS, "new", *names]))
     elif kind == 4:
         j = rng.randrange(len(vocabularies))
         vocabularies[i], vocabularies[j] = vocabularies[j], vocabularies[i]
@@ -332,13 +278,19 @@ def _changed_bytes(rng: Random, data: bytes) -> bytes:
     body = bytearray(data[:-_SEAL_SIZE])
     records = [i for i in range(len(body) - 4) if body[i : i + 2] == b"PK"]
     for _ in range(rng.choice([1, 1, 2, 8])):
-        at = rng.choice(records) + rng.randrange(46) if records and rng.random() < 0.8 else rng.randrange(len(body))
+        at = (
+            rng.choice(records) + rng.randrange(46)
+            if records and rng.random() < 0.8
+            else rng.randrange(len(body))
+        )
         at = min(at, len(body) - 1)
         action = rng.randrange(4)
         if action == 0:
             body[at] ^= 1 << rng.randrange(8)
         elif action == 1:
-            body[at : at + 4] = rng.choice([b"\xff" * 4, bytes(4), struct.pack("<I", rng.randrange(2 * len(body)))])
+            body[at : at + 4] = rng.choice(
+                [b"\xff" * 4, bytes(4), struct.pack("<I", rng.randrange(2 * len(body)))]
+            )
         elif action == 2:
             del body[at : at + rng.choice([1, 4, 50])]
         else:

@@ -18,18 +18,49 @@ def seeds(target: str) -> list[bytes]:
 
 
 def _ordinary(target: str) -> dict[str, list[bytes]]:
-    rows = "1\tAna\tana\tN\tX\tCase=Nom\t2\tnsubj\t2:nsubj\tNE=U-PER\n2\tva\tir\tV\t_\t_\t0\troot\t0:root|1:x\t_\n\n"
+    rows = (
+        "1\tAna\tana\tN\tX\tCase=Nom\t2\tnsubj\t2:nsubj\tNE=U-PER\n"
+        "2\tva\tir\tV\t_\t_\t0\troot\t0:root|1:x\t_\n\n"
+    )
+    multiword = "1-2\tx" + "\t_" * 8 + "\n"
     lines = '{"observations": ["a", "b"], "heads": [1, -1], "labels": ["N", null]}\n'
+    mixed = '[{"features": {"a": 1.5}}, ["x"], {"set": ["a"]}, [1.0, 2.0], {"columns": ["a", "b"]}]'
+    delta, rbf = {"type": "Delta"}, {"type": "RBF", "gamma": 0.5}
+    kernels = [
+        {"type": "Polynomial", "degree": 2, "offset": 1.0, "scale": 1.0},
+        {"type": "Normalized", "kernel": {"type": "Sum", "left": delta, "right": rbf}},
+        {"type": "Precomputed", "gram_matrix": [[1.0, 0.5], [0.5, 1.0]]},
+        {"type": "Product", "left": {"type": "Constant", "value": 2.0}, "right": {"type": "Linear"}},
+    ]
     texts = {
         "conll": ["Ana NP B-PER\nva VB O\n\nBo NP B-PER\n", "# c\nAna\tN\n-DOCSTART-\tO\n\n", "a|b|c\n"],
-        "conllu": ["# text = x\n" + rows, rows.replace("2\tva", "1-2\tx\t_\t_\t_\t_\t_\t_\t_\t_\n2\tva") + "3.1\t" + "_\t" * 8 + "_\n"],
-        "fasta": [">p one\nRRS#VT\n>q\nACDE\n", ">p\nRRSV\nOOXO\n", ">p\nRS*V\n", ";fuda lines\n>p\nAC\nOX\n"],
-        "jsonl": [lines, '{"observations": [1, 2], "edges": [[0, 1]]}\n', '{"observations": [{"features": {"a": 1.5}}, ["x"], {"set": ["a"]}, [1.0, 2.0], {"columns": ["a", "b"]}], "comments": ["c"]}\n'],
-        "template": ['U00:%x[-1,0]\nU1:%x[0,1]/%m[0,0,"^\\\\u?\\\\l*$"] # c\n*2:%t[1,0,"\\\\d"]\nB\n', "B01:%X[-2,0]"],
-        "kernel": [json.dumps(k) for k in ({"type": "Polynomial", "degree": 2, "offset": 1.0, "scale": 1.0}, {"type": "Normalized", "kernel": {"type": "Sum", "left": {"type": "Delta"}, "right": {"type": "RBF", "gamma": 0.5}}}, {"type": "Precomputed", "gram_matrix": [[1.0, 0.5], [0.5, 1.0]]}, {"type": "Product", "left": {"type": "Constant", "value": 2.0}, "right": {"type": "Linear"}})],
-        "command": ["Ana PER\nva O\n", lines, rows, "--label 1 --columns 2\0Ana PER\n", "--help", "--option cyclic=skip\0" + rows, ">p\nRS#V\n", "--set smoothing=0.5\0a b\n"],
-    }  # fmt: skip
-    options = {name: len(choices) for name, choices in READING.items()} | {"command": len(COMMANDS), "kernel": 2}
+        "conllu": ["# text = x\n" + rows, multiword + rows.rstrip() + "\n2.1\tx" + "\t_" * 8 + "\n"],
+        "fasta": [">p one\nRRS#VT\n>q\nACDE\n", ">p\nRRSV\nOOXO\n", ">p\nRS*V\n"],
+        "jsonl": [
+            lines,
+            '{"observations": [1, 2], "edges": [[0, 1]]}\n',
+            f'{{"observations": {mixed}, "comments": ["c"]}}\n',
+        ],
+        "template": [
+            'U00:%x[-1,0]\nU1:%x[0,1]/%m[0,0,"^\\u?\\l*$"] # c\n*2:%t[1,0,"\\d"]\nB\n',
+            "B01:%X[-2,0]",
+        ],
+        "kernel": list(map(json.dumps, kernels)),
+        "command": [
+            "Ana PER\nva O\n",
+            lines,
+            rows,
+            "--label 1 --columns 2\0Ana PER\n",
+            "--help",
+            "--option cyclic=skip\0" + rows,
+            ">p\nRS#V\n",
+            "--set smoothing=0.5\0a b\n",
+        ],
+    }
+    options = {name: len(choices) for name, choices in READING.items()} | {
+        "command": len(COMMANDS),
+        "kernel": 2,
+    }
     found = {
         name: [bytes([i]) + text.encode() for i in range(options.get(name, 1)) for text in of_target]
         for name, of_target in texts.items()

@@ -37,7 +37,8 @@ READING: dict[str, list[dict[str, Any]]] = {
     ],
     "conllu": [
         {}, {"label": None}, {"label": "MISC:NE"}, {"graph": "dag"}, {"graph": "sequence"},
-        {"graph": "dag", "cyclic": "skip"}, {"columns": "FORM,FEATS:Case", "absent": None}, {"label": "FEATS:Case"},
+        {"graph": "dag", "cyclic": "skip"}, {"columns": "FORM,FEATS:Case", "absent": None},
+        {"label": "FEATS:Case"},
         {"columns": ["LEMMA", "XPOS"], "graph": "sequence"}, {"label": "DEPREL", "columns": "MISC:NE"},
     ],
     "fasta": [
@@ -70,7 +71,9 @@ def _reader(name: str) -> Callable[[bytes], None]:
             except DataError as error:
                 raise Broken(f"written as {written!r}, but not read: {error}") from error
             if again.X != found.X or again.y != found.y:
-                raise Broken(f"{found.X} {found.y} was written as {written!r} and read as {again.X} {again.y}")
+                raise Broken(
+                    f"{found.X} {found.y} was written as {written!r} and read as {again.X} {again.y}"
+                )
 
     return target
 
@@ -217,10 +220,12 @@ def checkpoint(data: bytes) -> None:
 COMMANDS = [
     "convert {file} {out} --format conll --to jsonl", "convert {file} {out} --format jsonl --to conllu",
     "convert {file} - --format conllu --to fasta", "convert {file} - --format fasta --to jsonl {words}",
-    "convert {file} {out} --to conll {words}", "tag {model} {file} --format conll", "tag {model} {file} {words}",
+    "convert {file} {out} --to conll {words}", "tag {model} {file} --format conll",
+    "tag {model} {file} {words}",
     "tag {file} {file}", "evaluate {model} {file} --format conll", "evaluate {model} {file} --json {words}",
     "inspect {file}", "inspect {model} {words}", "inspect {file} --top 3 --json", "{words}", "train {words}",
-    "train {file} -o {out} --format conll --learner hmm {words}", "train {file} -o {out} --format jsonl --learner hmm",
+    "train {file} -o {out} --format conll --learner hmm {words}",
+    "train {file} -o {out} --format jsonl --learner hmm",
     "train {file} -o {out} --format conll --learner hm-perceptron --set epochs=1",
     "train {file} -o {out} --format conll --learner hmm --template {template}",
 ]  # fmt: skip
@@ -234,7 +239,9 @@ def command(data: bytes) -> None:
     if not (folder / "model").exists():
         fuda.HMM().fit(WORDS, LABELS).save(folder / "model")
         fuda.files.write_text(folder / "template", "U:%x[0,0]\nB")
-    places = {name: str(folder / name) for name in ("model", "out", "template")} | {"file": str(folder / "in")}
+    places = {name: str(folder / name) for name in ("model", "out", "template")} | {
+        "file": str(folder / "in")
+    }
     argv = [part.format(**places) for part in line.split() if part != "{words}"]
     argv += [word for word in words.decode("utf-8", "replace").split(" ") if word]
     if b"/" in words or argv[:1] in (["demo"], ["reproduce"]):  # other folders; what takes long
@@ -243,7 +250,9 @@ def command(data: bytes) -> None:
     lines = [text for text in errors.splitlines() if not text.startswith(("Usage:", "Try ", "\0")) and text]
     if code not in (0, 2) or "Traceback" in errors or (code == 2 and not lines):
         raise Broken(f"fuda {argv}: exit code {code}, {errors!r}")
-    if code == 2 and len([text for text in lines if text.startswith("fuda: ")]) > 1 + errors.count("left out"):
+    if code == 2 and len([text for text in lines if text.startswith("fuda: ")]) > 1 + errors.count(
+        "left out"
+    ):
         raise Broken(f"fuda {argv}: several lines, {errors!r}")
 
 
@@ -252,16 +261,16 @@ def _run(argv: list[str]) -> tuple[int, str]:
     from fuda.cli import group
 
     out, errors, into = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace"), io.StringIO(), sys.stdin
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), contextlib.chdir(_folder()):
-        with warnings.catch_warnings():
-            sys.stdin = io.TextIOWrapper(io.BytesIO(b""))
-            try:
-                group(argv, prog_name="fuda")
-                code = 0
-            except SystemExit as end:
-                code = int(end.code or 0)
-            finally:
-                sys.stdin = into
+    here = contextlib.chdir(_folder())
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors), here, warnings.catch_warnings():
+        sys.stdin = io.TextIOWrapper(io.BytesIO(b""))
+        try:
+            group(argv, prog_name="fuda")
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        finally:
+            sys.stdin = into
     return code, errors.getvalue()
 
 

@@ -347,7 +347,9 @@ def test_numbers_of_a_marginalized_model(name, value, tmp_path):
         numbers.flat[-1] = value
         members[member] = npy(numbers)
 
-    words = "its calibration has negative numbers" if value == -1.0 else f"the array {name!r} has numbers beyond"
+    words = (
+        "its calibration has negative numbers" if value == -1.0 else f"the array {name!r} has numbers beyond"
+    )
     words = f"its mixing is {value}" if name == "mixing" and value != 1e200 else words
     refused(altered(FIXTURES / "marginalizedperceptron-1.fuda", tmp_path / "bad.fuda", change), words)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fuda.checks import listed
+from fuda.checks import LARGEST, SMALLEST, listed
 from fuda.errors import DataError, described, place
 
 if TYPE_CHECKING:
@@ -131,10 +131,11 @@ def _weights(weights: Any, size: int, name: str, of: str) -> np.ndarray:
         array = np.empty(0)
     if array.shape != (size,):
         raise DataError(f"{name} is {described(weights)}; give a list of {size} numbers, one per {of}")
-    bad = ~(np.isfinite(array) & (array >= 0))
+    bad = ~((array == 0) | ((array >= SMALLEST) & (array <= LARGEST)))
     if bad.any():
         at = int(bad.argmax())
-        raise DataError(f"{name} of {of} {at} is {array[at]}; weights are finite and not negative")
+        allowed = f"weights are finite and not negative: 0, or from {SMALLEST:g} to {LARGEST:g}"
+        raise DataError(f"{name} of {of} {at} is {array[at]}; {allowed}")
     return array
 
 

@@ -19,11 +19,11 @@ from fuda.functions.monomials import Vectors
 from fuda.functions.pushed import CACHE_BYTES, Expansion, PushedScores
 from fuda.functions.windows import window_of
 from fuda.kernels import Kernel, Sees, check_kernel
+from fuda.kernels.checked import LARGEST_VALUE
 from fuda.kernels.points import Numbering, points
 
 Array = np.ndarray
 _FEW_WEIGHTS = 1 << 12  # per node; fewer cost next to nothing
-_LARGEST = 1e100  # kernel value; squares and sums stay finite
 
 
 def scores_for(
@@ -126,11 +126,11 @@ def _check(kernel: Kernel, encoded: Encoded) -> None:
     if kernel.sees > Sees.FEATURES:
         types = points(encoded, Numbering(encoded.corpus))[: len(encoded.corpus.observations)]
         check_kernel(kernel, types, encoded.corpus.place_of_type)
-    bad = ~((squares >= 0) & (squares <= _LARGEST))
+    bad = ~((squares >= 0) & (squares <= LARGEST_VALUE))
     if bad.any():
         node = int(bad.argmax())
         raise DataError(
             f"{encoded.corpus.place(node)}: the kernel {short(kernel)} of the node with itself is "
-            f"{squares[node]:g}, not a number from 0 to {_LARGEST:g}; correct the kernel, or scale the "
+            f"{squares[node]:g}, not a number from 0 to {LARGEST_VALUE:g}; correct the kernel, or scale the "
             "features"
         )

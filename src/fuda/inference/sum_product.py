@@ -221,9 +221,7 @@ def log_up(tree: Tree, log_inside: Array) -> float:
 
 
 @compiled
-def _log_down(
-    tree: Tree, log_inside: Array, weight: float, node: Array, edge: Array, pairs: Array
-) -> None:
+def _log_down(tree: Tree, log_inside: Array, weight: float, node: Array, edge: Array, pairs: Array) -> None:
     """Marginals of one structure; `edge` and `pairs` are not filled where they have no entries.
 
     P(y_t | y_p) is normalized here, so that marginals sum to 1 whatever the size of the scores.

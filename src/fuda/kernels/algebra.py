@@ -42,7 +42,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from fuda.checks import is_number
+from fuda.checks import LARGEST, SMALLEST, is_number
 from fuda.errors import DataError, short
 from fuda.kernels.points import Points
 
@@ -265,10 +265,11 @@ class Kernel(BaseEstimator):
         return {"type": type(self).__name__} | {k: _stored(v) for k, v in self.get_params(deep=False).items()}
 
     def _check_number(self, name: str, remedy: str, positive: bool = False) -> None:
-        """Check that a parameter is a finite number of at least 0, or above 0."""
+        """Check that a parameter is a number of at least 0, or above 0, and not extreme."""
         value = getattr(self, name)
-        if not is_number(value, least=0) or (positive and value == 0):
-            raise DataError(f"{type(self).__name__}({name}={short(value)}): give a number {remedy}")
+        if not is_number(value, SMALLEST if positive or value else 0, LARGEST):
+            given = f"{type(self).__name__}({name}={short(value)})"
+            raise DataError(f"{given}: give a number {remedy}, at most {LARGEST:g}")
 
 
 class Constant(Kernel):

@@ -13,6 +13,7 @@ from fuda.kernels.algebra import Kernel, check_values
 from fuda.kernels.points import Points
 
 DEEPEST = 100  # levels of kernels within kernels
+LARGEST_VALUE = 1e100  # of a kernel; squares and sums stay finite
 
 # The kernels that files may name: all public ones of fuda that can be stored.
 KERNELS: dict[str, type[Kernel]] = {
@@ -76,15 +77,15 @@ def check_kernel(kernel: Kernel, a: Points, where: Callable[[int], str], most: i
         About how many points are compared with each other.
     """
     some = np.arange(0, len(a), max(1, len(a) // most))
-    values = kernel.gram(a[some], a[some])
+    with np.errstate(over="ignore", invalid="ignore"):
+        values, diagonal = kernel.gram(a[some], a[some]), kernel.diagonal(a)
     check_values(kernel, values, lambda i: where(int(some[i])))
-    diagonal = kernel.diagonal(a)
-    bad = ~(np.isfinite(diagonal) & (diagonal >= 0))
+    bad = ~((diagonal >= 0) & (diagonal <= LARGEST_VALUE))
     if bad.any():
         i = int(bad.argmax())
         raise DataError(
-            f"the kernel {short(kernel)} gives {diagonal[i]} for the observation of {where(i)} with itself; "
-            "a kernel is finite and not negative there: correct it, or scale its features"
+            f"the kernel {short(kernel)} gives {diagonal[i]} for the observation of {where(i)} with "
+            f"itself, not a number from 0 to {LARGEST_VALUE:g}; correct the kernel, or scale its features"
         )
 
 

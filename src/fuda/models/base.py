@@ -288,6 +288,7 @@ class Labeler(BaseEstimator):
 
     def _fit_encoded(self, data: TrainingData) -> Self:
         """Learn from data that are encoded; parameters have been checked."""
+        data.encoded.check_values()
         learner = self._unfitted()
         self._become(self._unfitted())
         learner.classes_, learner.encoder_ = as_object_array(list(data.classes)), data.encoder
@@ -370,7 +371,10 @@ class Labeler(BaseEstimator):
                 f"structure 0 is a {corpus.shape}, but this {type(self).__name__} was fitted on "
                 f"{self.shape_}s; give {self.shape_}s, or fit another model"
             )
-        return self.encoder_.encode_corpus(corpus)
+        encoded = self.encoder_.encode_corpus(corpus)
+        if corpus.kind.name in ("vector", "features"):  # others have features of value 1
+            encoded.check_values()
+        return encoded
 
     def _prepare(self, source: object, make: Callable[[], Made]) -> Made:
         """The result of `make` for a fitted value, cached until another value replaces it.

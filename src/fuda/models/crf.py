@@ -273,7 +273,6 @@ class CRF(MarkovLabeler):
                 "position_weight weighs nodes in the pointwise loss, which loss='sequential' has no part of; "
                 "choose loss='pointwise' or 'markov', or sample_weight"
             )
-        data.encoded.check_values()
         self.has_pairs_ = bool(self.pair_features)
         start, scale = self._start(), np.ones(1)
         if self.solver == "sgd":

@@ -297,7 +297,6 @@ class HMPerceptron(MarkovLabeler):
                 "position_weight: a perceptron corrects structures as a whole; weigh these by sample_weight"
             )
         self._refuse_pair_features(encoded)
-        encoded.check_values()
         self._resolve_parameters()
         self.mistakes_: list[Mistakes] = []
         self._support: Encoded | None = None
@@ -454,5 +453,8 @@ class HMPerceptron(MarkovLabeler):
         sizes = list(map(len, structures))
         nodes = sum(sizes) if self.kernel_ is not None else sum(self._feature_counts())
         self._state = State.of(arrays, nodes, self.order_, len(self.classes_))
-        self._changes = unpack_corrections(changes, sizes, len(self.classes_)) if self._voted else []
+        self._changes = []
+        if self._voted:
+            last = int(self._state.steps[0])
+            self._changes = unpack_corrections(changes, sizes, len(self.classes_), last)
         self._prepare_predictions()

@@ -282,7 +282,6 @@ class HMSVM(MarkovLabeler):
     def _fit(self, data: TrainingData) -> None:
         encoded, right = data.encoded, _known(data)
         self._refuse_pair_features(encoded)
-        encoded.check_values()
         self.kernel_ = as_kernel(self._fitted_params["kernel"])
         problem = MaxMargin(
             encoded.corpus.graph,

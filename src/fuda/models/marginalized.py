@@ -364,7 +364,6 @@ class MarginalizedLabeler(Labeler):
                 "leave gap at 0"
             )
         self._check_decoder(encoded.corpus)
-        encoded.check_values()
 
     def _check_decoder(self, corpus: Corpus) -> None:
         if self.decode == "viterbi" and corpus.shape == "dag":

@@ -38,6 +38,8 @@ from fuda.training.crammer_singer import duality_gaps
 
 Array = np.ndarray
 
+_LEAST, _MOST = 1e-200, 1e100  # of C_t; a node of less counts for nothing
+
 
 class Epoch(NamedTuple):
     """The state of training after an epoch.
@@ -218,7 +220,13 @@ class MarginalizedSVM(MarginalizedLabeler):
             )
         labels = np.where(amounts > 0, labels, -1)
         bounds = self.C * amounts / _mean_self_kernel(engine, labels)
-        training = _Ascent(engine, Margins(labels, bounds, 0.0), check_random_state(self.random_state), alpha)
+        if bounds.max() > _MOST:
+            raise DataError(
+                f"C={self.C:g} with mixing={self.mixing_:g} and the kernel {short(self.kernel_)}: "
+                f"coefficients may exceed {_MOST:g}; choose a larger mixing, or a smaller C"
+            )
+        margins = Margins(np.where(bounds > _LEAST, labels, -1), bounds, 0.0)
+        training = _Ascent(engine, margins, check_random_state(self.random_state), alpha)
         checkpoint, self.history_ = Checkpoint(training), training.history
         with Iterations("MarginalizedSVM", self.verbose, checkpoint, self.callback) as progress:
             progress.count, ended = len(self.history_), checkpoint.has_ended

@@ -176,7 +176,6 @@ class MEMM(MarkovLabeler):
 
     def _fit(self, data: TrainingData) -> None:
         self._refuse_pair_features(data.encoded)
-        data.encoded.check_values()
         loss = self._training_loss(data)
         if not len(loss.labels):
             raise DataError(

@@ -59,6 +59,10 @@ class PriorSource:
     form: str
     classes: list[Any]
 
+    def __post_init__(self) -> None:
+        if isinstance(self.source, MarkovLabeler):
+            _check_labels(self.source, self.classes)
+
     def prior_of(self, corpus: Corpus, given: Any = None) -> Prior:
         """The prior of structures, from `given` where it is not None.
 
@@ -198,11 +202,7 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     scores, transitions = labeler._allowed(encoded.corpus, *labeler._scores(encoded), None)
     number = {label: i for i, label in enumerate(labeler.classes_)}
     own = [number.get(label, -1) for label in classes]  # −1: the last column below, for unseen labels
-    if max(own) < 0:
-        raise DataError(
-            f"prior: the {type(labeler).__name__} knows none of the labels {short(classes)}, only "
-            f"{short(labeler.classes_.tolist())}; fit it on the same labels"
-        )
+    _check_labels(labeler, classes)
     L = len(classes)
     scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=-np.inf)[:, own]
     around = [(0, 0)] * (transitions.ndim - 2) + [(0, 1), (0, 1)]
@@ -221,6 +221,14 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
 
 def _mixed(probabilities: np.ndarray, outcomes: int) -> np.ndarray:
     return (1.0 - SHARE) * probabilities + SHARE / outcomes
+
+
+def _check_labels(labeler: MarkovLabeler, classes: list[Any]) -> None:
+    if set(classes).isdisjoint(labeler.classes_):
+        raise DataError(
+            f"prior: the {type(labeler).__name__} knows none of the labels {short(classes)}, only "
+            f"{short(labeler.classes_.tolist())}; fit it on the same labels"
+        )
 
 
 def _check_shape(labeler: MarkovLabeler, form: str, corpus: Corpus) -> None:

@@ -401,6 +401,9 @@ class Reranker(Labeler):
         ):
             raise DataError("its base labeler does not fit its parameters and labels")
         structures = stored_structures.unpack(texts[0], arrays, self.shape_)
+        if structures:
+            known = self.encoder_.encode(structures)
+            check_kernel(self.kernel_, points(known), known.corpus.place_of_type)
         labels, first, alpha, mixing = (arrays[name] for name in ("labels", "first", "alpha", "mixing"))
         check_arrays({"alpha": alpha, "mixing": mixing}, {"alpha": (len(alpha),), "mixing": (1,)})
         check_mixing(float(mixing[0]))

@@ -197,7 +197,11 @@ def _deserialize(
 def _check_numbers(arrays: dict[str, np.ndarray]) -> None:
     """Raise DataError where an array has a number that no model learns, and answers may overflow."""
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and array.size and not max(float(array.max()), -float(array.min())) <= _LARGEST:
+        if (
+            array.dtype.kind == "f"
+            and array.size
+            and not max(float(array.max()), -float(array.min())) <= _LARGEST
+        ):
             raise DataError(f"the array {name!r} has numbers beyond ±{_LARGEST:g}")
 
 

@@ -59,7 +59,9 @@ def pack_corrections(corrections: Sequence[Correction]) -> dict[str, Array]:
     }
 
 
-def unpack_corrections(arrays: dict[str, Array], sizes: Sequence[int], label_count: int) -> list[Correction]:
+def unpack_corrections(
+    arrays: dict[str, Array], sizes: Sequence[int], label_count: int, last: int
+) -> list[Correction]:
     """Convert flat arrays back to corrections.
 
     Parameters
@@ -70,6 +72,8 @@ def unpack_corrections(arrays: dict[str, Array], sizes: Sequence[int], label_cou
         The number of nodes of each structure.
     label_count : int
         L, the number of labels.
+    last : int
+        How many steps the training had.
 
     Returns
     -------
@@ -92,7 +96,7 @@ def unpack_corrections(arrays: dict[str, Array], sizes: Sequence[int], label_cou
         raise DataError("its changes do not fit its structures")
     labels = np.stack([targets, predicted])
     in_range = ((labels >= 0) & (labels < label_count)).all() and np.isfinite(etas).all()
-    if not in_range or (np.diff(steps, prepend=0) <= 0).any():
+    if not in_range or (np.diff(steps, prepend=0, append=last + 1) <= 0).any():
         raise DataError("its changes are not changes of labels in ascending steps")
     return [
         Correction(int(i), int(step), float(eta), *labels[:, a:b])
