@@ -1,0 +1,1 @@
+"""Campaigns that hold the promises of docs/reliability.md; each runs as `python -m reliability.NAME`."""
