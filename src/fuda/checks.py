@@ -7,6 +7,8 @@ name of the parameter, its value and what to give instead.
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,11 @@ from fuda.errors import DataError, short
 from fuda.parallel import thread_count
 
 LARGEST = 1e12  # of a parameter or a feature value; squares and sums of larger ones lose all digits
+_LITTLE = 1 << 28  # bytes that are not worth a look at what there is
+_GROUPS = [  # the limit of a control group and what it uses, of both versions
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+    ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+]
 SMALLEST = 1e-100  # of a parameter that must be above 0; reciprocals and squares stay within doubles
 
 
@@ -113,6 +120,78 @@ def check_checkpoint(model: Any) -> None:
     """Check the parameter `checkpoint`, the path of a file."""
     if model.checkpoint is not None and not isinstance(model.checkpoint, str | Path):
         raise DataError(f"checkpoint={short(model.checkpoint)}: give the path of a file")
+
+
+def check_memory(needed: float, what: str, remedy: str) -> None:
+    """Refuse work that takes more bytes than there are, before they are allocated.
+
+    Parameters
+    ----------
+    needed : float
+        The number of bytes.
+    what : str
+        What needs them.
+    remedy : str
+        What to do instead.
+    """
+    if needed < _LITTLE:
+        return
+    available = available_memory()
+    if available is not None and needed > available:
+        raise DataError(
+            f"{what} needs {needed:,.0f} bytes of memory, and {available:,} are available; {remedy}, or set "
+            "the environment variable FUDA_MAX_MEMORY to the number of bytes that may be taken"
+        )
+
+
+def available_memory() -> int | None:
+    """How many bytes may be taken: FUDA_MAX_MEMORY, else what the system and its limits leave, if known."""
+    given = os.environ.get("FUDA_MAX_MEMORY")
+    if given:
+        if not re.fullmatch("[0-9]{1,18}", given):
+            raise DataError(f"FUDA_MAX_MEMORY={given!r}: give a whole number of bytes, such as {8 << 30}")
+        return int(given)
+    found = [_left_of_the_system(), *map(_left_of_a_group, _GROUPS), _left_of_the_process()]
+    return min((number for number in found if number is not None), default=None)
+
+
+def _left_of_the_system() -> int | None:
+    """The memory of Linux that can be taken without swapping."""
+    match = re.search(r"^MemAvailable: +(\d+) kB", _text("/proc/meminfo"), re.MULTILINE)
+    return 1024 * int(match[1]) if match else None
+
+
+def _left_of_a_group(files: tuple[str, str]) -> int | None:
+    """What the limit of a control group, such as a container, leaves; its cache of files can be freed."""
+    limit, used = (_text(file).strip() for file in files)
+    cached = re.search(
+        r"^inactive_file (\d+)", _text(os.path.dirname(files[1]) + "/memory.stat"), re.MULTILINE
+    )
+    if not (limit.isdigit() and used.isdigit()):
+        return None
+    return max(0, int(limit) - int(used) + (int(cached[1]) if cached else 0))
+
+
+def _left_of_the_process() -> int | None:
+    """What a limit on the address space of the process leaves."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    pages = _text("/proc/self/statm").split()[:1]
+    if limit == resource.RLIM_INFINITY or not pages:
+        return None
+    return max(0, limit - int(pages[0]) * resource.getpagesize())
+
+
+def _text(path: str) -> str:
+    """The content of a file of the system, empty where there is none."""
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 def is_count(value: Any) -> bool:

@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import secrets
+import select
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +29,9 @@ except ImportError:  # Windows
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_BYTES = 2 << 30
 _STEM = 200  # bytes of a file's name that the name of its temporary file begins with
-_CHUNK = 1 << 20  # bytes that are read at once
+_CHUNK = 1 << 18  # bytes that are read at once
+_BATCH = 1 << 19  # bytes after which a reader pauses even though more are there
+_SOON = 0.01  # seconds within which more bytes are worth waiting for
 
 
 def read_text(path: str | Path) -> str:
@@ -46,7 +49,8 @@ class Lines:
     path : str or Path
         The name of the file, or ``-``.
     pause : callable, optional
-        Called before every read, which may have to wait: all lines that came before are handed out.
+        Called before a read that may have to wait, and now and then where there is no need to wait.
+        All lines that came before are handed out.
     """
 
     def __init__(self, path: str | Path, pause: Callable[[], None] | None = None) -> None:
@@ -146,14 +150,25 @@ def _raw_chunks(path: str | Path, size: int, pause: Callable[[], None] | None) -
         with _reading(path):
             standard = str(path) == "-"
             stream = _open(sys.stdin) if standard else stack.enter_context(open(path, "rb"))
+        since = 0
         while True:
-            if pause is not None:
+            if pause is not None and (since >= _BATCH or not _more_soon(stream)):
                 pause()  # not within `_reading`: errors in it are not those of the file
+                since = 0
             with _reading(path):
                 chunk = stream.read1(size)  # type: ignore[attr-defined]
             if not chunk:
                 return
+            since += len(chunk)
             yield chunk
+
+
+def _more_soon(stream: BinaryIO) -> bool:
+    """Whether a read will not have to wait, or not for long."""
+    try:
+        return bool(select.select([stream], [], [], _SOON)[0])
+    except (OSError, ValueError):  # not a file of the system, or Windows
+        return False
 
 
 @contextmanager

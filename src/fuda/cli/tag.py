@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,7 @@ def tag(model_path: str, file: str, output: str, **how: Any) -> None:
     model = fuda.load(model_path)
     format, keywords = options.as_trained(file, model, options.reading_keywords(**how), labelled=False)
     target = target or format
+    gc.freeze()  # garbage collections, which new records set off, need not visit the model
     notes: list[str] = []
     # On one terminal a spinner and the output would be mixed up.
     quiet = output == "-" and sys.stdout.isatty()

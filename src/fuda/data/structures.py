@@ -252,6 +252,9 @@ class Dag(Structure):
         return Dag, (self.observations, self._edges.tolist())
 
 
+_LARGEST_NODE = np.iinfo(np.int32).max
+
+
 def as_structures(X: Any) -> list[Structure]:
     """Return X as a list of structures, where a plain list of observations is a Sequence."""
     if isinstance(X, Structure):
@@ -283,13 +286,16 @@ def _node_numbers(values: Any, what: str) -> list[int]:
     for at, number in enumerate(numbers):
         if not is_whole(number):
             raise DataError(f"{what} are whole numbers, but {described(number)} was given at {at}")
-        if abs(int(number)) > np.iinfo(np.int32).max:
+        if abs(int(number)) > _LARGEST_NODE:
             raise DataError(f"{what} are node numbers, but {short(number)} was given at {at}")
     return numbers
 
 
 def _pairs(edges: Any) -> np.ndarray:
     """A new (E, 2) array of parents and children."""
+    is_table = isinstance(edges, np.ndarray) and edges.dtype.kind in "iu" and edges.shape[1:] == (2,)
+    if is_table and (np.abs(edges.astype(np.float64)) <= _LARGEST_NODE).all():
+        return edges.astype(np.int32)
     given = edges.tolist() if isinstance(edges, np.ndarray) else edges
     if isinstance(given, str | bytes | dict) or not isinstance(given, Iterable):
         raise DataError(f"the edges of a DAG are (parent, child) pairs, but {described(edges)} was given")

@@ -130,36 +130,36 @@ def records(
 
     pending: list[str] = []  # comments, marks and blank lines before the next sentence
     rows: list[str] = []
-    observations: list[str | tuple[str, ...]] = []
-    labels: list[Label] = []
 
-    def sentence() -> Record:
-        nonlocal pending, rows, observations, labels
-        sequence = structures.Sequence(observations)
-        record = Record(sequence, None if layout.label is None else labels, pending, Rows(rows, layout))
-        pending, rows, observations, labels = [], [], [], []
+    def sentence(end: int) -> Record:
+        nonlocal pending, rows
+        table = [split(line) for line in rows]
+        for row, cells in enumerate(table):
+            if len(cells) != layout.width or "" in cells:
+                raise _bad_row(name, end - len(rows) + row, rows[row], cells, layout, first + 1)
+        labels: list[Label] | None = None
+        if layout.label is not None:
+            labels = [None if (cell := cells[layout.label]) == UNKNOWN else cell for cells in table]
+        sequence = structures.Sequence([observe(cells) for cells in table])
+        record = Record(sequence, labels, pending, Rows(rows, layout))
+        pending, rows = [], []
         return record
 
+    number = 0
     for number, line in enumerate(chain(head, lines), 1):
-        cells = split(line)
-        if not cells or _is_document_mark(line, separator):
+        is_mark = line.startswith(DOCUMENT_MARK) and _is_document_mark(line, separator)
+        if is_mark or not line.strip(" \t"):
             ends = bool(rows)
             if ends:
-                yield sentence()
-            if cells or not ends:
+                yield sentence(number)
+            if is_mark or not ends:
                 pending.append(line)
-        elif not rows and _is_comment(line, len(cells), layout.width):
+        elif not rows and line.startswith("#") and _is_comment(line, len(split(line)), layout.width):
             pending.append(line)
-        elif len(cells) != layout.width or "" in cells:
-            raise _bad_row(name, number, line, cells, layout, first + 1)
         else:
-            observations.append(observe(cells))
-            if layout.label is not None:
-                cell = cells[layout.label]
-                labels.append(None if cell == UNKNOWN else cell)
             rows.append(line)
     if rows:
-        yield sentence()
+        yield sentence(number + 1)
     notes += dataset.trailing_note(name, sum(bool(split(line)) for line in pending))
 
 
@@ -244,8 +244,14 @@ def options_for_model(path: str, given: dict, stored: dict | None, labelled: boo
 def _splitter(separator: str | None) -> Callable[[str], list[str]]:
     """The function from a line to its cells; a line of only spaces and tabs has none."""
     if separator is None:
-        return _CELL.findall
+        return _cells_between_blanks
     return lambda line: line.split(separator) if line.strip(" \t") else []
+
+
+def _cells_between_blanks(line: str) -> list[str]:
+    """The cells of a line between runs of spaces and tabs."""
+    cells = line.split(" ")  # several times faster than the pattern, where it is enough
+    return _CELL.findall(line) if "" in cells or "\t" in line else cells
 
 
 def _is_document_mark(line: str, separator: str | None) -> bool:
@@ -366,20 +372,33 @@ def _rows_as_read(index: int, record: Record, separator: str | None, labelled: b
     labels = dataset.labels_to_write(index, record)
     if labels is None and labelled and layout.label is None:
         labels = [None] * len(lines)
-    written = []
-    for node, line in enumerate(lines):
-        if labels is not None:
-            label = label_text(labels[node], index, node, UNKNOWN)
-            _check_cells([label], index, node, layout.separator)
-            line = _with_label(line, label, layout)
-        if separator != layout.separator:
-            line = _join(_splitter(layout.separator)(line), index, node, separator)
-        written.append(line)
-    return written
+    if labels is not None:
+        texts: dict[Label, str] = {}
+        for node, label in enumerate(labels):
+            if not isinstance(label, str) or label not in texts:
+                text = label_text(label, index, node, UNKNOWN)
+                texts[label] = text
+                _check_cells([text], index, node, layout.separator)
+        lines = _with_labels(lines, [texts[label] for label in labels], layout)
+    if separator != layout.separator:
+        split = _splitter(layout.separator)
+        lines = [_join(split(line), index, node, separator) for node, line in enumerate(lines)]
+    return lines
+
+
+def _with_labels(lines: list[str], labels: list[str], layout: Layout) -> list[str]:
+    """The lines with other labels; all else stays, spaces between columns included."""
+    pairs = zip(lines, labels, strict=True)
+    between = layout.separator or " "
+    if layout.label == layout.width - 1:
+        text = "\n".join([*lines, ""])
+        if layout.separator or ("\t" not in text and " \n" not in text):  # what follows the last is the label
+            return [line[: line.rfind(between) + 1] + label for line, label in pairs]
+    return [_with_label(line, label, layout) for line, label in pairs]
 
 
 def _with_label(line: str, label: str, layout: Layout) -> str:
-    """The line with another label; all else stays, spaces between columns included."""
+    """The line with another label, in any column."""
     if layout.label is None:
         return line + (layout.separator or " ") + label
     if layout.separator is None:
@@ -442,6 +461,9 @@ def _check_lines(index: int, lines: list[str], separator: str | None, width: int
     if _is_comment(lines[0], len(_splitter(separator)(lines[0])), width):
         message = f"{short(lines[0])} would be read as a comment; write with a tab, or jsonl"
         raise DataError(f"{place(index, 0)}: {message}")
+    text = "\n".join([*lines, ""])
+    if text.count("\n") == len(lines) and "\r\n" not in text and DOCUMENT_MARK not in text:
+        return  # as nearly always
     for node, line in enumerate(lines):
         check_line(line, index, node)
         if _is_document_mark(line, separator):

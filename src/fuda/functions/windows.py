@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fuda.checks import check_memory
 from fuda.compiled import compiled
 from fuda.data.encoding import Channel, Encoded
 from fuda.errors import DataError
@@ -127,15 +128,35 @@ def norms_of(channels: list[ChannelView], kernel: Kernel) -> list[Array]:
         if indptr is not None:
             norms = [np.add.reduceat(norm, indptr[:-1]) for norm in norms]
             for node in np.flatnonzero(np.diff(indptr) > 1):  # the square of a sum of vectors
-                several = view.points[rows[indptr[node] : indptr[node + 1]]]
-                for norm, inner in zip(norms, kernel.inners(several, several), strict=True):
-                    norm[node] = inner.sum()
+                squares = _squares_of_sum(kernel, view.points, rows[indptr[node] : indptr[node + 1]])
+                for norm, square in zip(norms, squares, strict=True):
+                    norm[node] = square
         totals = [a + b for a, b in zip(totals, norms, strict=True)] if totals else norms
+    return totals
+
+
+def _squares_of_sum(kernel: Kernel, points: Points, rows: Array) -> list[float]:
+    """The inner products with itself of a sum of some points."""
+    if len(rows) ** 2 <= _TABLE_ENTRIES:
+        several = points[rows]
+        return [float(inner.sum()) for inner in kernel.inners(several, several)]
+    rows, counts = np.unique(rows, return_counts=True)
+    totals: list[float] = []
+    for part in _slices(len(rows), _TABLE_ENTRIES // len(rows)):
+        inners = kernel.inners(points[rows[part]], points[rows])
+        squares = [float(counts[part] @ inner @ counts) for inner in inners]
+        totals = [a + b for a, b in zip(totals, squares, strict=True)] if totals else squares
     return totals
 
 
 def kernel_values(kernel: Kernel, a: Window, b: Window) -> Array:
     """(n, m) kernel values between the nodes of two windows, all at once."""
+    tables = sum(len(view.points) for view in a.channels)
+    check_memory(
+        8 * b.size * (3 * a.size + tables),
+        f"a table of kernel values between {a.size:,} and {b.size:,} nodes",
+        "split long structures, or choose a linear or polynomial kernel of sparse features",
+    )
     return _InnerProducts(kernel, a, b).values(slice(0, a.size))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fuda.checks import check_arrays
+from fuda.checks import check_arrays, check_memory
 from fuda.data.graph import Span
 from fuda.errors import DataError
 from fuda.marginalized.codes import Codes
@@ -159,6 +159,7 @@ class CpuEngine(OnlineEngine):
         """Return weight = c² k_x and mass of two structures; mass is 1 under a chain prior."""
         a, places = self.problem.sources.nodes(source), self._layout.places_of(target)
         shape = a.stop - a.start, places.stop - places.start
+        self._check_memory(*shape)
         weight, mass = np.empty(shape), np.ones(shape)
         values = self._values or self._values_for(self._source.codes[a], self._layout.targets.codes[places])
         task = Task(self._layout.targets, self._source, values, self._log.pushes())
@@ -239,6 +240,7 @@ class CpuEngine(OnlineEngine):
 
     def _workspace(self, size_a: int, size_b: int) -> Workspace:
         """Allocate the work arrays of two structures of up to these sizes."""
+        self._check_memory(size_a, size_b)
         is_scaled, labels = self.problem.is_scaled, self.problem.label_count
         work: Any = pair.workspace(is_scaled, size_a, size_b)
         kappa = empty_cells(is_scaled, size_a, size_b)
@@ -246,6 +248,16 @@ class CpuEngine(OnlineEngine):
             kappa = empty_cells(is_scaled, size_a, size_b, labels)
             work = empty_cells(is_scaled, size_b, labels)
         return Workspace(np.empty((size_a, size_b)), np.empty((size_a, size_b)), kappa, work)
+
+    def _check_memory(self, size_a: int, size_b: int) -> None:
+        """Refuse two structures whose kernel of all pairs of nodes does not fit into memory."""
+        problem = self.problem
+        cells = problem.label_count if problem.is_chain_prior else 5  # κ, and the work arrays
+        check_memory(
+            8 * size_a * size_b * (2 + cells * (1 + problem.is_scaled)),
+            f"the marginalized kernel between structures of {size_a:,} and {size_b:,} nodes",
+            "split long structures",
+        )
 
     def _read(self, places: slice | Array, nodes: slice) -> Numbers:
         """Return S = P Q of some nodes, (nodes, L)."""
