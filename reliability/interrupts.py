@@ -27,8 +27,8 @@ import fuda
 from fuda.cli import main as command
 from fuda.cli.signals import Signals
 from fuda.registry import MODELS
-from reliability.trainings import LEARNERS, data_for, sentences
 from reliability.running import run
+from reliability.trainings import LEARNERS, data_for, sentences
 
 STRUCTURES = 30
 GOING_ON = [name for name, model in LEARNERS.items() if hasattr(model, "partial_fit")]

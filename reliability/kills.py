@@ -20,8 +20,8 @@ from pathlib import Path
 from sklearn.base import clone
 
 from fuda.storage import checkpoint
-from reliability.trainings import LEARNERS, data_for
 from reliability.running import run
+from reliability.trainings import LEARNERS, data_for
 
 OLD = b"an old model"
 STRUCTURES = 40

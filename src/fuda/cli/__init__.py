@@ -59,6 +59,9 @@ class Commands(click.Group):
             except DataError as error:
                 _end(str(error), 2)
             except KeyboardInterrupt:
+                # Where the signal came inside an `exec` of some text, as imports do, Python would end
+                # by SIGINT whatever the exit code; the next `exec` resets that.
+                exec("")
                 _end(f"interrupted; {options.written()}", 128 + (ctx.obj.received or signal.SIGINT))
             except OSError as error:
                 _end_output(error)

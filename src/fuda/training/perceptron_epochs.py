@@ -114,7 +114,8 @@ class Epochs:
         state = State.of(arrays, len(learner.state.nodes), examples.order, examples.label_count)
         if self.changes is not None:
             sizes = np.diff(examples.offsets).tolist()
-            self.changes = unpack_corrections(changes, sizes, examples.label_count)
+            last = int(state.steps[0])
+            self.changes = unpack_corrections(changes, sizes, examples.label_count, last)
         restore_random(self.random, random)
         for own, kept in zip(learner.state, state, strict=True):
             own[...] = kept
