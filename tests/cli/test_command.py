@@ -214,6 +214,24 @@ main()
 """
 
 
+INSIDE_EXEC = """
+import signal
+from fuda.cli import main, options
+def read(*_):
+    exec("signal.raise_signal(signal.SIGTERM)")
+options.read = read
+main()
+"""
+
+
+def test_the_exit_code_of_a_signal_that_comes_inside_an_exec(places):
+    """As imports run some; Python ends by SIGINT after a KeyboardInterrupt in one, if nothing is done."""
+    line = [sys.executable, "-c", INSIDE_EXEC, "train", str(places["conll"]), "-o", str(places["out"])]
+    found = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert found.returncode == 128 + signal.SIGTERM
+    assert found.stderr == "fuda: interrupted; no file was written or changed\n"
+
+
 def test_a_second_signal_ends_the_command_at_once(places):
     """Even in the middle of what must not be interrupted, with no more words."""
     line = [sys.executable, "-c", TWICE, "train", str(places["conll"]), "-o", str(places["out"])]
