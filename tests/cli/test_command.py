@@ -224,10 +224,11 @@ main()
 """
 
 
-def test_the_exit_code_of_a_signal_that_comes_inside_an_exec(places):
-    """As imports run some; Python ends by SIGINT after a KeyboardInterrupt in one, if nothing is done."""
-    line = [sys.executable, "-c", INSIDE_EXEC, "train", str(places["conll"]), "-o", str(places["out"])]
-    found = subprocess.run(line, capture_output=True, text=True, check=False)
+def test_the_exit_code_of_a_signal_that_comes_inside_an_exec(places, tmp_path):
+    """As imports run some; ``python -m`` ends by SIGINT after an interrupt in one, if nothing is done."""
+    (tmp_path / "inside.py").write_text(INSIDE_EXEC)
+    line = [sys.executable, "-m", "inside", "train", str(places["conll"]), "-o", str(places["out"])]
+    found = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert found.returncode == 128 + signal.SIGTERM
     assert found.stderr == "fuda: interrupted; no file was written or changed\n"
 
