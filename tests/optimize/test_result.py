@@ -81,7 +81,7 @@ def test_resumed_it_counts_on():
     assert watch.history[-1].evaluations == 6
     assert watch.history[-1].seconds >= 50.0
     fresh = Watch(1e-3, 100, None)
-    fresh.resume([])
+    fresh.resume([], False)
     assert fresh.evaluations == 0
 
 

@@ -126,15 +126,20 @@ class PushedScores:
         """
         if not self._is_dense:
             return {}
-        live, batch_of = np.unique(self._batch_of, return_inverse=True)
-        batches = [self._batches[b] for b in live.tolist() if b >= 0]
+        self._drop_batches()
         return {
             "nodes": self._node_of,
-            "batch_of": batch_of - int(live[0] < 0) if len(live) else self._batch_of,
-            "batches": np.concatenate([np.empty(0, dtype=np.int64), *batches]),
-            "sizes": np.array([len(batch) for batch in batches], dtype=np.int64),
+            "batch_of": self._batch_of,
+            "batches": np.concatenate([np.empty(0, dtype=np.int64), *self._batches]),
+            "sizes": np.array([len(batch) for batch in self._batches], dtype=np.int64),
             "next": np.array([self._next]),
         }
+
+    def _drop_batches(self) -> None:
+        """Drop the batches of which no row is cached any more."""
+        live, batch_of = np.unique(self._batch_of, return_inverse=True)
+        self._batches = [self._batches[b] for b in live.tolist() if b >= 0]
+        self._batch_of = batch_of - int(live[0] < 0) if len(live) else self._batch_of
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Continue from a `state()` of the same corpus; the rows that matter are computed again."""
@@ -205,6 +210,8 @@ class PushedScores:
         if self._is_dense:
             self._batch_of[places] = len(self._batches)
             self._batches.append(missing)
+            if len(self._batches) > 2 * len(self._rows):
+                self._drop_batches()
         fill_rows(self.kernel, self.window.take(missing), self.window, self._rows, places, self.n_jobs)
 
     def scale(self, factor: float) -> None:

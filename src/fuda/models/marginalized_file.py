@@ -6,7 +6,7 @@ nodes α and, where there is a memory, its coefficients.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,18 +19,16 @@ from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples
 from fuda.marginalized.support import Support, supports
 from fuda.models import priors
+from fuda.models.base import Labeler
 from fuda.models.priors import PriorSource
 from fuda.storage import structures as stored_structures
 
-if TYPE_CHECKING:
-    from fuda.models.base import Labeler
-    from fuda.models.marginalized import MarginalizedLabeler
-
+Model = Any  # a `fuda.models.marginalized.MarginalizedLabeler`, which imports this module
 Array = np.ndarray
 _OF_STRUCTURES = ("offsets", "types", "edges")
 
 
-def arrays_of(model: MarginalizedLabeler) -> dict[str, Array]:
+def arrays_of(model: Model) -> dict[str, Array]:
     """Return the arrays of a model file by name."""
     fitted, support, memory = model._calibration, model._support, model._memory
     arrays = stored_structures.pack(model.support_structures_)[1]
@@ -53,9 +51,7 @@ def arrays_of(model: MarginalizedLabeler) -> dict[str, Array]:
     return arrays
 
 
-def restore(
-    model: MarginalizedLabeler, arrays: dict[str, Array], texts: list[str], prior: Labeler | None
-) -> None:
+def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Labeler | None) -> None:
     """Restore a model from what its file contains; raises DataError where that is not usable."""
     structures = stored_structures.unpack(texts, arrays, model.shape_)
     source: Any = prior
@@ -84,7 +80,7 @@ def restore(
         model._support = [Support(examples, arrays["alpha"])]
 
 
-def _check(model: MarginalizedLabeler, arrays: dict[str, Array], source: Any) -> None:
+def _check(model: Model, arrays: dict[str, Array], source: Any) -> None:
     """Check the shapes of the arrays, and the numbers that are not coefficients."""
     N, L = int(arrays["offsets"][-1]), len(model.classes_)
     shapes: dict[str, tuple[int, ...]] = {"alpha": (N, L), "mixing": (1,)}
