@@ -148,6 +148,26 @@ def test_corrections_are_saved(name, tmp_path):
     assert set(again.predict([X[0]])[0]) == {"C"}
 
 
+@pytest.mark.parametrize("extreme", [0.0, 1e-300, 1e-13])
+def test_priors_of_nearly_nothing(extreme, tmp_path):
+    """Labels that given priors all but exclude: numbers stay finite, and the file can be read."""
+    X, y = sentences(9, 12)
+    given = [np.full((len(x), 3), 1 / 3) for x in X]
+    model = MarginalizedPerceptron(epochs=3, orders=1, prior=given).fit(X, y)
+    [x] = own_words(1)
+    against = np.tile([1.0 - 2 * extreme, extreme, extreme], (len(x), 1))
+    model.partial_fit([x], [["C"] * len(x)], prior=[against])
+    for wanted in (model, save_and_load(model, tmp_path)):
+        [marginals] = wanted.predict_marginals([x], prior=[against])
+        assert np.isfinite(marginals).all()
+        np.testing.assert_allclose(marginals.sum(axis=1), 1.0)
+
+
+def save_and_load(model, folder):
+    model.save(folder / "again.fuda")
+    return load(folder / "again.fuda")
+
+
 @pytest.mark.parametrize("name", ["as it comes", "label kernel", "scaled numbers", "gaps"])
 def test_an_explanation_counts_what_is_remembered(name):
     X, y = sentences(8, 20)

@@ -31,7 +31,8 @@ Shortfall = tuple[Array, Array]  # by how much a label is behind where it should
 
 LEAD = 0.5  # a label is ahead of its rival by a factor e^LEAD in probability
 _ROUNDS = 60
-TINY = 1e-300  # in place of a prior of 0
+LEAST = 1e-12  # in place of smaller priors and smaller κ₌ of a node with itself
+_MOST = 1e100  # of |M|
 
 
 def settings(label_gram: Array, is_uniform: bool) -> Settings:
@@ -41,7 +42,7 @@ def settings(label_gram: Array, is_uniform: bool) -> Settings:
 
 def recalled(scores: Array, prior: Array) -> Array:
     """Return M (N, L) of nodes from their scores by an engine and their prior."""
-    return scores / np.maximum(prior, TINY)
+    return np.clip(scores / np.maximum(prior, LEAST), -_MOST, _MOST)
 
 
 def shortfall(table: Array, labels: Array) -> Shortfall:
@@ -102,7 +103,7 @@ def coefficients(
             at = np.flatnonzero((labels >= 0) & (lack > 0))
             missing = missing or len(at) > 0
             for columns, half in ((labels[at], 0.5), (rivals[at], -0.5)):
-                beta[at, columns] += half * lack[at] / np.maximum(own[at, columns], TINY)
+                beta[at, columns] += half * lack[at] / np.maximum(own[at, columns], LEAST)
         if not missing:
             break
-    return beta / np.maximum(prior, TINY)
+    return beta / np.maximum(prior, LEAST)

@@ -194,7 +194,7 @@ class MarginalizedLabeler(Labeler):
             factor = self._calibration.point[0] / largest if largest else 1.0
             exponent = 0 if scores.exponents is None else int(scores.exponents.max())
             parts = self._parts_of(self._support, encoded, of_x, factor, exponent)
-            by_prior = 1.0 / np.maximum(of_x.nodes[node], memory.TINY)
+            by_prior = 1.0 / np.maximum(of_x.nodes[node], memory.LEAST)
             parts += self._parts_of(self._memory, encoded, of_x, by_prior, 0, self._memory_settings)
         return explain(parts, self.classes_.tolist(), encoded.corpus.structures[0], node, top)
 
