@@ -27,25 +27,31 @@ MAX_BYTES = 2 << 30
 
 def read_text(path: str | Path) -> str:
     """Return the text of a file or of standard input (``-``), unzipped, without byte order mark."""
+    data = read_bytes(path)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{display_name(path)}:{line}: not UTF-8: byte 0x{data[error.start]:02x}; convert the file "
+            "first, for example with: iconv -f latin1 -t utf-8"
+        ) from None
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return the content of a file or of standard input (``-``), unzipped."""
     name = display_name(path)
     try:
         with nullcontext(_open(sys.stdin)) if str(path) == "-" else open(path, "rb") as stream:
             data = _read_bounded(stream, name)
     except OSError as error:
         raise DataError(f"{name}: cannot be read: {error.strerror}; check the path") from None
-    if data.startswith(GZIP_MAGIC):
-        try:
-            data = _read_bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), name)
-        except (OSError, EOFError, zlib.error) as error:
-            raise DataError(f"{name}: damaged gzip data ({error}); fetch or compress it again") from None
+    if not data.startswith(GZIP_MAGIC):
+        return data
     try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{name}:{line}: not UTF-8: byte 0x{data[error.start]:02x}; convert the file first, for example "
-            "with: iconv -f latin1 -t utf-8"
-        ) from None
+        return _read_bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), name)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{name}: damaged gzip data ({error}); fetch or compress it again") from None
 
 
 def _read_bounded(stream: BinaryIO | gzip.GzipFile, name: str) -> bytes:

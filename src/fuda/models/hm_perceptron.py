@@ -25,7 +25,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import check_counts, check_flags, is_flag
+from fuda.checks import check_choice, check_counts, check_flags, check_numbers, is_flag
 from fuda.data.encoding import Encoded
 from fuda.data.labels import structure_weights
 from fuda.errors import DataError, short
@@ -40,13 +40,9 @@ from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import feature_names, largest
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
+from fuda.training.online_updates import UPDATES, Sized, Update
 from fuda.training.perceptron import Dual, Examples, Pass, Primal, State
-from fuda.training.voted_perceptron import (
-    Correction,
-    pack_corrections,
-    unpack_corrections,
-    votes,
-)
+from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections, votes
 
 Array = np.ndarray
 
@@ -92,6 +88,14 @@ class HMPerceptron(MarkovLabeler):
         True predicts by the mean of the weights over all steps of training, False by the last
         ones. "voted" lets the weights of every step vote on the label of each node; marginals are
         shares of votes. That costs a Viterbi search per mistake of the training.
+    update : {"perceptron", "passive-aggressive", "passive-aggressive-2", "arow"}, default="perceptron"
+        The size of corrections (`fuda.training.online_updates` has the mathematics): the same for
+        all, the smallest that gives the right labeling a margin (PA-I, PA-II [3]_), or that with a
+        variance per weight (AROW [4]_, usually with average=False). Others need kernel=None.
+    C : float, default=1.0
+        How far a passive-aggressive or AROW correction may go for the margin.
+    rescale : bool, default=True
+        Whether the margin grows with the number of mistaken nodes; else it is 1.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it; learning takes one. Acts at once.
     cache_bytes : int, default=1073741824
@@ -138,6 +142,8 @@ class HMPerceptron(MarkovLabeler):
     .. [1] M. Collins. Discriminative training methods for hidden Markov models. EMNLP 2002.
     .. [2] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
        ICML 2003.
+    .. [3] K. Crammer et al. Online passive-aggressive algorithms. JMLR 7, 2006.
+    .. [4] K. Crammer, A. Kulesza, M. Dredze. Adaptive regularization of weight vectors. NIPS 2009.
 
     Examples
     --------
@@ -168,6 +174,9 @@ class HMPerceptron(MarkovLabeler):
         epochs: int = 10,
         shuffle: bool = True,
         average: bool | str = True,
+        update: str = "perceptron",
+        C: float = 1.0,
+        rescale: bool = True,
         n_jobs: int | None = None,
         cache_bytes: int = CACHE_BYTES,
         random_state: int | np.random.RandomState | None = 0,
@@ -177,6 +186,7 @@ class HMPerceptron(MarkovLabeler):
         self.kernel, self.order = kernel, order
         self.features, self.window, self.scheme = features, window, scheme
         self.epochs, self.shuffle, self.average = epochs, shuffle, average
+        self.update, self.C, self.rescale = update, C, rescale
         self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
         self.callback, self.verbose = callback, verbose
 
@@ -299,7 +309,11 @@ class HMPerceptron(MarkovLabeler):
             raise DataError(f"average={short(self.average)}: give True, False or 'voted'")
         check_counts(self, "epochs")
         check_counts(self, "order", "cache_bytes", least=0)
-        check_flags(self, "shuffle")
+        check_flags(self, "shuffle", "rescale")
+        check_numbers(self, "C", positive=True)
+        check_choice("update", self.update, UPDATES)
+        if self.update != "perceptron" and (self.kernel is not None or isinstance(self.average, str)):
+            raise DataError(f"update={self.update!r} needs kernel=None and average=True or False")
 
     def _fit(self, data: TrainingData) -> None:
         encoded, sample_weight = data.encoded, data.sample_weight
@@ -314,23 +328,32 @@ class HMPerceptron(MarkovLabeler):
         self._support: Encoded | None = None
         self._changes: list[Correction] = []
         rows = sum(self._feature_counts()) if self.kernel_ is None else 0
-        self._state = State.new(rows, self.order_, len(self.classes_))
+        state = State.new(rows, self.order_, len(self.classes_))
+        self._state = state._replace(variances=self._variances(data, state))
         eta = np.ones(len(encoded.corpus)) if sample_weight is None else sample_weight
         self._learn(encoded, data.labels, eta, self.epochs)
         self._prepare_predictions()
+
+    def _variances(self, data: TrainingData, state: State) -> Array:
+        """Σ at the start of a fit, empty where it stays 1."""
+        return np.ones(sum(part.size for part in state[:6:2]) if self.update == "arow" else 0)
 
     def _resolve_parameters(self) -> None:
         """Parameters as they are when the model is fitted; later changes do not affect it."""
         self.kernel_ = None if self.kernel is None else clone(as_kernel(self.kernel))
         self.order_ = int(self.order)
+        self._update = Update(UPDATES.index(self.update), float(self.C), bool(self.rescale))
         self._voted = isinstance(self.average, str)
         self._averaged = bool(self.average) and not self._voted
 
     def _learn(self, encoded: Encoded, labels: Array, eta: Array, epochs: int) -> None:
         """Learn from the structures whose weight is not 0; those of the support come first."""
         examples = Examples.of(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
-        learner: Primal | Dual
-        if self.kernel_ is None:
+        learner: Primal | Sized | Dual
+        if self._update.kind or len(self._state.variances):
+            learner = Sized(encoded, examples, self._state, self._update)
+            self._state = learner.state
+        elif self.kernel_ is None:
             learner = Primal(encoded, examples, self._state)
         else:
             scores = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs, self.cache_bytes)
@@ -339,7 +362,7 @@ class HMPerceptron(MarkovLabeler):
         self._run(learner, examples, epochs)
         self._keep_support(encoded)
 
-    def _run(self, learner: Primal | Dual, examples: Examples, epochs: int) -> None:
+    def _run(self, learner: Primal | Sized | Dual, examples: Examples, epochs: int) -> None:
         random, which = check_random_state(self.random_state), np.flatnonzero(examples.eta)
         whole = None
         with Iterations("HM-perceptron", self.verbose, self.callback) as progress:
@@ -415,16 +438,8 @@ class HMPerceptron(MarkovLabeler):
         L = len(self.classes_)
         if self._support is None:
             return np.eye(L)[np.zeros(encoded.corpus.size, dtype=np.int64)]
-        counted = votes(
-            self.kernel_,
-            self._support,
-            encoded,
-            self._changes,
-            int(self._state.steps[0]),
-            self.order_,
-            L,
-            self.n_jobs,
-        )
+        found, steps = (self._support, encoded, self._changes), int(self._state.steps[0])
+        counted = votes(self.kernel_, *found, steps, self.order_, L, self.n_jobs)
         return counted / counted.sum(axis=1, keepdims=True)
 
     def _marginals(self, encoded: Encoded, known: Any) -> Array:
@@ -474,6 +489,8 @@ class HMPerceptron(MarkovLabeler):
         sizes = list(map(len, structures))
         nodes = sum(sizes) if self.kernel_ is not None else sum(self._feature_counts())
         self._state = State.of(arrays, nodes, self.order_, len(self.classes_))
+        if (self.update == "arow") != bool(len(self._state.variances)):
+            raise DataError(f"its array 'variances' does not fit update={self.update!r}")
         self._changes = unpack_corrections(changes, sizes, len(self.classes_)) if self._voted else []
         self._prepare_predictions()
 

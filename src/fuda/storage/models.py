@@ -97,8 +97,45 @@ def load(path: str | Path, features: Any = None) -> Any:
             f"features={short(features)}: give the function that the model in {path} was fitted with, or "
             f"leave features out where it was fitted with none; its features are {short(stored)}"
         )
+    model = build(path, meta, vocabularies, arrays, features)
+    model.reading_ = meta["reading"]
+    return model
+
+
+def build(
+    path: str | Path,
+    meta: dict[str, Any],
+    vocabularies: list[list[str]],
+    arrays: dict[str, np.ndarray],
+    features: Any = None,
+) -> Any:
+    """Make a fitted model of the content of a file, of fuda's or of another program's.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, for messages.
+    meta : dict
+        The class, its parameters, labels, shape and kind of observations, as in meta.json.
+    vocabularies : list of list of str
+        The feature names.
+    arrays : dict of ndarray
+        The fitted arrays.
+    features : callable, optional
+        The feature function with which the model was fitted.
+
+    Returns
+    -------
+    Labeler
+        The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        If the content does not make a model.
+    """
     try:
-        model = _deserialize(meta, vocabularies, arrays, features, _MAX_DEPTH)
+        return _deserialize(meta, vocabularies, arrays, features, _MAX_DEPTH)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except DataError as error:
@@ -106,8 +143,6 @@ def load(path: str | Path, features: Any = None) -> Any:
     except Exception as error:  # whatever else a foreign file may cause
         why = f"{type(error).__name__}: {short(str(error))}"
         raise ModelFileError(f"{path}: not a usable model file ({why}); save the model again") from error
-    model.reading_ = meta["reading"]
-    return model
 
 
 def _serialize(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[str, np.ndarray]]:

@@ -1,0 +1,276 @@
+"""CRFsuite's training algorithms by the learners of this package.
+
+CRFsuite has weights only for the pairs of attribute and label, and of labels, that occur in the
+training data, unless all possible ones are asked for. So all other weights are kept at 0 here. The
+objective of lbfgs and l2sgd is then CRFsuite's, −log P + c1 ‖w‖₁ + c2 ‖w‖², and so are the updates
+of ap, pa and arow.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from fuda.compat.models import make_crf
+from fuda.data.encoding import Encoded
+from fuda.models.base import Labeler, TrainingData
+from fuda.models.crf import CRF
+from fuda.models.hm_perceptron import HMPerceptron
+from fuda.progress import Iteration
+from fuda.training.crf_loss import TrainingLoss
+from fuda.training.perceptron import Examples, Pass, State
+
+ALGORITHMS = {
+    "lbfgs": "lbfgs",
+    "l2sgd": "l2sgd",
+    "ap": "ap",
+    "averaged-perceptron": "ap",
+    "pa": "pa",
+    "passive-aggressive": "pa",
+    "arow": "arow",
+}
+_UNLIMITED = (1 << 31) - 1
+
+
+class Generation(NamedTuple):
+    """Which features CRFsuite generates.
+
+    Attributes
+    ----------
+    min_freq : float
+        The least sum of the values of a feature.
+    states, transitions : bool
+        Whether pairs of attribute and label, and of labels, are generated that do not occur.
+    """
+
+    min_freq: float
+    states: bool
+    transitions: bool
+
+    def weights(self, encoded: Encoded, labels: np.ndarray, label_count: int) -> np.ndarray:
+        """Return 1 for the weights of features that are generated, 0 for others."""
+        channel, corpus = encoded.channels[0], encoded.corpus
+        matrix = sp.csr_matrix(encoded.tables[channel.table].matrix)
+        ones, shape = np.ones(corpus.size), (matrix.shape[0], label_count)
+        labelled = sp.csr_matrix((ones, (channel.rows, labels)), shape=shape)
+        inner = np.ones(corpus.size, dtype=bool)
+        inner[corpus.offsets[:-1]] = False
+        after = np.flatnonzero(inner)
+        pairs = np.zeros((label_count, label_count))
+        np.add.at(pairs, (labels[after - 1], labels[after]), 1.0)
+        state, seen = ((part.T @ labelled).toarray() for part in (matrix, abs(matrix)))
+        allowed = [(seen > 0) | self.states, (pairs > 0) | self.transitions]
+        frequent = [state >= self.min_freq, pairs >= self.min_freq]
+        return np.concatenate([(a & b).ravel() for a, b in zip(allowed, frequent, strict=True)]).astype(float)
+
+
+class Seen:
+    """A training as its callback sees it.
+
+    Parameters
+    ----------
+    labels : list
+        The labels, by number.
+
+    Attributes
+    ----------
+    learner : Labeler
+        The copy of the learner that `fit` works on.
+    weights : ndarray
+        The present weights of features and label pairs.
+    costs : list of float
+        The losses of the epochs of a perceptron.
+    """
+
+    learner: Labeler
+    weights: np.ndarray
+
+    def __init__(self, labels: list[Any]) -> None:
+        self.labels, self.costs = labels, list[float]()
+
+    def model(self) -> CRF:
+        """Return a model of the present weights, without attributes whose weights are all 0."""
+        L, names = len(self.labels), self.learner.encoder_.feature_names(0)
+        state, pairs = np.split(self.weights, [-L * L])
+        kept = np.flatnonzero(state.reshape(-1, L).any(axis=1))
+        weights = np.concatenate([state.reshape(-1, L)[kept].ravel(), pairs])
+        return make_crf("the fitted model", self.labels, [[names[k] for k in kept]], weights)
+
+
+class _Generated:
+    """A loss whose gradient is 0 for the features that are not generated."""
+
+    def __init__(self, loss: TrainingLoss, generated: np.ndarray, seen: Seen) -> None:
+        self.loss, self.generated, self.seen = loss, generated, seen
+
+    def __call__(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self.loss(weights)
+        gradient *= self.generated
+        self.seen.weights = weights
+        return value, gradient
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loss, name)
+
+
+class _ChainCRF(CRF):
+    """A CRF with the features that CRFsuite generates."""
+
+    generation: Generation
+    seen: Seen
+
+    def _fit(self, data: TrainingData) -> None:
+        self.seen.learner = self
+        self._generated = self.generation.weights(data.encoded, data.labels, len(self.classes_))
+        super()._fit(data)
+
+    def _training_loss(self, data: TrainingData) -> Any:
+        return _Generated(super()._training_loss(data), self._generated, self.seen)
+
+
+class _ChainPerceptron(HMPerceptron):
+    """A perceptron with the features that CRFsuite generates."""
+
+    generation: Generation
+    seen: Seen
+
+    def _variances(self, data: TrainingData, state: State) -> np.ndarray:
+        self.seen.learner, L = self, len(self.classes_)
+        generated = self.generation.weights(data.encoded, data.labels, L)
+        pairs = generated[-L * L :].reshape(L, L).T.ravel()
+        return np.concatenate([generated[: -L * L], np.zeros(state.short.size), pairs])
+
+    def _record(self, found: Pass, order: np.ndarray, steps: int, examples: Examples) -> None:
+        super()._record(found, order, steps, examples)
+        sizes = np.diff(examples.offsets)
+        costs = found.costs if self._update.kind else found.mistaken / sizes
+        self.seen.costs.append(float(costs.sum()))
+        self.seen.weights = self.crfsuite_weights(0)
+
+    def crfsuite_weights(self, more_steps: int) -> np.ndarray:
+        """Return the weights of features and label pairs, after further steps without a mistake."""
+        state = self._state
+        nodes, pairs = state.nodes, state.full[0].T
+        if self._averaged:
+            steps = float(state.steps[0]) + more_steps + 1.0
+            nodes, pairs = nodes - state.late_nodes / steps, pairs - state.late_full[0].T / steps
+        return np.concatenate([nodes.ravel(), pairs.ravel()])
+
+
+class Job(NamedTuple):
+    """What to train.
+
+    Attributes
+    ----------
+    algorithm : str
+        One of `ALGORITHMS`.
+    generation : Generation
+        Which features there are.
+    options : dict
+        The parameters of the algorithm that were given, by the names of sklearn-crfsuite.
+    """
+
+    algorithm: str
+    generation: Generation
+    options: dict[str, Any]
+
+    def option(self, name: str, default: Any) -> Any:
+        """Return a parameter, or CRFsuite's default."""
+        return self.options.get(name, default)
+
+
+# Called after every iteration with what was measured, and how to make a model of the present weights.
+OnIteration = Callable[[dict[str, Any], Callable[[], CRF]], None]
+
+
+def train(job: Job, X: list[list[Any]], y: list[list[Any]], on_iteration: OnIteration) -> CRF:
+    """Train a model of CRFsuite.
+
+    Parameters
+    ----------
+    job : Job
+        What to train.
+    X : list of lists
+        The attributes of items.
+    y : list of lists
+        Their labels.
+    on_iteration : callable
+        Called after every iteration.
+
+    Returns
+    -------
+    CRF
+        The model, with labels in the order of their first occurrence, without attributes whose
+        weights are all 0.
+    """
+    number: dict[Any, int] = {}
+    numbers = [[number.setdefault(label, len(number)) for label in labels] for labels in y]
+    learner, seen = _learner(job), Seen(list(number))
+    learner.generation, learner.seen = job.generation, seen
+    learner.set_params(callback=_Watch(job, seen, len(X), on_iteration))
+    learner.fit(X, numbers)
+    if isinstance(learner, HMPerceptron):
+        more = (job.option("max_iterations", 100) - len(learner.mistakes_)) * len(X)
+        seen.weights = learner.crfsuite_weights(0 if learner.mistakes_[-1].nodes else more)
+    else:
+        seen.weights = learner.weights_
+    return seen.model()
+
+
+def _learner(job: Job) -> _ChainCRF | _ChainPerceptron:
+    """The learner of an algorithm; its callback ends the training, not a limit of its own."""
+    if job.algorithm in ("lbfgs", "l2sgd"):
+        solver = "lbfgs" if job.algorithm == "lbfgs" else "sgd"
+        l1 = job.option("c1", 0.0) if solver == "lbfgs" else 0.0
+        return _ChainCRF(l1=l1, l2=job.option("c2", 1.0), window=0, solver=solver, tol=0.0, max_iter=_UNLIMITED)
+    kind = {"ap": "perceptron", "pa": "passive-aggressive", "arow": "arow"}[job.algorithm]
+    C, rescale, average = 1.0, True, True
+    if job.algorithm == "pa":
+        C, rescale = job.option("c", 1.0), bool(job.option("error_sensitive", True))
+        average = bool(job.option("averaging", True))
+        if job.option("pa_type", 1) == 2:
+            kind = "passive-aggressive-2"
+        elif job.option("pa_type", 1) == 0:
+            C = 1e12  # no limit
+    if job.algorithm == "arow":
+        C, average = job.option("variance", 1.0) / job.option("gamma", 1.0), False
+    epochs = job.option("max_iterations", 100)
+    return _ChainPerceptron(window=0, epochs=epochs, update=kind, C=C, rescale=rescale, average=average)
+
+
+class _Watch:
+    """Ends a training where CRFsuite would, and reports its iterations."""
+
+    def __init__(self, job: Job, seen: Seen, size: int, on_iteration: OnIteration) -> None:
+        self.job, self.seen, self.size, self.on_iteration = job, seen, size, on_iteration
+        self.losses: list[float] = []
+        self.began = time.perf_counter()
+
+    def __call__(self, progress: Iteration) -> None:
+        now, weights = time.perf_counter(), self.seen.weights
+        loss = self.seen.costs[-1] if progress.objective is None else progress.objective
+        norm = float(np.linalg.norm(weights))
+        measured = {"num": progress.iteration, "scores": {}, "loss": loss, "feature_norm": norm}
+        measured |= {"time": now - self.began}
+        if self.job.algorithm == "lbfgs":
+            measured |= {"error_norm": progress.gradient_norm, "active_features": int(np.count_nonzero(weights))}
+        self.on_iteration(measured, self.seen.model)
+        self.began = time.perf_counter()
+        self.losses.append(loss)
+        if self._converged(progress, loss, norm):
+            raise StopIteration
+
+    def _converged(self, progress: Iteration, loss: float, norm: float) -> bool:
+        option, algorithm = self.job.option, self.job.algorithm
+        if algorithm in ("ap", "pa", "arow"):
+            mean, epsilon = loss / self.size, option("epsilon", 0.0)
+            return mean <= epsilon if algorithm == "arow" else mean < epsilon
+        limit = option("max_iterations", _UNLIMITED if algorithm == "lbfgs" else 1000)
+        period, delta = option("period", 10), option("delta", 1e-5 if algorithm == "lbfgs" else 1e-6)
+        flat = len(self.losses) > period and self.losses[-1 - period] - loss < delta * abs(loss)
+        small = algorithm == "lbfgs" and (progress.gradient_norm or 0.0) <= option("epsilon", 1e-5) * max(1.0, norm)
+        return flat or small or progress.iteration >= limit
