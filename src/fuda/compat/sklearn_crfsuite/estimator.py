@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 
 from fuda.compat import crfsuite
 from fuda.compat.sklearn_crfsuite import metrics
-from fuda.compat.sklearn_crfsuite.items import attributes
 from fuda.compat.sklearn_crfsuite.tagger import Info, Tagger
 from fuda.compat.sklearn_crfsuite.training import ALGORITHMS, Generation, Job, train
 from fuda.errors import DataError, short
@@ -200,21 +199,16 @@ class CRF(BaseEstimator):
             raise ValueError("Pass both X_dev and y_dev to use the holdout data")
         job = self._job()
         log, self._tagger = TrainingLog(), None
-        held_out = None if X_dev is None else (_prepared(X_dev), list(map(list, y_dev)))
-        structures, labels = _prepared(X), list(map(list, y))
-        if len(structures) == len(labels):  # sequences without items carry no information
-            pairs = zip(structures, labels, strict=True)
-            kept = [(x, given) for x, given in pairs if x or given]
-            structures, labels = [x for x, _ in kept], [given for _, given in kept]
+        held_out = None if X_dev is None else (list(X_dev), list(map(list, y_dev)))
 
         def on_iteration(measured: dict[str, Any], model: Callable[[], FudaCRF]) -> None:
             if held_out is not None:
-                measured |= _evaluation(model().predict(held_out[0]), held_out[1])
+                measured |= _evaluation(Tagger(model()).predict(held_out[0]), held_out[1])
             log.iterations.append(measured)
             if self.verbose:
                 print(_line(measured))
 
-        model = train(job, structures, labels, on_iteration)
+        model = train(job, X, y, on_iteration)
         if self.model_filename is not None:
             crfsuite.write(model, self.model_filename)
         self.training_log_, self._tagger = log, Tagger(model)
@@ -246,7 +240,7 @@ class CRF(BaseEstimator):
         ndarray of dtype object
             A list of labels per sequence.
         """
-        return np.array(self._each("predict", X, list), dtype=object)
+        return np.array(self._fitted().predict(X), dtype=object)
 
     def predict_single(self, xseq: Any) -> list[str]:
         """Label a sequence.
@@ -261,7 +255,7 @@ class CRF(BaseEstimator):
         list of str
             The labels.
         """
-        return self._each("predict", [xseq], list)[0]
+        return self._fitted().predict([xseq])[0]
 
     def predict_marginals(self, X: Any) -> np.ndarray:
         """Compute the probabilities of labels.
@@ -276,12 +270,7 @@ class CRF(BaseEstimator):
         ndarray of dtype object
             A list per sequence, of a dict from labels to probabilities per item.
         """
-        labels = self.classes_
-
-        def named(rows: np.ndarray) -> list[dict[str, float]]:
-            return [dict(zip(labels or [], row, strict=True)) for row in rows.tolist()]
-
-        return np.array(self._each("predict_marginals", X, named), dtype=object)
+        return np.array(self._fitted().marginals(X), dtype=object)
 
     def predict_marginals_single(self, xseq: Any) -> list[dict[str, float]]:
         """Compute the probabilities of the labels of a sequence.
@@ -296,13 +285,7 @@ class CRF(BaseEstimator):
         list of dict
             From labels to probabilities, per item.
         """
-        return self.predict_marginals([xseq])[0].tolist() if len(xseq) else []
-
-    def _each(self, method: str, X: Any, form: Any) -> list[Any]:
-        """The results of a method of the model, put in form; an empty list for an empty sequence."""
-        structures = _prepared(X)
-        found = iter(getattr(self.model_, method)([x for x in structures if x]))
-        return [form(next(found)) if x else [] for x in structures]
+        return self._fitted().marginals([xseq])[0]
 
     def score(self, X: Any, y: Any) -> float:
         """Compute the share of items with the correct label.
@@ -324,9 +307,12 @@ class CRF(BaseEstimator):
     @property
     def model_(self) -> FudaCRF:
         """The fitted model, on attributes."""
+        return self._fitted().model
+
+    def _fitted(self) -> Tagger:
         if self.tagger_ is None:
             raise NotFittedError("this CRF is not fitted; call fit, or give model_filename")
-        return self.tagger_.model
+        return self.tagger_
 
     @property
     def tagger_(self) -> Tagger | None:
@@ -368,16 +354,6 @@ class CRF(BaseEstimator):
     @property
     def _info(self) -> Info | None:
         return None if self.tagger_ is None else self.tagger_.info()
-
-
-def _prepared(X: Iterable[Any]) -> list[list[Any]]:
-    """The attributes of the items of all sequences."""
-    prepared = []
-    for i, sequence in enumerate(X):
-        if isinstance(sequence, dict):
-            raise DataError(f"X[{i}] is an item, not a sequence of items; wrap the sequence in a list: [x]")
-        prepared.append(attributes(sequence))
-    return prepared
 
 
 def _evaluation(predicted: Any, labels: list[list[str]]) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+
 from fuda.checks import is_number
 from fuda.errors import DataError, described
 
@@ -36,23 +39,11 @@ def attributes(sequence: Iterable[Any]) -> list[Any]:
 
 def _attributes(item: Any) -> list[str] | dict[str, float]:
     """The attributes of an item."""
-    if isinstance(item, dict):
-        names = []
-        for name, value in item.items():
-            if type(name) is not str:
-                break
-            if type(value) is str:
-                names.append(f"{name}:{value}")
-            elif value is True or (type(value) is float and value == 1.0):
-                names.append(name)
-            elif value is not False:
-                break
-        else:
-            return names  # by far the most frequent
     values: dict[str, float] = {}
     for name, number in _pairs(item):
         values[name] = values.get(name, 0.0) + number
-    return {name: value for name, value in values.items() if value}
+    values = {name: value for name, value in values.items() if value}
+    return list(values) if set(values.values()) == {1.0} else values
 
 
 def _pairs(item: Any) -> Iterator[tuple[str, float]]:
@@ -80,3 +71,93 @@ def _text(name: Any) -> str:
     if not isinstance(name, str | bytes):
         raise DataError(f"{described(name)} is not an attribute; attributes are strings")
     return name.decode() if isinstance(name, bytes) else str(name)
+
+
+_MOST_KEYS = 1000  # whose values are remembered
+
+
+class _Unusual(Exception):
+    """A value that is neither text nor 0 nor 1."""
+
+
+class _Column(dict[Any, int]):
+    """The numbers of the attributes of a key by the key's values; −1 for those without one."""
+
+    def __init__(self, key: Any, vocabulary: dict[str, int], learn: bool) -> None:
+        super().__init__()
+        self.key, self.vocabulary, self.learn = key, vocabulary, learn
+
+    def __missing__(self, value: Any) -> int:
+        if type(self.key) is not str or not (type(value) is str or value in (0, 1)):
+            raise _Unusual
+        name = f"{self.key}:{value}" if type(value) is str else self.key
+        if type(value) is not str and not value:
+            number = self[value] = -1
+        elif self.learn:
+            number = self[value] = self.vocabulary.setdefault(name, len(self.vocabulary))
+        elif (number := self.vocabulary.get(name, -1)) >= 0:
+            self[value] = number
+        return number
+
+
+class Vocabulary:
+    """Numbers of attributes, and the items of sequences by them.
+
+    Parameters
+    ----------
+    names : list of str, optional
+        The attributes, where they are known.
+    """
+
+    def __init__(self, names: Iterable[str] | None = None) -> None:
+        self.numbers = {} if names is None else {name: k for k, name in enumerate(names)}
+        self._learn = names is None
+        self._columns: dict[Any, _Column] = {}
+
+    def rows(self, X: Iterable[Iterable[Any]]) -> tuple[sp.csr_matrix, np.ndarray]:
+        """Return a matrix with a row per item and a column per attribute, and the bounds of sequences.
+
+        Without known names, all attributes are added; else others than these are left out.
+        """
+        ids: list[int] = []
+        lengths: list[int] = []
+        sizes: list[int] = []
+        others: dict[int, float] = {}  # values other than 1, by their positions in ids
+        for i, sequence in enumerate(X):
+            before = len(lengths)
+            if hasattr(sequence, "items"):
+                if isinstance(sequence, dict):
+                    raise DataError(f"X[{i}] is an item, not a sequence of items; wrap X in a list: [X]")
+                sequence = sequence.items()  # an ItemSequence of python-crfsuite
+            for item in sequence:
+                found = self._row(item, len(ids), others)
+                ids += found
+                lengths.append(len(found))
+            sizes.append(len(lengths) - before)
+        data = np.ones(len(ids))
+        data[list(others)] = list(others.values())
+        kept = np.array(ids, dtype=np.int64) >= 0
+        indptr = np.append(0, np.cumsum(kept))[np.append(0, np.cumsum(lengths, dtype=np.int64))]
+        parts = data[kept], np.array(ids, dtype=np.int32)[kept], indptr
+        matrix = sp.csr_matrix(parts, shape=(len(lengths), len(self.numbers)))
+        matrix.sum_duplicates()
+        return matrix, np.append(0, np.cumsum(sizes, dtype=np.int64))
+
+    def _row(self, item: Any, start: int, others: dict[int, float]) -> list[int]:
+        """The numbers of the attributes of an item; values other than 1 go to `others`, from `start`."""
+        columns = self._columns
+        if type(item) is dict:
+            try:
+                return [columns[key][value] for key, value in item.items()]
+            except KeyError:  # a new key
+                if len(columns) < _MOST_KEYS:
+                    new = item.keys() - columns.keys()
+                    columns |= {key: _Column(key, self.numbers, self._learn) for key in new}
+                    return self._row(item, start, others)
+            except (TypeError, _Unusual):  # a list among the values, or a number
+                pass
+        pairs = list(_pairs(item))
+        others.update({start + k: value for k, (_, value) in enumerate(pairs) if value != 1.0})
+        if self._learn:
+            return [self.numbers.setdefault(name, len(self.numbers)) for name, _ in pairs]
+        return [self.numbers.get(name, -1) for name, _ in pairs]

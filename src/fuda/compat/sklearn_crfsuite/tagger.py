@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fuda.compat import crfsuite
-from fuda.compat.sklearn_crfsuite.items import attributes
+from fuda.compat.sklearn_crfsuite.items import Vocabulary
+from fuda.data.graph import Graph
+from fuda.inference import log_partition, marginals, viterbi
 from fuda.models.crf import CRF
 
 
@@ -35,7 +38,7 @@ class Info(NamedTuple):
 
 
 class Tagger:
-    """A model and the sequence that it was last given.
+    """A model, and the sequence that it was last given.
 
     Parameters
     ----------
@@ -45,41 +48,62 @@ class Tagger:
 
     def __init__(self, model: CRF) -> None:
         self.model = model
+        self._labels = list(model.classes_)
+        names, L = model.encoder_.feature_names(0), len(self._labels)
+        self._vocabulary = Vocabulary(names)
+        self._weights = model.weights_[: len(names) * L].reshape(-1, L)
         self._sequence: list[Any] = []
+
+    def predict(self, X: Iterable[Any]) -> list[list[str]]:
+        """Return the best labels of sequences of items."""
+        numbers, bounds = self._solve(X, viterbi)
+        names = list(map(self._labels.__getitem__, numbers.tolist()))
+        return [names[a:b] for a, b in pairwise(bounds)]
+
+    def marginals(self, X: Iterable[Any]) -> list[list[dict[str, float]]]:
+        """Return the probabilities of labels at the items of sequences."""
+        found, bounds = self._solve(X, lambda *problem: marginals(*problem)[1:])
+        rows = [dict(zip(self._labels, row, strict=True)) for row in found.tolist()]
+        return [rows[a:b] for a, b in pairwise(bounds)]
+
+    def _solve(self, X: Iterable[Any], solve: Callable[..., Any]) -> tuple[np.ndarray, list[int]]:
+        """The first result of a function of graph, scores and transitions; the bounds of sequences."""
+        matrix, offsets = self._vocabulary.rows(X)
+        if not offsets[-1]:
+            return np.empty(0), offsets.tolist()
+        graph = Graph.of_chains(np.unique(offsets))  # without empty sequences
+        found = solve(graph, np.asarray(matrix @ self._weights), self.model.transitions_)
+        return found[0], offsets.tolist()
 
     def labels(self) -> list[str]:
         """Return the labels."""
-        return list(self.model.classes_)
+        return list(self._labels)
 
     def set(self, xseq: Iterable[Any]) -> None:
         """Take a sequence of items for further calls."""
-        self._sequence = attributes(xseq)
+        self._sequence = list(xseq)
 
     def tag(self, xseq: Iterable[Any] | None = None) -> list[str]:
         """Return the best labels of a sequence, by default of the last one."""
         if xseq is not None:
             self.set(xseq)
-        return self.model.predict([self._sequence])[0] if self._sequence else []
+        return self.predict([self._sequence])[0]
 
     def probability(self, yseq: Iterable[str]) -> float:
         """Return the probability of the labels of the last sequence."""
-        objective = self.model.objective([self._sequence], [list(yseq)])
-        weights, fitted = self.model.weights_, self.model._fitted_params
-        return float(np.exp(fitted["l2"] * float(weights @ weights) - objective))
+        numbers = list(map(self._labels.index, yseq))
+        matrix, offsets = self._vocabulary.rows([self._sequence])
+        scores, pairs = np.asarray(matrix @ self._weights), self.model.transitions_
+        total = scores[np.arange(len(scores)), numbers].sum() + pairs[numbers[:-1], numbers[1:]].sum()
+        return float(np.exp(total - log_partition(Graph.of_chains(offsets), scores, pairs)[0]))
 
     def marginal(self, y: str, pos: int) -> float:
         """Return the probability of a label at a position of the last sequence."""
-        return float(self.marginals()[pos, self.labels().index(y)])
-
-    def marginals(self) -> np.ndarray:
-        """Return the probabilities of all labels at all positions of the last sequence."""
-        return self.model.predict_marginals([self._sequence])[0]
+        return self.marginals([self._sequence])[0][pos][y]
 
     def info(self) -> Info:
         """Return the content of the model."""
-        model, names = self.model, self.model.encoder_.feature_names(0)
-        labels = list(map(str, model.classes_))
-        state = model.weights_[: len(names) * len(labels)].reshape(-1, len(labels))
+        model, names, labels = self.model, list(self._vocabulary.numbers), self._labels
         header = {
             "size": str(len(crfsuite.dump(model))),
             "num_labels": str(len(labels)),
@@ -90,7 +114,7 @@ class Tagger:
             {label: str(k) for k, label in enumerate(labels)},
             {name: str(k) for k, name in enumerate(names)},
             _named(model.transitions_, labels, labels),
-            _named(state, names, labels),
+            _named(self._weights, names, labels),
         )
 
     def dump(self, filename: str | Path | None = None) -> None:

@@ -16,8 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from fuda.compat.models import make_crf
-from fuda.data.encoding import Encoded
-from fuda.models.base import Labeler, TrainingData
+from fuda.compat.sklearn_crfsuite.items import Vocabulary
+from fuda.data.corpus import Corpus
+from fuda.data.encoding import Channel, Encoded
+from fuda.data.observations import Kind
+from fuda.data.tables import Table
+from fuda.data.window_encoding import WindowEncoder
+from fuda.errors import DataError, described
+from fuda.models.base import TrainingData
 from fuda.models.crf import CRF
 from fuda.models.hm_perceptron import HMPerceptron
 from fuda.progress import Iteration
@@ -52,7 +58,7 @@ class Generation(NamedTuple):
     transitions: bool
 
     def weights(self, encoded: Encoded, labels: np.ndarray, label_count: int) -> np.ndarray:
-        """Return 1 for the weights of features that are generated, 0 for others."""
+        """Return the indices of the weights of features that are generated."""
         channel, corpus = encoded.channels[0], encoded.corpus
         matrix = sp.csr_matrix(encoded.tables[channel.table].matrix)
         ones, shape = np.ones(corpus.size), (matrix.shape[0], label_count)
@@ -65,7 +71,7 @@ class Generation(NamedTuple):
         state, seen = ((part.T @ labelled).toarray() for part in (matrix, abs(matrix)))
         allowed = [(seen > 0) | self.states, (pairs > 0) | self.transitions]
         frequent = [state >= self.min_freq, pairs >= self.min_freq]
-        return np.concatenate([(a & b).ravel() for a, b in zip(allowed, frequent, strict=True)]).astype(float)
+        return np.flatnonzero(np.concatenate([(a & b).ravel() for a, b in zip(allowed, frequent, strict=True)]))
 
 
 class Seen:
@@ -78,58 +84,65 @@ class Seen:
 
     Attributes
     ----------
-    learner : Labeler
-        The copy of the learner that `fit` works on.
+    names : list of str
+        The attributes.
     weights : ndarray
-        The present weights of features and label pairs.
+        The present weights of features and label pairs, all or those of `generated`.
+    generated : ndarray or slice
+        The indices of these weights.
     costs : list of float
         The losses of the epochs of a perceptron.
     """
 
-    learner: Labeler
+    names: list[str]
     weights: np.ndarray
 
-    def __init__(self, labels: list[Any]) -> None:
+    def __init__(self, labels: list[str]) -> None:
         self.labels, self.costs = labels, list[float]()
+        self.generated: np.ndarray | slice = slice(None)
 
     def model(self) -> CRF:
         """Return a model of the present weights, without attributes whose weights are all 0."""
-        L, names = len(self.labels), self.learner.encoder_.feature_names(0)
-        state, pairs = np.split(self.weights, [-L * L])
-        kept = np.flatnonzero(state.reshape(-1, L).any(axis=1))
-        weights = np.concatenate([state.reshape(-1, L)[kept].ravel(), pairs])
-        return make_crf("the fitted model", self.labels, [[names[k] for k in kept]], weights)
+        L = len(self.labels)
+        table = np.zeros((len(self.names) + L, L))
+        table.ravel()[self.generated] = self.weights
+        kept = np.flatnonzero(table[:-L].any(axis=1))
+        weights = np.concatenate([table[kept].ravel(), table[-L:].ravel()])
+        return make_crf("the fitted model", self.labels, [[self.names[k] for k in kept]], weights)
 
 
 class _Generated:
-    """A loss whose gradient is 0 for the features that are not generated."""
+    """A loss as a function of the weights of features that are generated; all others are 0."""
 
-    def __init__(self, loss: TrainingLoss, generated: np.ndarray, seen: Seen) -> None:
-        self.loss, self.generated, self.seen = loss, generated, seen
+    def __init__(self, loss: TrainingLoss, seen: Seen) -> None:
+        self.loss, self.seen, self.encoded = loss, seen, loss.encoded
+        self.weights = seen.generated
+        self._all = np.zeros(loss.weights.size)
 
     def __call__(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = self.loss(weights)
-        gradient *= self.generated
-        self.seen.weights = weights
-        return value, gradient
+        self._all[self.seen.generated] = self.seen.weights = weights
+        value, gradient = self.loss(self._all)
+        return value, gradient[self.seen.generated]
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.loss, name)
+    def curvature(self) -> np.ndarray:
+        return self.loss.curvature()[self.seen.generated]
 
 
 class _ChainCRF(CRF):
-    """A CRF with the features that CRFsuite generates."""
+    """A CRF with the features that CRFsuite generates; `weights_` are theirs."""
 
     generation: Generation
     seen: Seen
 
     def _fit(self, data: TrainingData) -> None:
-        self.seen.learner = self
-        self._generated = self.generation.weights(data.encoded, data.labels, len(self.classes_))
+        self.seen.generated = self.generation.weights(data.encoded, data.labels, len(self.classes_))
         super()._fit(data)
 
+    def _start(self) -> np.ndarray:
+        return np.zeros(len(self.seen.generated))  # type: ignore[arg-type]
+
     def _training_loss(self, data: TrainingData) -> Any:
-        return _Generated(super()._training_loss(data), self._generated, self.seen)
+        return _Generated(super()._training_loss(data), self.seen)
 
 
 class _ChainPerceptron(HMPerceptron):
@@ -139,8 +152,9 @@ class _ChainPerceptron(HMPerceptron):
     seen: Seen
 
     def _variances(self, data: TrainingData, state: State) -> np.ndarray:
-        self.seen.learner, L = self, len(self.classes_)
-        generated = self.generation.weights(data.encoded, data.labels, L)
+        L = len(self.classes_)
+        generated = np.zeros(state.nodes.size + L * L)
+        generated[self.generation.weights(data.encoded, data.labels, L)] = 1.0
         pairs = generated[-L * L :].reshape(L, L).T.ravel()
         return np.concatenate([generated[: -L * L], np.zeros(state.short.size), pairs])
 
@@ -187,17 +201,15 @@ class Job(NamedTuple):
 OnIteration = Callable[[dict[str, Any], Callable[[], CRF]], None]
 
 
-def train(job: Job, X: list[list[Any]], y: list[list[Any]], on_iteration: OnIteration) -> CRF:
+def train(job: Job, X: Any, y: Any, on_iteration: OnIteration) -> CRF:
     """Train a model of CRFsuite.
 
     Parameters
     ----------
     job : Job
         What to train.
-    X : list of lists
-        The attributes of items.
-    y : list of lists
-        Their labels.
+    X, y : lists of lists
+        Items and their labels.
     on_iteration : callable
         Called after every iteration.
 
@@ -207,18 +219,48 @@ def train(job: Job, X: list[list[Any]], y: list[list[Any]], on_iteration: OnIter
         The model, with labels in the order of their first occurrence, without attributes whose
         weights are all 0.
     """
-    number: dict[Any, int] = {}
-    numbers = [[number.setdefault(label, len(number)) for label in labels] for labels in y]
-    learner, seen = _learner(job), Seen(list(number))
+    data, labels = _training_data(X, y)
+    size = len(data.encoded.corpus)
+    learner, seen = _learner(job), Seen(labels)
+    seen.names = data.encoder.feature_names(0)
     learner.generation, learner.seen = job.generation, seen
-    learner.set_params(callback=_Watch(job, seen, len(X), on_iteration))
-    learner.fit(X, numbers)
+    learner.set_params(callback=_Watch(job, seen, size, on_iteration))
+    learner._check_parameters()
+    learner._fit_encoded(data)
     if isinstance(learner, HMPerceptron):
-        more = (job.option("max_iterations", 100) - len(learner.mistakes_)) * len(X)
+        more = (job.option("max_iterations", 100) - len(learner.mistakes_)) * size
         seen.weights = learner.crfsuite_weights(0 if learner.mistakes_[-1].nodes else more)
     else:
         seen.weights = learner.weights_
     return seen.model()
+
+
+def _training_data(X: Any, y: Any) -> tuple[TrainingData, list[str]]:
+    """Items and labels as training data, and the labels by number; empty sequences are left out."""
+    vocabulary = Vocabulary()
+    matrix, offsets = vocabulary.rows(X)
+    number: dict[str, int] = {}
+    given = list(y)
+    if len(given) != len(offsets) - 1:
+        raise DataError(f"X has {len(offsets) - 1} sequences but y has {len(given)}; give one list each")
+    flat = []
+    for i, (labels, size) in enumerate(zip(given, np.diff(offsets).tolist(), strict=True)):
+        numbers = [number.setdefault(label, len(number)) for label in labels]
+        if len(numbers) != size:
+            raise DataError(f"X[{i}] has {size} items but y[{i}] has {len(numbers)} labels; give one each")
+        flat += numbers
+    if not flat:
+        raise DataError("there is nothing to learn from: X has no items; give at least one sequence")
+    if bad := [label for label in number if not isinstance(label, str) or not label]:
+        raise DataError(f"the label {described(bad[0])}: labels are strings, not empty")
+    kind, encoder = Kind("features"), WindowEncoder("word", 0)
+    encoder.restore([list(vocabulary.numbers)], kind)
+    corpus = Corpus.of_rows(np.unique(offsets), kind)
+    zeros = np.zeros(len(flat))
+    channel = Channel("0", 0, np.arange(len(flat), dtype=np.int32))
+    encoded = Encoded(corpus, [Table.of(matrix, zeros, zeros)], [channel], [])
+    labels = np.array(flat, dtype=np.int32)
+    return TrainingData(encoder, encoded, list(range(len(number))), labels, None, None), list(number)
 
 
 def _learner(job: Job) -> _ChainCRF | _ChainPerceptron:
