@@ -274,7 +274,7 @@ def _unfitted(name: Any, parameters: Any, features: Any) -> Storable:
 def _to_json(name: str, value: Any) -> Any:
     """A parameter as JSON."""
     if isinstance(value, Template):
-        return {"template": value.text, "name": value.name}
+        return {"template": value.text, "name": value.name} | ({"wapiti": True} if value.wapiti else {})
     if name == "kernel" and callable(value):
         value = as_kernel(value)
     if isinstance(value, Kernel):
@@ -302,7 +302,7 @@ def _from_json(name: str, value: Any, features: Any) -> Any:
     if name == "features" and isinstance(value, dict):
         text, template_name = value.get("template"), value.get("name")
         if isinstance(text, str) and isinstance(template_name, str):
-            return Template(text, template_name)
+            return Template(text, template_name, value.get("wapiti") is True)
         if features is None:
             problem = f"the file does not contain the feature function {short(value.get('function'))}"
             raise ModelFileError(f"{problem}; pass it again: fuda.load(path, features=function)")
