@@ -28,7 +28,13 @@ def items(sentence: list[tuple[str, str]]) -> list[dict[str, Any]]:
     """Features of the words of a sentence."""
     rows = []
     for t, (word, tag) in enumerate(sentence):
-        row = {"bias": 1.0, "end2": word[-2:], "end3": word[-3:], "digit": word.isdigit(), **describe(word, tag)}
+        row = {
+            "bias": 1.0,
+            "end2": word[-2:],
+            "end3": word[-3:],
+            "digit": word.isdigit(),
+            **describe(word, tag),
+        }
         for offset, edge in ((-1, "BOS"), (1, "EOS")):
             if 0 <= t + offset < len(sentence):
                 seen = describe(*sentence[t + offset])

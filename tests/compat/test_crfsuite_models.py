@@ -70,7 +70,9 @@ def written(tmp_path):
 def test_what_is_written_is_read_back(written, tmp_path):
     path, model, X = written
     found = crfsuite.read(path)
-    np.testing.assert_allclose(np.concatenate(found.predict_marginals(X)), np.concatenate(model.predict_marginals(X)))
+    np.testing.assert_allclose(
+        np.concatenate(found.predict_marginals(X)), np.concatenate(model.predict_marginals(X))
+    )
     assert len(found.weights_) < len(model.weights_)  # without attributes whose weights are all 0
     assert crfsuite.dump(found) == path.read_bytes()
     found.save(tmp_path / "model.fuda")

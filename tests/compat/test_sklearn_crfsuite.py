@@ -23,7 +23,11 @@ def random_data(seed, count=12, longest=7):
 
     def item():
         chosen = {f"a{k}": float(rng.normal()) for k in rng.integers(12, size=int(rng.integers(5)))}
-        return chosen | {"w": str(rng.choice(list("xyz"))), "b": bool(rng.integers(2)), "n": {"d": [str(rng.integers(3))]}}
+        return chosen | {
+            "w": str(rng.choice(list("xyz"))),
+            "b": bool(rng.integers(2)),
+            "n": {"d": [str(rng.integers(3))]},
+        }
 
     X = [[item() for _ in range(int(rng.integers(1, longest)))] for _ in range(count)]
     return X, [[str(rng.choice(["z", "b", "a"])) for _ in x] for x in X]

@@ -37,7 +37,7 @@ def expand(pattern, sentence, t, program):
     """The text of a pattern at token t."""
 
     def value(found):
-        letter, row, column, expression = found.groups()
+        letter, row, column, _ = found.groups()
         text = cell(sentence, t + int(row), int(column), program)
         if letter in "tT":
             return "true" if re.search("^[A-Z]", text) else "false"  # ^\u of the one %t above
@@ -121,7 +121,10 @@ def netstring(text):
 def assert_agrees(model, written):
     order = [list(model.classes_).index(label) for label in LABELS]
     for sentence, labels, found in zip(
-        written.sentences, model.predict(written.sentences), model.predict_marginals(written.sentences), strict=True
+        written.sentences,
+        model.predict(written.sentences),
+        model.predict_marginals(written.sentences),
+        strict=True,
     ):
         expected, best = written.marginals(sentence)
         np.testing.assert_allclose(found[:, order], expected, atol=1e-12)

@@ -83,7 +83,9 @@ def _parse(data: bytes) -> tuple[list[str], list[str], np.ndarray]:
     count = int(_array(data, at_features, 3, _U4, "features")[2])  # CRFsuite leaves it 0 in the header
     features = _array(data, at_features + 12, count, _FEATURE, "features")
     weights = np.zeros((attribute_count + label_count, label_count))
-    row = np.where(features["type"] == 1, features["source"].astype(np.int64) + attribute_count, features["source"])
+    row = np.where(
+        features["type"] == 1, features["source"].astype(np.int64) + attribute_count, features["source"]
+    )
     bounds = np.where(features["type"] == 1, attribute_count + label_count, attribute_count)
     if (features["type"] > 1).any() or (row >= bounds).any() or (features["target"] >= label_count).any():
         raise ModelFileError("a feature refers to a label or attribute that is not there")
@@ -105,7 +107,8 @@ def _texts(data: bytes, start: int, count: int, what: str) -> list[str]:
     chunk, _, _, byte_order, size, at_links = _CQDB.unpack_from(data, start)
     if chunk != b"CQDB" or byte_order != _BYTE_ORDER or size != count:
         raise ModelFileError(f"its {what} are not a list of {count:,}")
-    texts, total = [], 0
+    texts: list[str] = []
+    total = 0
     for link in _array(data, start + at_links, count, _U4, what).tolist():
         number, length = _array(data, start + link, 2, _U4, what).tolist()
         total += length
@@ -137,16 +140,23 @@ def write(model: CRF, path: str | Path) -> None:
 def dump(model: CRF) -> bytes:
     """Return the content of the file that `write` writes."""
     names = model.encoder_.channel_names()
-    if len(names) > 1 or model.encoder_.edge_channel_names() or model.has_pairs_ or model.shape_ != "sequence":
+    if (
+        len(names) > 1
+        or model.encoder_.edge_channel_names()
+        or model.has_pairs_
+        or model.shape_ != "sequence"
+    ):
         raise DataError("CRFsuite has features of a node and its label only; fit with window=0 on sequences")
     labels, attributes = model.classes_.tolist(), model.encoder_.feature_names(0)
     L = len(labels)
-    state = model.weights_[:-L * L].reshape(-1, L)
+    state = model.weights_[: -L * L].reshape(-1, L)
     kept = np.flatnonzero(state.any(axis=1))
     parts = [sp.csr_matrix(state[kept]), sp.csr_matrix(model.transitions_)]
     features = np.zeros(sum(part.nnz for part in parts), _FEATURE)
     features["type"] = np.repeat([0, 1], [part.nnz for part in parts])
-    features["source"] = np.concatenate([np.repeat(np.arange(part.shape[0]), np.diff(part.indptr)) for part in parts])
+    features["source"] = np.concatenate(
+        [np.repeat(np.arange(part.shape[0]), np.diff(part.indptr)) for part in parts]
+    )
     features["target"] = np.concatenate([part.indices for part in parts])
     features["weight"] = np.concatenate([part.data for part in parts])
     chunks = [b"FEAT" + _u4(12 + features.nbytes, len(features)) + features.tobytes()]

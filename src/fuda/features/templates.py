@@ -169,7 +169,7 @@ def _parse(line: str, where: str, number: int, wapiti: bool) -> Line:
         texts.append(line[position : found.start()])
         position = found.end()
         try:
-            macros.append(_macro(*found.groups(), wapiti))
+            macros.append(_macro(wapiti, *found.groups()))
         except ValueError as error:
             raise refuse(str(error)) from None
     texts.append(line[position:])
@@ -183,7 +183,7 @@ def _parse(line: str, where: str, number: int, wapiti: bool) -> Line:
     return Line(number, name, texts, macros, kind in "U*", kind in "B*" and bool(macros))
 
 
-def _macro(letter: str, row: str, column: str, expression: str | None, wapiti: bool) -> Macro:
+def _macro(wapiti: bool, letter: str, row: str, column: str, expression: str | None) -> Macro:
     """A macro from its parts; ValueError if it is not supported."""
     kind = letter.lower()
     lower: Callable[[str], str] = str

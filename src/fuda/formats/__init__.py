@@ -203,7 +203,9 @@ def format_of(path: str | Path, format: str | None = None) -> Format:
     for known in FORMATS.values():
         if extension in known.extensions:
             return known
-    listed = "; ".join(f"{known.name} ({' '.join(known.extensions) or 'named'})" for known in FORMATS.values())
+    listed = "; ".join(
+        f"{known.name} ({' '.join(known.extensions) or 'named'})" for known in FORMATS.values()
+    )
     raise DataError(
         f"{path}: the extension {extension!r} does not belong to a format; pass format= (on the command "
         f"line --format) or rename the file. The formats: {listed}"

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from copy import copy
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -37,32 +37,17 @@ from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import as_kernel
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
-from fuda.models.named_weights import feature_names, largest
+from fuda.models.named_weights import NamedWeights, feature_names, largest
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
 from fuda.training.online_updates import UPDATES, Sized, Update
-from fuda.training.perceptron import Dual, Examples, Pass, Primal, State
+from fuda.training.perceptron import Dual, Examples, Mistakes, Pass, Primal, State
 from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections, votes
 
 Array = np.ndarray
 
 
-class Mistakes(NamedTuple):
-    """The mistakes of an epoch.
-
-    Parameters
-    ----------
-    structures : int
-        How many structures were labelled wrongly.
-    nodes : int
-        How many of their nodes.
-    """
-
-    structures: int
-    nodes: int
-
-
-class HMPerceptron(MarkovLabeler):
+class HMPerceptron(NamedWeights, MarkovLabeler):
     """Hidden Markov perceptron on sequences and trees.
 
     Parameters
@@ -76,8 +61,9 @@ class HMPerceptron(MarkovLabeler):
     features : str, Template or callable, default="text"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
-    window : int, default=1
-        How many neighbours to each side are seen, with weights of their own.
+    window : int or None, default=None
+        How many neighbours to each side are seen, with weights of their own. None is 1, or 0 for
+        dicts, lists and sets of features, which commonly show neighbours already.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme. Acts at once.
     epochs : int, default=10
@@ -89,9 +75,9 @@ class HMPerceptron(MarkovLabeler):
         ones. "voted" lets the weights of every step vote on the label of each node; marginals are
         shares of votes. That costs a Viterbi search per mistake of the training.
     update : {"perceptron", "passive-aggressive", "passive-aggressive-2", "arow"}, default="perceptron"
-        The size of corrections (`fuda.training.online_updates` has the mathematics): the same for
-        all, the smallest that gives the right labeling a margin (PA-I, PA-II [3]_), or that with a
-        variance per weight (AROW [4]_, usually with average=False). Others need kernel=None.
+        The size of corrections (see `fuda.training.online_updates`): the same for all, the smallest
+        that gives the right labeling a margin (PA-I, PA-II [3]_), or that with a variance per
+        weight (AROW [4]_, usually with average=False). All but the first need kernel=None.
     C : float, default=1.0
         How far a passive-aggressive or AROW correction may go for the margin.
     rescale : bool, default=True
@@ -143,7 +129,7 @@ class HMPerceptron(MarkovLabeler):
     .. [2] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
        ICML 2003.
     .. [3] K. Crammer et al. Online passive-aggressive algorithms. JMLR 7, 2006.
-    .. [4] K. Crammer, A. Kulesza, M. Dredze. Adaptive regularization of weight vectors. NIPS 2009.
+    .. [4] K. Crammer et al. Adaptive regularization of weight vectors. NIPS 2009.
 
     Examples
     --------
@@ -169,7 +155,7 @@ class HMPerceptron(MarkovLabeler):
         *,
         order: int = 1,
         features: Any = "text",
-        window: int = 1,
+        window: int | None = None,
         scheme: str | None = None,
         epochs: int = 10,
         shuffle: bool = True,
@@ -438,8 +424,8 @@ class HMPerceptron(MarkovLabeler):
         L = len(self.classes_)
         if self._support is None:
             return np.eye(L)[np.zeros(encoded.corpus.size, dtype=np.int64)]
-        found, steps = (self._support, encoded, self._changes), int(self._state.steps[0])
-        counted = votes(self.kernel_, *found, steps, self.order_, L, self.n_jobs)
+        steps, what = int(self._state.steps[0]), (self._support, encoded, self._changes)
+        counted = votes(self.kernel_, *what, steps, self.order_, L, self.n_jobs)
         return counted / counted.sum(axis=1, keepdims=True)
 
     def _marginals(self, encoded: Encoded, known: Any) -> Array:
@@ -489,8 +475,8 @@ class HMPerceptron(MarkovLabeler):
         sizes = list(map(len, structures))
         nodes = sum(sizes) if self.kernel_ is not None else sum(self._feature_counts())
         self._state = State.of(arrays, nodes, self.order_, len(self.classes_))
-        if (self.update == "arow") != bool(len(self._state.variances)):
-            raise DataError(f"its array 'variances' does not fit update={self.update!r}")
+        if (self.update == "arow") != (len(self._state.variances) > 0):
+            raise DataError("its array 'variances' is missing, or is not needed")
         self._changes = unpack_corrections(changes, sizes, len(self.classes_)) if self._voted else []
         self._prepare_predictions()
 

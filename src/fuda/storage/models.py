@@ -29,7 +29,7 @@ class Storable(Protocol):
 
     _shapes: ClassVar[tuple[str, ...]]
     features: Any
-    window: int
+    window: int | None
     classes_: Any
     shape_: str
     encoder_: Any
@@ -244,7 +244,7 @@ def _with_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 def _default_names(names: Any, model: Storable) -> list[str]:
     """The parameters that were None at fit and are stored with their defaults."""
-    if not isinstance(names, list) or not all(name in list(model._defaults) for name in names):
+    if not isinstance(names, list) or not all(name in ["window", *model._defaults] for name in names):
         raise DataError(f"its list of default parameters is not valid, {short(names)}")
     return names
 

@@ -126,7 +126,7 @@ class Sized:
             for part, like in ((pair[0], pair[2]), (pair[1], pair[2]))
         ]
         kept = variances if len(state.variances) else state.variances
-        self.state = State(*views, state.steps.copy(), kept)
+        self.state = State._make([*views, state.steps.copy(), kept])
 
     def run(self, which: Array) -> Pass:
         """Learn from the structures `which`, in that order."""

@@ -89,6 +89,21 @@ class Pass(NamedTuple):
     costs: Array
 
 
+class Mistakes(NamedTuple):
+    """The mistakes of an epoch.
+
+    Parameters
+    ----------
+    structures : int
+        How many structures were labelled wrongly.
+    nodes : int
+        How many of their nodes.
+    """
+
+    structures: int
+    nodes: int
+
+
 class State(NamedTuple):
     """w and u, in the notation of this module.
 

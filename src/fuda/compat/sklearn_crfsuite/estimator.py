@@ -369,7 +369,8 @@ def _evaluation(predicted: Any, labels: list[list[str]]) -> dict[str, Any]:
         f1 = 2 * match / (model + ref)
         scores[label] = LabelScore(match, model, ref, precision, recall, f1)
     means = (float(np.mean([score[k] for score in scores.values()])) for k in (3, 4, 5))
-    found = dict(zip(("avg_precision", "avg_recall", "avg_f1"), means, strict=True)) | {"scores": scores}
+    found: dict[str, Any] = {"scores": scores}
+    found |= zip(("avg_precision", "avg_recall", "avg_f1"), means, strict=True)
     for name, accuracy in (("item", Fraction(right, len(flat))), ("instance", Fraction(whole, len(labels)))):
         found |= {f"{name}_accuracy": accuracy, f"{name}_accuracy_float": float(accuracy)}
     return found

@@ -15,6 +15,7 @@ from fuda.compat.sklearn_crfsuite.items import Vocabulary
 from fuda.data.graph import Graph
 from fuda.inference import log_partition, marginals, viterbi
 from fuda.models.crf import CRF
+from fuda.models.named_weights import named
 
 
 class Info(NamedTuple):
@@ -113,8 +114,8 @@ class Tagger:
             header,
             {label: str(k) for k, label in enumerate(labels)},
             {name: str(k) for k, name in enumerate(names)},
-            _named(model.transitions_, labels, labels),
-            _named(self._weights, names, labels),
+            named(model.transitions_, labels, labels),
+            named(self._weights, names, labels),
         )
 
     def dump(self, filename: str | Path | None = None) -> None:
@@ -142,9 +143,3 @@ class Tagger:
 
 def _swapped(numbers: dict[str, str]) -> dict[str, str]:
     return {number: name for name, number in numbers.items()}
-
-
-def _named(weights: np.ndarray, rows: list[str], columns: list[str]) -> dict[tuple[str, str], float]:
-    """The weights that are not 0, by the names of row and column."""
-    found = zip(*np.nonzero(weights), strict=True)
-    return {(rows[a], columns[b]): float(weights[a, b]) for a, b in found}

@@ -71,7 +71,9 @@ class Generation(NamedTuple):
         state, seen = ((part.T @ labelled).toarray() for part in (matrix, abs(matrix)))
         allowed = [(seen > 0) | self.states, (pairs > 0) | self.transitions]
         frequent = [state >= self.min_freq, pairs >= self.min_freq]
-        return np.flatnonzero(np.concatenate([(a & b).ravel() for a, b in zip(allowed, frequent, strict=True)]))
+        return np.flatnonzero(
+            np.concatenate([(a & b).ravel() for a, b in zip(allowed, frequent, strict=True)])
+        )
 
 
 class Seen:
@@ -268,7 +270,9 @@ def _learner(job: Job) -> _ChainCRF | _ChainPerceptron:
     if job.algorithm in ("lbfgs", "l2sgd"):
         solver = "lbfgs" if job.algorithm == "lbfgs" else "sgd"
         l1 = job.option("c1", 0.0) if solver == "lbfgs" else 0.0
-        return _ChainCRF(l1=l1, l2=job.option("c2", 1.0), window=0, solver=solver, tol=0.0, max_iter=_UNLIMITED)
+        return _ChainCRF(
+            l1=l1, l2=job.option("c2", 1.0), window=0, solver=solver, tol=0.0, max_iter=_UNLIMITED
+        )
     kind = {"ap": "perceptron", "pa": "passive-aggressive", "arow": "arow"}[job.algorithm]
     C, rescale, average = 1.0, True, True
     if job.algorithm == "pa":
@@ -299,7 +303,10 @@ class _Watch:
         measured = {"num": progress.iteration, "scores": {}, "loss": loss, "feature_norm": norm}
         measured |= {"time": now - self.began}
         if self.job.algorithm == "lbfgs":
-            measured |= {"error_norm": progress.gradient_norm, "active_features": int(np.count_nonzero(weights))}
+            measured |= {
+                "error_norm": progress.gradient_norm,
+                "active_features": int(np.count_nonzero(weights)),
+            }
         self.on_iteration(measured, self.seen.model)
         self.began = time.perf_counter()
         self.losses.append(loss)
@@ -314,5 +321,7 @@ class _Watch:
         limit = option("max_iterations", _UNLIMITED if algorithm == "lbfgs" else 1000)
         period, delta = option("period", 10), option("delta", 1e-5 if algorithm == "lbfgs" else 1e-6)
         flat = len(self.losses) > period and self.losses[-1 - period] - loss < delta * abs(loss)
-        small = algorithm == "lbfgs" and (progress.gradient_norm or 0.0) <= option("epsilon", 1e-5) * max(1.0, norm)
+        small = algorithm == "lbfgs" and (progress.gradient_norm or 0.0) <= option("epsilon", 1e-5) * max(
+            1.0, norm
+        )
         return flat or small or progress.iteration >= limit
