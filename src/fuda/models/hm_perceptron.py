@@ -58,6 +58,14 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     order : int, default=1
         How many labels before a label it depends on; on trees, of how many ancestors. The time
         grows as L^(order + 1).
+    update : {"perceptron", "passive-aggressive", "passive-aggressive-2", "arow"}, default="perceptron"
+        The size of corrections (see `fuda.training.online_updates`): the same for all, the smallest
+        that gives the right labeling a margin (PA-I, PA-II [3]_), or that with a variance per
+        weight (AROW [4]_, usually with average=False). All but the first need kernel=None.
+    C : float, default=1.0
+        How far a passive-aggressive or AROW correction may go for the margin.
+    rescale : bool, default=True
+        Whether the margin grows with the number of mistaken nodes; else it is 1.
     features : str, Template or callable, default="text"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
@@ -74,14 +82,6 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         True predicts by the mean of the weights over all steps of training, False by the last
         ones. "voted" lets the weights of every step vote on the label of each node; marginals are
         shares of votes. That costs a Viterbi search per mistake of the training.
-    update : {"perceptron", "passive-aggressive", "passive-aggressive-2", "arow"}, default="perceptron"
-        The size of corrections (see `fuda.training.online_updates`): the same for all, the smallest
-        that gives the right labeling a margin (PA-I, PA-II [3]_), or that with a variance per
-        weight (AROW [4]_, usually with average=False). All but the first need kernel=None.
-    C : float, default=1.0
-        How far a passive-aggressive or AROW correction may go for the margin.
-    rescale : bool, default=True
-        Whether the margin grows with the number of mistaken nodes; else it is 1.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it; learning takes one. Acts at once.
     cache_bytes : int, default=1073741824
@@ -154,15 +154,15 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         kernel: Any = None,
         *,
         order: int = 1,
+        update: str = "perceptron",
+        C: float = 1.0,
+        rescale: bool = True,
         features: Any = "text",
         window: int | None = None,
         scheme: str | None = None,
         epochs: int = 10,
         shuffle: bool = True,
         average: bool | str = True,
-        update: str = "perceptron",
-        C: float = 1.0,
-        rescale: bool = True,
         n_jobs: int | None = None,
         cache_bytes: int = CACHE_BYTES,
         random_state: int | np.random.RandomState | None = 0,
@@ -170,9 +170,9 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         verbose: bool = False,
     ) -> None:
         self.kernel, self.order = kernel, order
+        self.update, self.C, self.rescale = update, C, rescale
         self.features, self.window, self.scheme = features, window, scheme
         self.epochs, self.shuffle, self.average = epochs, shuffle, average
-        self.update, self.C, self.rescale = update, C, rescale
         self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
         self.callback, self.verbose = callback, verbose
 
