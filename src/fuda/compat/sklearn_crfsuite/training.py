@@ -230,8 +230,9 @@ def train(job: Job, X: Any, y: Any, on_iteration: OnIteration) -> CRF:
     learner._check_parameters()
     learner._fit_encoded(data)
     if isinstance(learner, HMPerceptron):
-        more = (job.option("max_iterations", 100) - len(learner.mistakes_)) * size
-        seen.weights = learner.crfsuite_weights(0 if learner.mistakes_[-1].nodes else more)
+        epochs_left = job.option("max_iterations", 100) - len(learner.mistakes_)
+        idle = not learner.mistakes_[-1].nodes and not job.option("epsilon", 0.0)  # CRFsuite goes on
+        seen.weights = learner.crfsuite_weights(epochs_left * size if idle else 0)
     else:
         seen.weights = learner.weights_
     return seen.model()
@@ -321,7 +322,6 @@ class _Watch:
         limit = option("max_iterations", _UNLIMITED if algorithm == "lbfgs" else 1000)
         period, delta = option("period", 10), option("delta", 1e-5 if algorithm == "lbfgs" else 1e-6)
         flat = len(self.losses) > period and self.losses[-1 - period] - loss < delta * abs(loss)
-        small = algorithm == "lbfgs" and (progress.gradient_norm or 0.0) <= option("epsilon", 1e-5) * max(
-            1.0, norm
-        )
+        slope = progress.gradient_norm if algorithm == "lbfgs" else None
+        small = slope is not None and slope <= option("epsilon", 1e-5) * max(1.0, norm)
         return flat or small or progress.iteration >= limit
