@@ -138,7 +138,18 @@ def write(model: CRF, path: str | Path) -> None:
 
 
 def dump(model: CRF) -> bytes:
-    """Return the content of the file that `write` writes."""
+    """Return the content of the file that `write` writes.
+
+    Parameters
+    ----------
+    model : CRF
+        A fitted model as `write` takes it.
+
+    Returns
+    -------
+    bytes
+        The content.
+    """
     names = model.encoder_.channel_names()
     if (
         len(names) > 1

@@ -202,7 +202,7 @@ class CRF(BaseEstimator):
         held_out = None if X_dev is None else (list(X_dev), list(map(list, y_dev)))
 
         def on_iteration(measured: dict[str, Any], model: Callable[[], FudaCRF]) -> None:
-            if held_out is not None:
+            if held_out is not None and held_out[1]:
                 measured |= _evaluation(Tagger(model()).predict(held_out[0]), held_out[1])
             log.iterations.append(measured)
             if self.verbose:
