@@ -12,15 +12,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
-from fuda.compat.models import make_template_crf, read_model
+from fuda.compat.models import finite, make_template_crf, read_model
 from fuda.errors import DataError, ModelFileError, short
 from fuda.features.templates import Template
 from fuda.models.crf import CRF
 
 MAGIC = b"version:"
+Number = TypeVar("Number", int, float)
 
 
 def read(path: str | Path) -> CRF:
@@ -61,9 +63,10 @@ def _parse(path: str | Path, text: str) -> CRF:
         raise ModelFileError(f"it has {len(parts)} of five parts")
     header = dict(line.partition(":")[::2] for line in parts[0].split("\n"))
     labels, template = parts[1].split("\n"), parts[2]
-    cost = _number(header.get("cost-factor", "1"))
-    columns, count = (int(_number(header.get(name, "-1"))) for name in ("xsize", "maxid"))
-    weights = cost * np.array([_number(line) for line in parts[4].split()])
+    cost = _number(header.get("cost-factor", "1"), float)
+    columns, count = (_number(header.get(name, "-1"), int) for name in ("xsize", "maxid"))
+    with np.errstate(all="ignore"):  # what is not finite then is refused
+        weights = finite(cost * np.array([_number(line, float) for line in parts[4].split()]))
     if columns < 1 or len(weights) != count:
         raise ModelFileError(f"it has {len(weights):,} weights and {columns} columns by maxid {count:,}")
     sizes = {"U": len(labels), "B": len(labels) ** 2}
@@ -71,7 +74,7 @@ def _parse(path: str | Path, text: str) -> CRF:
     for line in parts[3].split("\n"):
         first, _, name = line.partition(" ")
         size = sizes.get(name[:1], 0)
-        start = int(_number(first))
+        start = _number(first, int)
         if not size or not 0 <= start <= count - size:
             raise ModelFileError(f"its feature {short(line)} has no weights")
         found[name] = weights[start : start + size]
@@ -80,8 +83,8 @@ def _parse(path: str | Path, text: str) -> CRF:
     return make_template_crf(path, labels, Template(template, "template"), columns, found)
 
 
-def _number(text: str) -> float:
+def _number(text: str, kind: type[Number]) -> Number:
     try:
-        return float(text)
+        return kind(text)
     except ValueError:
         raise ModelFileError(f"{short(text)} where a number is expected") from None

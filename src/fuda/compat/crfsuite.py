@@ -89,8 +89,9 @@ def _parse(data: bytes) -> tuple[list[str], list[str], np.ndarray]:
     bounds = np.where(features["type"] == 1, attribute_count + label_count, attribute_count)
     if (features["type"] > 1).any() or (row >= bounds).any() or (features["target"] >= label_count).any():
         raise ModelFileError("a feature refers to a label or attribute that is not there")
-    np.add.at(weights, (row, features["target"]), finite(features["weight"]))
-    return labels, attributes, weights.ravel()
+    with np.errstate(over="ignore"):
+        np.add.at(weights, (row, features["target"]), features["weight"])
+    return labels, attributes, finite(weights).ravel()
 
 
 def _array(data: bytes, start: int, count: int, dtype: np.dtype, what: str) -> np.ndarray:

@@ -25,8 +25,9 @@ from fuda.models.crf import CRF
 
 MAGIC = b"#mdl#"
 _CRF = b"2"
-_MODEL, _READER, _QUARK = (re.compile(rb"#mdl#(\d+)#(\d+)\n"), re.compile(rb"#rdr#(\d+)/\d+(?:/(\d+))?\n"),
-                           re.compile(rb"#qrk#(\d+)\n"))  # fmt: skip
+_MODEL = re.compile(rb"#mdl#(\d{1,9})#(\d{1,18})\n")
+_READER = re.compile(rb"#rdr#(\d{1,18})/\d+(?:/\d+)?\n")
+_QUARK = re.compile(rb"#qrk#(\d{1,18})\n")
 _LENGTH = re.compile(rb"(\d{1,10}):")
 _WEIGHT = re.compile(rb"(\d{1,18})=(\S+)\n?")
 
