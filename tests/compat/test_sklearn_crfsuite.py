@@ -196,12 +196,15 @@ def test_model_files_are_written_and_read(tmp_path):
     X, y = random_data(5)
     path = tmp_path / "m.crfsuite"
     crf = CRF(model_filename=path).fit(X, y)
+    size = len(pickle.dumps(crf))
     other = CRF(model_filename=path)
     assert other.predict(X).tolist() == crf.predict(X).tolist()
     assert other.size_ == crf.size_ == path.stat().st_size
     crf.model_.save(tmp_path / "m.fuda")
     copy = pickle.loads(pickle.dumps(crf))
     assert copy.state_features_ == crf.state_features_
+    assert copy.predict(X).tolist() == crf.predict(X).tolist()
+    assert len(pickle.dumps(crf)) == size  # what predictions remember is left out
 
 
 def test_it_is_an_estimator():

@@ -114,6 +114,9 @@ class Vocabulary:
         self._learn = names is None
         self._columns: dict[Any, _Column] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_columns": {}}  # filled again as items come
+
     def rows(self, X: Iterable[Iterable[Any]]) -> tuple[sp.csr_matrix, np.ndarray]:
         """Return a matrix with a row per item and a column per attribute, and the bounds of sequences.
 
