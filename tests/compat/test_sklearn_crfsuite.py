@@ -22,7 +22,8 @@ def random_data(seed, count=12, longest=7):
     rng = np.random.default_rng(seed)
 
     def item():
-        chosen = {f"a{k}": float(rng.normal()) for k in rng.integers(12, size=int(rng.integers(5)))}
+        names = [f"a{k}" if k < 6 else f"{k - 8:+d}:a" for k in rng.integers(12, size=int(rng.integers(5)))]
+        chosen = {name: float(rng.normal()) for name in names}
         return chosen | {
             "w": str(rng.choice(list("xyz"))),
             "b": bool(rng.integers(2)),

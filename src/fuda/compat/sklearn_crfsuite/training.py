@@ -8,7 +8,9 @@ of ap, pa and arow.
 
 from __future__ import annotations
 
+import re
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -40,6 +42,8 @@ ALGORITHMS = {
     "arow": "arow",
 }
 _UNLIMITED = (1 << 31) - 1
+_OFFSET = re.compile(r"[+-]?\d{1,2}:")
+_MOST_GROUPS = 11
 
 
 class Generation(NamedTuple):
@@ -59,16 +63,18 @@ class Generation(NamedTuple):
 
     def weights(self, encoded: Encoded, labels: np.ndarray, label_count: int) -> np.ndarray:
         """Return the indices of the weights of features that are generated."""
-        channel, corpus = encoded.channels[0], encoded.corpus
-        matrix = sp.csr_matrix(encoded.tables[channel.table].matrix)
-        ones, shape = np.ones(corpus.size), (matrix.shape[0], label_count)
-        labelled = sp.csr_matrix((ones, (channel.rows, labels)), shape=shape)
+        corpus, parts = encoded.corpus, []
+        for channel in encoded.channels:
+            matrix = sp.csr_matrix(encoded.tables[channel.table].matrix)
+            shape = matrix.shape[0], label_count
+            labelled = sp.csr_matrix((np.ones(corpus.size), (channel.rows, labels)), shape=shape)
+            parts.append([(values.T @ labelled).toarray() for values in (matrix, abs(matrix))])
+        state, seen = (np.concatenate(both) for both in zip(*parts, strict=True))
         inner = np.ones(corpus.size, dtype=bool)
         inner[corpus.offsets[:-1]] = False
         after = np.flatnonzero(inner)
         pairs = np.zeros((label_count, label_count))
         np.add.at(pairs, (labels[after - 1], labels[after]), 1.0)
-        state, seen = ((part.T @ labelled).toarray() for part in (matrix, abs(matrix)))
         allowed = [(seen > 0) | self.states, (pairs > 0) | self.transitions]
         frequent = [state >= self.min_freq, pairs >= self.min_freq]
         return np.flatnonzero(
@@ -87,7 +93,9 @@ class Seen:
     Attributes
     ----------
     names : list of str
-        The attributes.
+        The attributes, in the order of their first occurrence.
+    rows : ndarray
+        The rows of their weights.
     weights : ndarray
         The present weights of features and label pairs, all or those of `generated`.
     generated : ndarray or slice
@@ -97,6 +105,7 @@ class Seen:
     """
 
     names: list[str]
+    rows: np.ndarray
     weights: np.ndarray
 
     def __init__(self, labels: list[str]) -> None:
@@ -108,8 +117,9 @@ class Seen:
         L = len(self.labels)
         table = np.zeros((len(self.names) + L, L))
         table.ravel()[self.generated] = self.weights
-        kept = np.flatnonzero(table[:-L].any(axis=1))
-        weights = np.concatenate([table[kept].ravel(), table[-L:].ravel()])
+        state = table[self.rows]
+        kept = np.flatnonzero(state.any(axis=1))
+        weights = np.concatenate([state[kept].ravel(), table[-L:].ravel()])
         return make_crf("the fitted model", self.labels, [[self.names[k] for k in kept]], weights)
 
 
@@ -221,10 +231,9 @@ def train(job: Job, X: Any, y: Any, on_iteration: OnIteration) -> CRF:
         The model, with labels in the order of their first occurrence, without attributes whose
         weights are all 0.
     """
-    data, labels = _training_data(X, y)
+    learner, seen = _learner(job), Seen([])
+    data = _training_data(X, y, seen, grouped=isinstance(learner, CRF))
     size = len(data.encoded.corpus)
-    learner, seen = _learner(job), Seen(labels)
-    seen.names = data.encoder.feature_names(0)
     learner.generation, learner.seen = job.generation, seen
     learner.set_params(callback=_Watch(job, seen, size, on_iteration))
     learner._check_parameters()
@@ -238,8 +247,11 @@ def train(job: Job, X: Any, y: Any, on_iteration: OnIteration) -> CRF:
     return seen.model()
 
 
-def _training_data(X: Any, y: Any) -> tuple[TrainingData, list[str]]:
-    """Items and labels as training data, and the labels by number; empty sequences are left out."""
+def _training_data(X: Any, y: Any, seen: Seen, grouped: bool) -> TrainingData:
+    """Items and labels as training data; empty sequences are left out.
+
+    Labels and attributes are noted in `seen`. The attributes may be grouped by channel.
+    """
     vocabulary = Vocabulary()
     matrix, offsets = vocabulary.rows(X)
     number: dict[str, int] = {}
@@ -257,13 +269,49 @@ def _training_data(X: Any, y: Any) -> tuple[TrainingData, list[str]]:
     if bad := [label for label in number if not isinstance(label, str) or not label]:
         raise DataError(f"the label {described(bad[0])}: labels are strings, not empty")
     kind, encoder = Kind("features"), WindowEncoder("word", 0)
-    encoder.restore([list(vocabulary.numbers)], kind)
-    corpus = Corpus.of_rows(np.unique(offsets), kind)
-    zeros = np.zeros(len(flat))
-    channel = Channel("0", 0, np.arange(len(flat), dtype=np.int32))
-    encoded = Encoded(corpus, [Table.of(matrix, zeros, zeros)], [channel], [])
-    labels = np.array(flat, dtype=np.int32)
-    return TrainingData(encoder, encoded, list(range(len(number))), labels, None, None), list(number)
+    seen.labels, seen.names = list(number), list(vocabulary.numbers)
+    encoder.restore([seen.names], kind)
+    groups = _groups(seen.names) if grouped else [np.arange(len(seen.names))]
+    seen.rows = np.argsort(np.concatenate(groups))
+    matrix.indices = seen.rows[matrix.indices].astype(matrix.indices.dtype)
+    matrix.sort_indices()
+    tables: list[Table] = []
+    channels: list[Channel] = []
+    for end, size in zip(np.cumsum(list(map(len, groups))), map(len, groups), strict=True):
+        part, rows = _distinct(matrix[:, end - size : end])
+        channels.append(Channel(str(len(tables)), len(tables), rows))
+        tables.append(Table.of(part, np.zeros(part.shape[0]), np.zeros(part.shape[0])))
+    encoded = Encoded(Corpus.of_rows(np.unique(offsets), kind), tables, channels, [])
+    return TrainingData(
+        encoder, encoded, list(range(len(number))), np.array(flat, dtype=np.int32), None, None
+    )
+
+
+def _groups(names: list[str]) -> list[np.ndarray]:
+    """Attributes by the offset that their names begin with, as ``-1:``; all others are one group.
+
+    Together they have as many combinations as there are tokens, but those of a neighbour have as
+    many as there are words, and what is computed once for each combination takes less time.
+    """
+    found = [_OFFSET.match(name) for name in names]
+    offsets = [match[0] if match else "" for match in found]
+    frequent = [offset for offset, _ in Counter(offsets).most_common(_MOST_GROUPS)]
+    number = {offset: k for k, offset in enumerate(frequent)}
+    groups = np.array([number.get(offset, 0) for offset in offsets])
+    return [np.flatnonzero(groups == k) for k in range(len(frequent))]
+
+
+def _distinct(matrix: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
+    """The distinct rows of a matrix, and which of them each row is."""
+    random = np.random.default_rng(0).random((2, matrix.shape[1]))
+    keys = matrix @ random[0] + 1j * (matrix @ random[1])
+    _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+    rows = matrix[first]
+    again = rows[number]
+    same = all(
+        np.array_equal(getattr(again, part), getattr(matrix, part)) for part in ("indices", "indptr", "data")
+    )
+    return (rows, number.astype(np.int32)) if same else (matrix, np.arange(matrix.shape[0], dtype=np.int32))
 
 
 def _learner(job: Job) -> _ChainCRF | _ChainPerceptron:
