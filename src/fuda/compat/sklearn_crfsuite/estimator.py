@@ -124,8 +124,8 @@ class CRF(BaseEstimator):
     >>> crf = CRF(c2=0.01).fit(X, y)
     >>> crf.predict([[{"word": "Ana"}, {"word": "is"}]]).tolist()
     [['PER', 'O']]
-    >>> max(crf.state_features_, key=crf.state_features_.get)
-    ('word:Lima', 'LOC')
+    >>> sorted(crf.transition_features_)
+    [('LOC', 'O'), ('O', 'O'), ('PER', 'O')]
     """
 
     training_log_: TrainingLog | None
