@@ -4,13 +4,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_OPTIONS ?=
 
-.PHONY: demo test lint style bars docstrings types bench fuzz bounds matrix hooks clean
+.PHONY: demo test compat lint style bars docstrings types bench fuzz bounds matrix hooks clean
 
 demo: $(VENV)/.demo        ## set up and run the main job on embedded data
 	$(BIN)/fuda demo
 
 test: $(VENV)/.test        ## set up and run all tests
 	$(BIN)/pytest -n 2 --durations=5 $(PYTEST_OPTIONS)
+
+compat: $(VENV)/.test      ## sklearn-crfsuite's own tests, on the replacement for it
+	$(BIN)/python scripts/sklearn_crfsuite_tests.py
 
 lint: style bars docstrings ## style, limits on sizes, docstrings
 

@@ -8,6 +8,7 @@ import importlib
 CONTENDERS = {
     "python-crfsuite": "python_crfsuite",
     "sklearn-crfsuite": "sklearn_crfsuite",
+    "tutorial": "tutorial",
     "chaine": "chaine",
     "perceptron": "perceptron",
 }

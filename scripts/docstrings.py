@@ -14,6 +14,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,9 @@ def main() -> int:
 def public_names() -> Iterator[str]:
     """The dotted names of everything public, under the module that defines it."""
     modules = [getattr(fuda, name) for name in dir(fuda) if name not in fuda.__all__]
+    modules += [
+        import_module(f"fuda.compat.{name}") for name in ("crfsuite", "crfpp", "wapiti", "sklearn_crfsuite")
+    ]
     for module in (fuda, *modules):
         for name in getattr(module, "__all__", vars(module)):
             value = getattr(module, name)

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "guide.md").read_text() + (ROOT / "README.md").read_text()
 MODULES = ["", ".kernels", ".features", ".formats", ".inference", ".datasets", ".metrics", ".schemes"]
+MODULES += [".compat", ".compat.sklearn_crfsuite"]
 
 
 @pytest.mark.parametrize("module", [f"fuda{name}" for name in MODULES])

@@ -27,7 +27,7 @@ LAYERS = [
     ["training"],
     ["marginalized"],
     ["models"],
-    ["datasets"],
+    ["datasets", "compat"],
     ["reproduce"],
     ["cli"],
     ["__main__"],

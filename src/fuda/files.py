@@ -36,7 +36,13 @@ _SOON = 0.01  # seconds within which more bytes are worth waiting for
 
 def read_text(path: str | Path) -> str:
     """Return the text of a file or of standard input (``-``), unzipped, without byte order mark."""
-    return _decoded(b"".join(_Bounded(path)), display_name(path)).removeprefix("\ufeff")
+    data = read_bytes(path)
+    return _decoded(data, display_name(path)).removeprefix("\ufeff")
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return the content of a file or of standard input (``-``), unzipped."""
+    return b"".join(_Bounded(path))
 
 
 class Lines:

@@ -96,7 +96,7 @@ def scheme_name(name: str) -> str:
     Parameters
     ----------
     name : str
-        In upper or lower case; BILUO is BILOU.
+        In upper or lower case; BIO is IOB2, BIOES is IOBES, BILUO is BILOU.
 
     Returns
     -------
@@ -105,10 +105,11 @@ def scheme_name(name: str) -> str:
 
     Examples
     --------
-    >>> scheme_name("biluo")
-    'BILOU'
+    >>> scheme_name("bio")
+    'IOB2'
     """
-    known = str(name).upper().replace("BILUO", "BILOU")
+    known = str(name).upper()
+    known = {"BIO": "IOB2", "BIOES": "IOBES", "BILUO": "BILOU"}.get(known, known)
     if known not in _RULES:
         raise DataError(f"there is no tagging scheme {short(name)}; the schemes are {', '.join(SCHEMES)}")
     return known

@@ -26,6 +26,7 @@ TEXTS = {
     "conllu": "1\tAna\t_\tPROPN\t_\t_\t0\troot\t_\t_\n\n",
     "fasta": ">p\nMRS#A\n",
     "jsonl": '{"observations": ["Ana"], "labels": ["X"]}\n',
+    "crfsuite": "B-PER\tw=Ana\nO\tw=vive:1.0\tlength:4.0\n\n",
 }
 EXTENSIONS = [(format.name, extension) for format in FORMATS.values() for extension in format.extensions]
 

@@ -25,6 +25,7 @@ ORDER = [
     "order",
     "l2",
     "l1",
+    "update",
     "C",
     "slack",
     "rescale",

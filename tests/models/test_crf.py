@@ -41,7 +41,7 @@ def small(**parameters) -> CRF:
 
 def scored_labelings(model: CRF, structure) -> tuple[list[tuple[int, ...]], np.ndarray]:
     """Every labeling and its log probability, from the weights by feature name and nothing else."""
-    words, window = list(structure), model.window
+    words, window = list(structure), model.encoder_.window
     heads = structure.heads.tolist() if isinstance(structure, Tree) else list(range(-1, len(words) - 1))
     offsets = range(-window, window + 1)
     names = [f"{offset:+d}" if offset else "0" for offset in offsets]

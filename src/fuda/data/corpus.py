@@ -66,6 +66,18 @@ class Corpus:
         self.kind = self._one_kind()
         self.feature_tables: dict[str | int, FeatureTable] = {}
 
+    @classmethod
+    def of_rows(cls, offsets: np.ndarray, kind: Kind) -> Corpus:
+        """Return sequences between bounds whose nodes are types of their own, without observations.
+
+        They serve where features are encoded elsewhere.
+        """
+        corpus = cls.__new__(cls)
+        corpus.shape, corpus.kind, corpus.offsets = "sequence", kind, offsets
+        corpus.structures, corpus.observations = [None] * (len(offsets) - 1), []  # type: ignore[list-item]
+        corpus.types, corpus.feature_tables = np.arange(offsets[-1], dtype=np.int32), {}
+        return corpus
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "graph"}  # made again if needed
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from fuda.data.observations import Kind
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.features.templates import Template
 
 
-def make_encoder(features: Any, window: int) -> WindowEncoder | TemplateEncoder:
-    """Return an encoder for a template, or for a feature set or function and a window."""
+def make_encoder(
+    features: Any, window: int | None, kind: Kind | None = None
+) -> WindowEncoder | TemplateEncoder:
+    """Return an encoder for a template, or for a feature set or function and a window.
+
+    A window of None is 1, or 0 for observations that are collections of features: these commonly
+    show the neighbours that their maker wanted to be seen.
+    """
+    if window is None:
+        window = 0 if kind is not None and kind.name == "features" else 1
     return TemplateEncoder(features) if isinstance(features, Template) else WindowEncoder(features, window)

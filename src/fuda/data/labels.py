@@ -75,7 +75,8 @@ def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
         labels = listed(given)
         if labels is None:
             raise DataError(
-                f"{place(i)}: its labels are {described(given)}; give a list of {size} labels, one per node"
+                f"{place(i)}: its labels are {described(given)}; give a list of {size} labels, one per node, "
+                "or, if X and y are one structure, wrap them in lists: [X], [y]"
             )
         if len(labels) != size:
             raise DataError(f"{place(i)} has {size} nodes but {len(labels)} labels; give one label per node")

@@ -269,7 +269,8 @@ def as_structures(X: Any) -> list[Structure]:
         try:
             structures.append(x if isinstance(x, Structure) else Sequence(x))
         except DataError as error:
-            raise DataError(f"{place(i)}: {error}") from None
+            hint = "; if X is one sequence, wrap it in a list: [X]" if isinstance(x, str | dict) else ""
+            raise DataError(f"{place(i)}: {error}{hint}") from None
         if structures[-1].shape != structures[0].shape:
             raise DataError(
                 f"{place(i)} is a {structures[-1].shape} but structure 0 is a {structures[0].shape}; "

@@ -115,5 +115,5 @@ def _cells_at(macro: Macro, column: list[str], corpus: Corpus) -> tuple[np.ndarr
     rows = of_type[corpus.types[np.clip(position, first, last)]]
     beyond = np.where(position < first, position - first, np.where(position > last, position - last, 0))
     for step in np.unique(beyond[beyond != 0]).tolist():
-        rows[beyond == step] = distinct.setdefault(macro.apply(f"{macro.mark}{step:+d}"), len(distinct))
+        rows[beyond == step] = distinct.setdefault(macro.apply(macro.past(step)), len(distinct))
     return rows, list(distinct)

@@ -41,6 +41,11 @@ class Macro:
     column: int
     mark: str  # the text past the ends, before the number of steps
     apply: Callable[[str], str]
+    most_steps: int = _MAX_OFFSET  # beyond them, # stands for their number
+
+    def past(self, steps: int) -> str:
+        """Return the cell so many steps past an end: −1 is before the first token."""
+        return f"{self.mark}{steps:+d}" if abs(steps) <= self.most_steps else f"{self.mark}{'-+'[steps > 0]}#"
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,9 @@ class Template:
         The lines of the template.
     name : str, optional
         The name of the file, for messages.
+    wapiti : bool, default=False
+        Whether texts are exactly Wapiti's: cells past the ends are ``_x-1`` to ``_x-4`` and ``_x-#``
+        in ``%x`` too, lines begin in lower case, and capitals lower ASCII letters only.
 
     Attributes
     ----------
@@ -77,9 +85,8 @@ class Template:
     ['U00', 'U01']
     """
 
-    def __init__(self, text: str, name: str = "template") -> None:
-        self.text = text
-        self.name = name
+    def __init__(self, text: str, name: str = "template", wapiti: bool = False) -> None:
+        self.text, self.name, self.wapiti = text, name, wapiti
         self.lines: list[Line] = []
         has_transitions = False
         seen: dict[tuple[str, ...], int] = {}
@@ -87,7 +94,8 @@ class Template:
             line = _without_comment(raw).strip()
             if not line:
                 continue
-            parsed = _parse(line, f"{name}:{number}", number)
+            line = line[0].lower() + line[1:] if wapiti else line
+            parsed = _parse(line, f"{name}:{number}", number, wapiti)
             has_transitions |= line[0] in "Bb*"
             if not parsed.for_labels and not parsed.for_pairs:
                 continue
@@ -124,10 +132,10 @@ class Template:
         return cls(read_text(path), str(path))
 
     def __reduce__(self) -> tuple:
-        return Template, (self.text, self.name)
+        return Template, (self.text, self.name, self.wapiti)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Template) and self.text == other.text
+        return isinstance(other, Template) and (self.text, self.wapiti) == (other.text, other.wapiti)
 
     def __hash__(self) -> int:
         return hash(self.text)
@@ -147,7 +155,7 @@ def _without_comment(line: str) -> str:
     return line[: found.start()] if found else line
 
 
-def _parse(line: str, where: str, number: int) -> Line:
+def _parse(line: str, where: str, number: int, wapiti: bool) -> Line:
     """One line, or an error that names it and the part that is not supported."""
 
     def refuse(why: str) -> DataError:
@@ -161,7 +169,7 @@ def _parse(line: str, where: str, number: int) -> Line:
         texts.append(line[position : found.start()])
         position = found.end()
         try:
-            macros.append(_macro(*found.groups()))
+            macros.append(_macro(wapiti, *found.groups()))
         except ValueError as error:
             raise refuse(str(error)) from None
     texts.append(line[position:])
@@ -175,9 +183,13 @@ def _parse(line: str, where: str, number: int) -> Line:
     return Line(number, name, texts, macros, kind in "U*", kind in "B*" and bool(macros))
 
 
-def _macro(letter: str, row: str, column: str, expression: str | None) -> Macro:
+def _macro(wapiti: bool, letter: str, row: str, column: str, expression: str | None) -> Macro:
     """A macro from its parts; ValueError if it is not supported."""
-    lower, kind = letter.isupper(), letter.lower()
+    kind = letter.lower()
+    lower: Callable[[str], str] = str
+    if letter.isupper():
+        lower = _ascii_lower if wapiti else str.lower
+    most = 4 if wapiti else _MAX_OFFSET
     if len(row) > 4 or abs(int(row)) > _MAX_OFFSET or len(column) > 4:
         raise ValueError(
             f"row {row[:12]}, column {column[:12]}: give a row from −{_MAX_OFFSET} to {_MAX_OFFSET}"
@@ -185,7 +197,7 @@ def _macro(letter: str, row: str, column: str, expression: str | None) -> Macro:
     if kind == "x":
         if expression is not None:
             raise ValueError("%x has no expression; give a row and a column")
-        return Macro(int(row), int(column), "_B", str.lower if lower else str)
+        return Macro(int(row), int(column), "_x" if wapiti else "_B", lower, most)
     if expression is None:
         raise ValueError(f'%{letter} needs an expression: %{letter}[row,col,"re"]')
     matcher = Expression(expression)
@@ -194,6 +206,10 @@ def _macro(letter: str, row: str, column: str, expression: str | None) -> Macro:
         found = matcher.search(cell)
         if kind == "t":
             return "false" if found is None else "true"
-        return (found or "").lower() if lower else found or ""
+        return lower(found or "")
 
-    return Macro(int(row), int(column), "_x", apply)
+    return Macro(int(row), int(column), "_x", apply, most)
+
+
+def _ascii_lower(text: str) -> str:
+    return text.encode().lower().decode()  # bytes have a lower case in ASCII only

@@ -6,6 +6,7 @@ conll .conll .tsv .txt .iob .iob2 .bio .train .testa .testb .test .dev
 conllu .conllu
 fasta .fasta .fa .faa .fna
 jsonl .jsonl .ndjson
+crfsuite
 
 A file name may end in ``.gz``. ``-`` is standard input or output, in CoNLL columns unless another
 format is named.
@@ -205,6 +206,7 @@ FORMATS = {
     "conllu": Format("conllu", (".conllu",), _CONLLU),
     "fasta": Format("fasta", (".fasta", ".fa", ".faa", ".fna")),
     "jsonl": Format("jsonl", (".jsonl", ".ndjson")),
+    "crfsuite": Format("crfsuite", ()),
 }
 
 
@@ -253,7 +255,9 @@ def format_of(path: str | Path, format: str | None = None, default: str | None =
         return format_of(path, default)
     if str(path) == "-":
         return next(iter(FORMATS.values()))
-    listed = "; ".join(f"{known.name} ({' '.join(known.extensions)})" for known in FORMATS.values())
+    listed = "; ".join(
+        f"{known.name} ({' '.join(known.extensions) or 'named'})" for known in FORMATS.values()
+    )
     raise DataError(
         f"{path}: the extension {extension!r} does not belong to a format; pass format= (on the command "
         f"line --format) or rename the file. The formats: {listed}"
@@ -273,7 +277,7 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset
         One of `FORMATS`; by default that of the file's extension.
     **options
         Those of the ``read`` of the format's module: `fuda.formats.conll`, `conllu`, `fasta`,
-        `jsonl`.
+        `jsonl`, `crfsuite`.
 
     Returns
     -------

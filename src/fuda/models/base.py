@@ -54,6 +54,20 @@ _SHARED_PARAMETERS = {
 }
 
 
+# Parameters of sklearn-crfsuite that hands write out of habit, and what to write here.
+_FOREIGN_PARAMETERS = {
+    "algorithm": "choose solver= of CRF (lbfgs, cg, sgd), or update= of HMPerceptron for ap, pa and arow",
+    "c1": "l1 is CRFsuite's c1",
+    "c2": "l2 is CRFsuite's c2",
+    "max_iterations": "max_iter is the number of iterations, and epochs that of a perceptron",
+    "epsilon": "tol decides when training ends",
+    "delta": "tol decides when training ends",
+    "all_possible_states": "all pairs of feature and label have weights",
+    "all_possible_transitions": "all pairs of labels have weights",
+    "model_filename": "save writes a model, and fuda.load reads it",
+}
+
+
 class TrainingData(NamedTuple):
     """Training data of a labeler: encoded structures, labels and weights.
 
@@ -140,7 +154,7 @@ class Labeler(BaseEstimator):
     _defaults: ClassVar[dict[str, Any]] = {}
 
     features: Any
-    window: int
+    window: int | None
     checkpoint: str | Path | None = None
     callback: Callback | None = None
     classes_: np.ndarray
@@ -153,6 +167,15 @@ class Labeler(BaseEstimator):
     reading_: dict[str, Any]
     # The names of all attributes that were learned; others may be the user's or scikit-learn's.
     _learned_names: frozenset[str] = frozenset()
+
+    def __new__(cls, *args: Any, **parameters: Any) -> Self:
+        """Name the right parameter where one has another program's name."""
+        for name in parameters.keys() & _FOREIGN_PARAMETERS.keys() - set(cls._get_param_names()):
+            raise TypeError(
+                f"{cls.__name__} has no parameter {name!r}: {_FOREIGN_PARAMETERS[name]}; "
+                "fuda.compat.sklearn_crfsuite.CRF takes the parameters of sklearn-crfsuite"
+            )
+        return super().__new__(cls)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> Self:
         """Learn from structures and their labels.
@@ -182,17 +205,20 @@ class Labeler(BaseEstimator):
         structures = self._checked_structures(X)
         if not structures:
             raise DataError("there is nothing to learn from: X is empty; give at least one structure")
-        encoder = make_encoder(self.features, self.window)
-        encoded = encoder.fit(structures)
-        classes, labels = number_labels(y, encoded.corpus)
-        weights = data_weights(encoded.corpus, sample_weight, position_weight)
+        corpus = Corpus(structures)
+        encoder = make_encoder(self.features, self.window, corpus.kind)
+        encoded = encoder.fit_corpus(corpus)
+        classes, labels = number_labels(y, corpus)
+        weights = data_weights(corpus, sample_weight, position_weight)
         return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights))
 
     def _remember_params(self) -> None:
         """Keep the parameters as they are now, with defaults in place of None."""
         given = {name: value for name, value in self.get_params(deep=False).items() if name != "callback"}
-        self._defaulted = [name for name in self._defaults if given[name] is None]
-        given |= {name: self._defaults[name] for name in self._defaulted}
+        window = getattr(getattr(self, "encoder_", None), "window", 1)  # templates have none
+        defaults = {"window": window} | self._defaults
+        self._defaulted = [name for name in defaults if given.get(name, ...) is None]
+        given |= {name: defaults[name] for name in self._defaulted}
         self._fitted_params = {name: _detached(value) for name, value in given.items()}
 
     def _params_to_save(self) -> dict[str, Any]:
@@ -282,7 +308,7 @@ class Labeler(BaseEstimator):
     ) -> TrainingData:
         """A labelled corpus, encoded for this labeler to be fitted on it or on parts of it."""
         self._check_shape(corpus.shape)
-        encoder = make_encoder(self.features, self.window)
+        encoder = make_encoder(self.features, self.window, corpus.kind)
         encoded = encoder.fit_corpus(corpus)
         return TrainingData(encoder, encoded, classes, labels, sample_weight, position_weight)
 

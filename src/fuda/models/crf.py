@@ -27,7 +27,7 @@ from fuda.errors import DataError, short
 from fuda.functions.linear import LinearFunction
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
-from fuda.models.named_weights import largest
+from fuda.models.named_weights import NamedWeights, largest
 from fuda.optimize import AdaGrad, ConjugateGradient, Lbfgs
 from fuda.optimize.regularized import l2_regularized
 from fuda.optimize.result import Function, Minimizer
@@ -41,7 +41,7 @@ _BATCH_NODES = 4_000
 NamedBy = tuple[np.ndarray, WindowEncoder | TemplateEncoder, bool]
 
 
-class CRF(MarkovLabeler):
+class CRF(NamedWeights, MarkovLabeler):
     """Conditional random field on sequences and trees.
 
     Parameters
@@ -59,8 +59,9 @@ class CRF(MarkovLabeler):
     features : str, Template or callable, default="text"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
-    window : int, default=1
-        How many neighbours to each side are seen, with weights of their own.
+    window : int or None, default=None
+        How many neighbours to each side are seen, with weights of their own. None is 1, or 0 for
+        dicts, lists and sets of features, which commonly show neighbours already.
     pair_features : bool, default=False
         Whether the features of a node also have weights for pairs of labels, its parent's and
         its own.
@@ -152,7 +153,7 @@ class CRF(MarkovLabeler):
         l2: float = 1.0,
         l1: float = 0.0,
         features: Any = "text",
-        window: int = 1,
+        window: int | None = None,
         pair_features: bool = False,
         decode: str = "viterbi",
         scheme: str | None = None,

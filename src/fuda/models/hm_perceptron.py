@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import check_counts, check_flags, is_flag, split_prefix
+from fuda.checks import check_choice, check_counts, check_flags, check_numbers, is_flag, split_prefix
 from fuda.data.encoding import Encoded
 from fuda.data.labels import structure_weights
 from fuda.errors import DataError, short
@@ -37,18 +37,19 @@ from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import as_kernel
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
-from fuda.models.named_weights import feature_names, largest
+from fuda.models.named_weights import NamedWeights, feature_names, largest
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import Checkpoint
-from fuda.training.perceptron import Dual, Examples, Primal, State
-from fuda.training.perceptron_epochs import Epochs, Mistakes, unpack_mistakes
+from fuda.training.online_updates import UPDATES, Sized, Update
+from fuda.training.perceptron import Dual, Examples, Mistakes, Primal, State
+from fuda.training.perceptron_epochs import Epochs, unpack_mistakes
 from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections, votes
 
 Array = np.ndarray
 
 
-class HMPerceptron(MarkovLabeler):
+class HMPerceptron(NamedWeights, MarkovLabeler):
     """Hidden Markov perceptron on sequences and trees.
 
     Parameters
@@ -59,11 +60,20 @@ class HMPerceptron(MarkovLabeler):
     order : int, default=1
         How many labels before a label it depends on; on trees, of how many ancestors. The time
         grows as L^(order + 1).
+    update : {"perceptron", "passive-aggressive", "passive-aggressive-2", "arow"}, default="perceptron"
+        The size of corrections (see `fuda.training.online_updates`): the same for all, the smallest
+        that gives the right labeling a margin (PA-I, PA-II [3]_), or that with a variance per
+        weight (AROW [4]_, usually with average=False). All but the first need kernel=None.
+    C : float, default=1.0
+        How far a passive-aggressive or AROW correction may go for the margin.
+    rescale : bool, default=True
+        Whether the margin grows with the number of mistaken nodes; else it is 1.
     features : str, Template or callable, default="text"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
-    window : int, default=1
-        How many neighbours to each side are seen, with weights of their own.
+    window : int or None, default=None
+        How many neighbours to each side are seen, with weights of their own. None is 1, or 0 for
+        dicts, lists and sets of features, which commonly show neighbours already.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme. Acts at once.
     epochs : int, default=10
@@ -125,6 +135,8 @@ class HMPerceptron(MarkovLabeler):
     .. [1] M. Collins. Discriminative training methods for hidden Markov models. EMNLP 2002.
     .. [2] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
        ICML 2003.
+    .. [3] K. Crammer et al. Online passive-aggressive algorithms. JMLR 7, 2006.
+    .. [4] K. Crammer et al. Adaptive regularization of weight vectors. NIPS 2009.
 
     Examples
     --------
@@ -149,8 +161,11 @@ class HMPerceptron(MarkovLabeler):
         kernel: Any = None,
         *,
         order: int = 1,
+        update: str = "perceptron",
+        C: float = 1.0,
+        rescale: bool = True,
         features: Any = "text",
-        window: int = 1,
+        window: int | None = None,
         scheme: str | None = None,
         epochs: int = 10,
         shuffle: bool = True,
@@ -163,6 +178,7 @@ class HMPerceptron(MarkovLabeler):
         verbose: bool = False,
     ) -> None:
         self.kernel, self.order = kernel, order
+        self.update, self.C, self.rescale = update, C, rescale
         self.features, self.window, self.scheme = features, window, scheme
         self.epochs, self.shuffle, self.average = epochs, shuffle, average
         self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
@@ -288,7 +304,11 @@ class HMPerceptron(MarkovLabeler):
             raise DataError(f"average={short(self.average)}: give True, False or 'voted'")
         check_counts(self, "epochs")
         check_counts(self, "order", "cache_bytes", least=0)
-        check_flags(self, "shuffle")
+        check_flags(self, "shuffle", "rescale")
+        check_numbers(self, "C", positive=True)
+        check_choice("update", self.update, UPDATES)
+        if self.update != "perceptron" and (self.kernel is not None or isinstance(self.average, str)):
+            raise DataError(f"update={self.update!r} needs kernel=None and average=True or False")
 
     def _fit(self, data: TrainingData) -> None:
         encoded, sample_weight = data.encoded, data.sample_weight
@@ -302,23 +322,32 @@ class HMPerceptron(MarkovLabeler):
         self._support: Encoded | None = None
         self._changes: list[Correction] = []
         rows = sum(self._feature_counts()) if self.kernel_ is None else 0
-        self._state = State.new(rows, self.order_, len(self.classes_))
+        state = State.new(rows, self.order_, len(self.classes_))
+        self._state = state._replace(variances=self._variances(data, state))
         eta = np.ones(len(encoded.corpus)) if sample_weight is None else sample_weight
         self._learn(encoded, data.labels, eta, self.epochs)
         self._prepare_predictions()
+
+    def _variances(self, data: TrainingData, state: State) -> Array:
+        """Σ at the start of a fit, empty where it stays 1."""
+        return np.ones(sum(part.size for part in state[:6:2]) if self.update == "arow" else 0)
 
     def _resolve_parameters(self) -> None:
         """Parameters as they are when the model is fitted; later changes do not affect it."""
         self.kernel_ = None if self.kernel is None else clone(as_kernel(self.kernel))
         self.order_ = int(self.order)
+        self._update = Update(UPDATES.index(self.update), float(self.C), bool(self.rescale))
         self._voted = isinstance(self.average, str)
         self._averaged = bool(self.average) and not self._voted
 
     def _learn(self, encoded: Encoded, labels: Array, eta: Array, epochs: int) -> None:
         """Learn from the structures whose weight is not 0; those of the support come first."""
         examples = Examples.of(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
-        learner: Primal | Dual
-        if self.kernel_ is None:
+        learner: Primal | Sized | Dual
+        if self._update.kind or len(self._state.variances):
+            learner = Sized(encoded, examples, self._state, self._update)
+            self._state = learner.state
+        elif self.kernel_ is None:
             learner = Primal(encoded, examples, self._state)
         else:
             scores = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs, self.cache_bytes)
@@ -327,7 +356,7 @@ class HMPerceptron(MarkovLabeler):
         self._run(learner, epochs)
         self._keep_support(encoded)
 
-    def _run(self, learner: Primal | Dual, epochs: int) -> None:
+    def _run(self, learner: Primal | Sized | Dual, epochs: int) -> None:
         seed, changes = self.random_state, self._changes if self._voted else None
         training = Epochs(learner, bool(self.shuffle), seed, changes)
         checkpoint = Checkpoint(training)
@@ -397,16 +426,8 @@ class HMPerceptron(MarkovLabeler):
         L = len(self.classes_)
         if self._support is None:
             return np.eye(L)[np.zeros(encoded.corpus.size, dtype=np.int64)]
-        counted = votes(
-            self.kernel_,
-            self._support,
-            encoded,
-            self._changes,
-            int(self._state.steps[0]),
-            self.order_,
-            L,
-            self.n_jobs,
-        )
+        steps, what = int(self._state.steps[0]), (self._support, encoded, self._changes)
+        counted = votes(self.kernel_, *what, steps, self.order_, L, self.n_jobs)
         return counted / counted.sum(axis=1, keepdims=True)
 
     def _marginals(self, encoded: Encoded, known: Any) -> Array:
@@ -453,6 +474,8 @@ class HMPerceptron(MarkovLabeler):
         sizes = list(map(len, structures))
         nodes = sum(sizes) if self.kernel_ is not None else sum(self._feature_counts())
         self._state = State.of(arrays, nodes, self.order_, len(self.classes_))
+        if (self.update == "arow") != (len(self._state.variances) > 0):
+            raise DataError("its array 'variances' is missing, or is not needed")
         self._changes = []
         if self._voted:
             last = int(self._state.steps[0])

@@ -82,8 +82,9 @@ class HMSVM(MarkovLabeler):
     features : str, Template or callable, default="spelling"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
-    window : int, default=1
-        How many neighbours to each side are seen, with weights of their own.
+    window : int or None, default=None
+        How many neighbours to each side are seen, with weights of their own. None is 1, or 0 for
+        dicts, lists and sets of features, which commonly show neighbours already.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme. Acts at once.
     max_iter : int, default=1000
@@ -163,7 +164,7 @@ class HMSVM(MarkovLabeler):
         slack: str | None = "l1",
         rescale: bool = False,
         features: Any = "spelling",
-        window: int = 1,
+        window: int | None = None,
         scheme: str | None = None,
         max_iter: int = 1000,
         tol: float = 1e-3,

@@ -30,6 +30,7 @@ from fuda.errors import DataError
 from fuda.functions.linear import LinearFunction
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
+from fuda.models.named_weights import NamedWeights
 from fuda.optimize import Lbfgs
 from fuda.optimize.regularized import l2_regularized
 from fuda.progress import Callback
@@ -38,7 +39,7 @@ from fuda.training.memm_loss import LocalLoss
 Array = np.ndarray
 
 
-class MEMM(MarkovLabeler):
+class MEMM(NamedWeights, MarkovLabeler):
     """Maximum entropy Markov model on sequences and trees.
 
     Parameters
@@ -48,8 +49,9 @@ class MEMM(MarkovLabeler):
     features : str, Template or callable, default="text"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
-    window : int, default=1
-        How many neighbours to each side are seen, with weights of their own.
+    window : int or None, default=None
+        How many neighbours to each side are seen, with weights of their own. None is 1, or 0 for
+        dicts, lists and sets of features, which commonly show neighbours already.
     decode : {"viterbi", "posterior"}, default="viterbi"
         Predict the best labeling as a whole, or the best label of each node. Acts at once.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
@@ -115,7 +117,7 @@ class MEMM(MarkovLabeler):
         l2: float = 1.0,
         *,
         features: Any = "text",
-        window: int = 1,
+        window: int | None = None,
         decode: str = "viterbi",
         scheme: str | None = None,
         max_iter: int = 1000,

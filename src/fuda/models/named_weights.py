@@ -1,4 +1,4 @@
-"""Weights by name: the features of largest absolute weight for each label."""
+"""Weights by name: those that are not 0, and the largest for each label."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from fuda.checks import is_whole
 from fuda.errors import DataError, short
@@ -53,3 +54,49 @@ def feature_names(encoder: Any) -> list[str]:
         for c, channel in enumerate(encoder.channel_names())
         for feature in encoder.feature_names(c)
     ]
+
+
+def named(weights: np.ndarray, rows: list[Any], columns: list[Any]) -> dict[tuple[Any, Any], float]:
+    """Name the weights that are not 0.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows, n_columns)
+        The weights.
+    rows, columns : lists
+        The names of rows and columns.
+
+    Returns
+    -------
+    dict
+        From pairs (row, column) to weights.
+
+    Examples
+    --------
+    >>> named(np.array([[1.0, 0.0], [-2.0, 0.5]]), ["a", "b"], ["X", "Y"])
+    {('a', 'X'): 1.0, ('b', 'X'): -2.0, ('b', 'Y'): 0.5}
+    """
+    found = zip(*(at.tolist() for at in np.nonzero(weights)), strict=True)
+    return {(rows[a], columns[b]): float(weights[a, b]) for a, b in found}
+
+
+class NamedWeights:
+    """What models with weights of features and of label pairs share."""
+
+    classes_: np.ndarray
+    encoder_: Any
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Any], float]:
+        """The weights that are not 0 by (feature, label); names are those of `top_features`."""
+        check_is_fitted(self, "classes_")
+        labels, names = self.classes_.tolist(), feature_names(self.encoder_)
+        weights = np.ravel(self.weights_)[: len(names) * len(labels)]  # type: ignore[attr-defined]
+        return named(weights.reshape(-1, len(labels)), names, labels)
+
+    @property
+    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+        """The weights of label pairs that are not 0 by (label of the parent, label)."""
+        check_is_fitted(self, "classes_")
+        labels = self.classes_.tolist()
+        return named(self.transitions_, labels, labels)  # type: ignore[attr-defined]

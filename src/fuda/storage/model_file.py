@@ -27,7 +27,11 @@ FORMAT_VERSION = 1
 
 _VOCABULARIES = "vocabularies.json"
 _MODEL = container.Format(
-    "fuda-model", FORMAT_VERSION, (_VOCABULARIES,), "model", "save the model again, or fetch the file again"
+    "fuda-model",
+    FORMAT_VERSION,
+    (_VOCABULARIES,),
+    "model",
+    "save the model again, or fetch the file again (fuda.compat.load reads CRFsuite, CRF++ and Wapiti)",
 )
 
 

@@ -29,7 +29,7 @@ class Storable(Protocol):
 
     _shapes: ClassVar[tuple[str, ...]]
     features: Any
-    window: int
+    window: int | None
     classes_: Any
     shape_: str
     encoder_: Any
@@ -103,9 +103,46 @@ def load(path: str | Path, features: Any = None) -> Any:
             f"features={short(features)}: give the function that the model in {path} was fitted with, or "
             f"leave features out where it was fitted with none; its features are {short(stored)}"
         )
+    model = build(path, meta, vocabularies, arrays, features)
+    model.reading_ = meta["reading"]
+    return model
+
+
+def build(
+    path: str | Path,
+    meta: dict[str, Any],
+    vocabularies: list[list[str]],
+    arrays: dict[str, np.ndarray],
+    features: Any = None,
+) -> Any:
+    """Make a fitted model of the content of a file, of fuda's or of another program's.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, for messages.
+    meta : dict
+        The class, its parameters, labels, shape and kind of observations, as in meta.json.
+    vocabularies : list of list of str
+        The feature names.
+    arrays : dict of ndarray
+        The fitted arrays.
+    features : callable, optional
+        The feature function with which the model was fitted.
+
+    Returns
+    -------
+    Labeler
+        The fitted model.
+
+    Raises
+    ------
+    ModelFileError
+        If the content does not make a model.
+    """
     try:
         _check_numbers(arrays)
-        model = _deserialize(meta, vocabularies, arrays, features, _MAX_DEPTH)
+        return _deserialize(meta, vocabularies, arrays, features, _MAX_DEPTH)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from None
     except DataError as error:
@@ -115,8 +152,6 @@ def load(path: str | Path, features: Any = None) -> Any:
     except Exception as error:  # whatever else a foreign file may cause
         why = f"{type(error).__name__}: {short(str(error))}"
         raise ModelFileError(f"{path}: not a usable model file ({why}); save the model again") from error
-    model.reading_ = meta["reading"]
-    return model
 
 
 def _serialize(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[str, np.ndarray]]:
@@ -229,7 +264,7 @@ def _with_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 def _default_names(names: Any, model: Storable) -> list[str]:
     """The parameters that were None at fit and are stored with their defaults."""
-    if not isinstance(names, list) or not all(name in list(model._defaults) for name in names):
+    if not isinstance(names, list) or not all(name in ["window", *model._defaults] for name in names):
         raise DataError(f"its list of default parameters is not valid, {short(names)}")
     return names
 
@@ -260,7 +295,7 @@ def _unfitted(name: Any, parameters: Any, features: Any) -> Storable:
 def _to_json(name: str, value: Any) -> Any:
     """A parameter as JSON."""
     if isinstance(value, Template):
-        return {"template": value.text, "name": value.name}
+        return {"template": value.text, "name": value.name} | ({"wapiti": True} if value.wapiti else {})
     if name == "kernel" and callable(value):
         value = as_kernel(value)
     if isinstance(value, Kernel):
@@ -288,7 +323,7 @@ def _from_json(name: str, value: Any, features: Any) -> Any:
     if name == "features" and isinstance(value, dict):
         text, template_name = value.get("template"), value.get("name")
         if isinstance(text, str) and isinstance(template_name, str):
-            return Template(text, template_name)
+            return Template(text, template_name, value.get("wapiti") is True)
         if features is None:
             problem = f"the file does not contain the feature function {short(value.get('function'))}"
             raise ModelFileError(f"{problem}; pass it again: fuda.load(path, features=function)")

@@ -15,6 +15,8 @@ seldom as w does.
 
 A structure in which some labels are unknown is correct where ŷ agrees with the known ones; otherwise
 y is the best of the labelings that agree with them.
+
+`fuda.training.online_updates` has corrections of other sizes.
 """
 
 from __future__ import annotations
@@ -77,11 +79,29 @@ class Pass(NamedTuple):
         How many nodes of each structure were labelled incorrectly.
     predicted, targets : (N,) arrays of int32
         The labels ŷ of all structures visited, and y of those with mistakes.
+    costs : (n,) array
+        F(ŷ) − F(y) plus the margin, by the updates that measure it.
     """
 
     mistaken: Array
     predicted: Array
     targets: Array
+    costs: Array
+
+
+class Mistakes(NamedTuple):
+    """The mistakes of an epoch.
+
+    Parameters
+    ----------
+    structures : int
+        How many structures were labelled wrongly.
+    nodes : int
+        How many of their nodes.
+    """
+
+    structures: int
+    nodes: int
 
 
 class State(NamedTuple):
@@ -95,6 +115,8 @@ class State(NamedTuple):
         The two parts of G (see `fuda.inference.higher_order.Grams`), and their parts of u.
     steps : (1,) array of int
         n, the number of steps.
+    variances : array
+        Σ of the AROW update: of W, `short` and `full`, one after another; else empty.
     """
 
     nodes: Array
@@ -104,13 +126,14 @@ class State(NamedTuple):
     full: Array
     late_full: Array
     steps: Array
+    variances: Array
 
     @classmethod
     def new(cls, rows: int, order: int, label_count: int) -> State:
         """All zeros, for W or β of so many rows."""
         parts = np.zeros((rows, label_count)), *no_grams(order, label_count)
         pairs = [array for part in parts for array in (part, part.copy())]
-        return cls._make([*pairs, np.zeros(1, dtype=np.int64)])
+        return cls._make([*pairs, np.zeros(1, dtype=np.int64), np.zeros(0)])
 
     @property
     def grams(self) -> Grams:
@@ -146,21 +169,32 @@ class State(NamedTuple):
         """
         at = np.repeat(np.cumsum(before), np.subtract(after, before))
         nodes, late_nodes = (np.insert(w, at, 0.0, axis=0) for w in (self.nodes, self.late_nodes))
-        return self.copy()._replace(nodes=nodes, late_nodes=late_nodes)
+        variances = self.variances
+        if len(variances):
+            variances = np.insert(variances, np.repeat(at * nodes.shape[1], nodes.shape[1]), 1.0)
+        return self.copy()._replace(nodes=nodes, late_nodes=late_nodes, variances=variances)
 
     def arrays(self) -> dict[str, Array]:
         """The arrays of the state by name, for model files."""
-        return self._asdict() | {"steps": self.steps.astype(np.float64)}
+        arrays = self._asdict() | {"steps": self.steps.astype(np.float64)}
+        return {name: array for name, array in arrays.items() if name != "variances" or len(array)}
 
     @classmethod
     def of(cls, arrays: dict[str, Array], rows: int, order: int, label_count: int) -> State:
         """Check the arrays of a model file, and make a state of them."""
-        shapes = {name: array.shape for name, array in cls.new(0, order, label_count).arrays().items()}
-        check_arrays(arrays, shapes | {"nodes": (rows, label_count), "late_nodes": (rows, label_count)})
+        empty = cls.new(0, order, label_count)
+        shapes = {name: array.shape for name, array in empty.arrays().items()}
+        shapes |= {"nodes": (rows, label_count), "late_nodes": (rows, label_count)}
+        if "variances" in arrays:
+            shapes["variances"] = (rows * label_count + empty.short.size + empty.full.size,)
+        check_arrays(arrays, shapes)
         steps = float(arrays["steps"][0])
         if not (0 <= steps <= _MAX_STEPS and steps.is_integer()):
             raise DataError(f"its number of steps is {steps:g}, which is not a count")
-        return cls(**arrays | {"steps": arrays["steps"].astype(np.int64)})
+        variances = arrays.get("variances", empty.variances)
+        if not ((variances >= 0) & (variances <= 1)).all():
+            raise DataError("one of its variances is not a number from 0 to 1")
+        return cls(**arrays | {"steps": arrays["steps"].astype(np.int64), "variances": variances})
 
 
 class PackedFeatures(NamedTuple):
@@ -255,7 +289,7 @@ def change_grams(
 
 
 @compiled
-def _count_mistakes(labels: Array, predicted: Array) -> int:
+def count_mistakes(labels: Array, predicted: Array) -> int:
     """Count the known labels that were predicted incorrectly."""
     mistaken = 0
     for j in range(len(labels)):
@@ -265,7 +299,7 @@ def _count_mistakes(labels: Array, predicted: Array) -> int:
 
 # Not part of the loop that decodes ŷ: two calls of `decode` in one function make it slower.
 @compiled
-def _fill_target(
+def fill_target(
     begin: int, shape: Shape, grams: Grams, scores: Array, work: tuple, labels: Array, target: Array
 ) -> None:
     """Compute y: the labels, and where some are unknown the best labeling that agrees with the others."""
@@ -294,12 +328,12 @@ def _primal_pass(
         target, predicted = result.targets[begin:end], result.predicted[begin:end]
         fill_scores(begin, end, features, weights, scores)
         decode(begin, end, shape, grams, scores, work[0], work[1], predicted)
-        result.mistaken[i] = _count_mistakes(labels, predicted)
+        result.mistaken[i] = count_mistakes(labels, predicted)
         steps[0] += 1
         if result.mistaken[i]:
             eta = examples.eta[i]
             late = eta * steps[0]
-            _fill_target(begin, shape, grams, scores, work, labels, target)
+            fill_target(begin, shape, grams, scores, work, labels, target)
             change_features(begin, features, weights, target, predicted, eta)
             change_features(begin, features, late_weights, target, predicted, late)
             change_grams(begin, shape, grams, target, predicted, eta)
@@ -324,7 +358,7 @@ class Primal:
 
     def run(self, which: Array) -> Pass:
         """Learn from the structures `which`, in that order."""
-        result, work = _new_pass(self.examples), _work(self.examples)
+        result, work = new_pass(self.examples), work_for(self.examples)
         _primal_pass(which, self.examples, self.features, self.state, result, work)
         return result
 
@@ -358,19 +392,19 @@ class Dual:
         """Learn from the structures `which`, in that order."""
         examples, state, shape = self.examples, self.state, self.examples.shape
         grams, late_grams = state.grams, Grams(state.late_short, state.late_full)
-        result, work = _new_pass(examples), _work(examples)
+        result, work = new_pass(examples), work_for(examples)
         for i in which:
             begin, end = examples.offsets[i : i + 2].tolist()
             labels = examples.labels[begin:end]
             target, predicted = result.targets[begin:end], result.predicted[begin:end]
             scores = self.scores.local(begin, end)
             decode(begin, end, shape, grams, scores, *work, predicted)
-            result.mistaken[i] = _count_mistakes(labels, predicted)
+            result.mistaken[i] = count_mistakes(labels, predicted)
             state.steps[0] += 1
             if result.mistaken[i]:
                 eta = float(examples.eta[i])
                 late = eta * float(state.steps[0])
-                _fill_target(begin, shape, grams, scores, work, labels, target)
+                fill_target(begin, shape, grams, scores, work, labels, target)
                 change = node_change(target, predicted, examples.label_count)
                 state.late_nodes[begin:end] += late * change
                 change_grams(begin, shape, grams, target, predicted, eta)
@@ -385,13 +419,14 @@ def node_change(target: Array, predicted: Array, label_count: int) -> Array:
     return one_hot[target] - one_hot[predicted]
 
 
-def _new_pass(examples: Examples) -> Pass:
+def new_pass(examples: Examples) -> Pass:
     """Memory for the outcome of a pass."""
     predicted, targets = np.full((2, len(examples.labels)), -1, dtype=np.int32)
-    return Pass(np.zeros(len(examples.eta), dtype=np.int64), predicted, targets)
+    size = len(examples.eta)
+    return Pass(np.zeros(size, dtype=np.int64), predicted, targets, np.zeros(size))
 
 
-def _work(examples: Examples) -> tuple[Array, Array]:
+def work_for(examples: Examples) -> tuple[Array, Array]:
     """Memory to decode the longest structure: `sums` and `below` of `decode`."""
     longest = int(np.diff(examples.offsets).max())
     return np.empty((longest, examples.label_count**examples.order)), np.empty(longest, dtype=np.int64)

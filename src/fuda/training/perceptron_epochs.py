@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -10,25 +10,11 @@ from sklearn.utils import check_random_state
 from fuda.checks import split_prefix
 from fuda.errors import DataError
 from fuda.randomness import restore_random, stored_random
-from fuda.training.perceptron import Dual, Pass, Primal, State
+from fuda.training.online_updates import Sized
+from fuda.training.perceptron import Dual, Mistakes, Pass, Primal, State
 from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections
 
 Array = np.ndarray
-
-
-class Mistakes(NamedTuple):
-    """The mistakes of an epoch.
-
-    Parameters
-    ----------
-    structures : int
-        How many structures were labelled wrongly.
-    nodes : int
-        How many nodes.
-    """
-
-    structures: int
-    nodes: int
 
 
 def unpack_mistakes(array: Array | None) -> list[Mistakes]:
@@ -43,7 +29,7 @@ class Epochs:
 
     Parameters
     ----------
-    learner : Primal or Dual
+    learner : Primal, Sized or Dual
         The perceptron.
     shuffle : bool
         Whether structures are visited in a new random order in every epoch.
@@ -60,7 +46,7 @@ class Epochs:
 
     def __init__(
         self,
-        learner: Primal | Dual,
+        learner: Primal | Sized | Dual,
         shuffle: bool,
         seed: int | np.random.RandomState | None,
         changes: list[Correction] | None,
@@ -116,6 +102,8 @@ class Epochs:
             sizes = np.diff(examples.offsets).tolist()
             last = int(state.steps[0])
             self.changes = unpack_corrections(changes, sizes, examples.label_count, last)
+        if len(state.variances) != len(learner.state.variances):
+            raise DataError("its array 'variances' is missing, or is not needed")
         restore_random(self.random, random)
         for own, kept in zip(learner.state, state, strict=True):
             own[...] = kept

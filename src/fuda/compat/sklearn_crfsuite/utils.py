@@ -1,0 +1,28 @@
+"""Flat lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
+
+def flatten(y: Iterable[Iterable[Any]]) -> list[Any]:
+    """Return the elements of all lists in one list.
+
+    Parameters
+    ----------
+    y : iterable of iterables
+        The lists.
+
+    Returns
+    -------
+    list
+        Their elements.
+
+    Examples
+    --------
+    >>> flatten([[1, 2], [3, 4]])
+    [1, 2, 3, 4]
+    """
+    return list(chain.from_iterable(y))
