@@ -20,7 +20,16 @@ def main() -> None:
         "names",
         nargs="*",
         help="the benchmarks to run; all by default",
-        default=[*CONTENDERS, "scaling", "limits", "everyday", "latency", "hm_svm", "marginalized"],
+        default=[
+            *CONTENDERS,
+            "scaling",
+            "limits",
+            "everyday",
+            "latency",
+            "hm_svm",
+            "marginalized",
+            "corrections",
+        ],
     )
     for name in parser.parse_args().names:
         print(f"\n## {name}\n")

@@ -43,6 +43,7 @@ LEARNERS: dict[str, Any] = {
     "memm": MEMM(**_WORD, tol=1e-7),
     "hm-perceptron": HMPerceptron(**_WORD, shuffle=True, random_state=3),
     "hm-perceptron, voted": HMPerceptron(**_WORD, average="voted", order=2),
+    "hm-perceptron, arow": HMPerceptron(**_WORD, update="arow"),
     "hm-perceptron, explicit": HMPerceptron(kernel=Linear(), **_WORD, shuffle=True),
     "hm-perceptron, pushed": HMPerceptron(kernel=RBF(0.1), **_WORD, average="voted"),
     "hm-svm": HMSVM(kernel=Linear(), **_WORD, C=0.3),

@@ -42,7 +42,7 @@ from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import Checkpoint
 from fuda.training.online_updates import UPDATES, Sized, Update
-from fuda.training.perceptron import Dual, Examples, Mistakes, Primal, State
+from fuda.training.perceptron import Dual, Examples, Mistakes, Pass, Primal, State
 from fuda.training.perceptron_epochs import Epochs, unpack_mistakes
 from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections, votes
 
@@ -369,7 +369,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
                 while len(training.mistakes) < epochs and not training.is_perfect:
                     if checkpoint.has_ended:
                         break
-                    training.run()
+                    self._after_epoch(training.run(), learner.examples)
                     if not is_inner():
                         whole = learner.state.copy(), training.mistakes, training.changes
                     if progress.report(mistakes=training.mistakes[-1].nodes):
@@ -383,6 +383,9 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
                 text = f"the weights are those after {len(before) + len(whole[1])} epochs"
                 warn(f"the perceptron was interrupted; {text}", ConvergenceWarning)
         self._state, self.mistakes_, self._changes = whole[0], [*before, *whole[1]], whole[2] or []
+
+    def _after_epoch(self, found: Pass, examples: Examples) -> None:
+        """Look at what was found in an epoch; for subclasses."""
 
     def _keep_support(self, encoded: Encoded) -> None:
         """Keep the structures that predictions need."""

@@ -60,8 +60,8 @@ class Epochs:
         """Whether the last epoch was without a mistake."""
         return bool(self.mistakes) and not self.mistakes[-1].nodes
 
-    def run(self) -> None:
-        """Learn for one more epoch."""
+    def run(self) -> Pass:
+        """Learn for one more epoch, and return what was found in it."""
         order = self.random.permutation(self.which) if self.shuffle else self.which
         steps = int(self.learner.state.steps[0])
         found = self.learner.run(order)
@@ -69,6 +69,7 @@ class Epochs:
         if self.changes is not None:
             self.changes = [*self.changes, *self._corrections(found, order, steps)]
         self.mistakes = [*self.mistakes, mistakes]
+        return found
 
     def _corrections(self, found: Pass, order: Array, steps: int) -> list[Correction]:
         """The corrections of a pass that came after so many steps."""

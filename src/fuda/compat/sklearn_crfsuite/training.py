@@ -170,8 +170,7 @@ class _ChainPerceptron(HMPerceptron):
         pairs = generated[-L * L :].reshape(L, L).T.ravel()
         return np.concatenate([generated[: -L * L], np.zeros(state.short.size), pairs])
 
-    def _record(self, found: Pass, order: np.ndarray, steps: int, examples: Examples) -> None:
-        super()._record(found, order, steps, examples)
+    def _after_epoch(self, found: Pass, examples: Examples) -> None:
         sizes = np.diff(examples.offsets)
         costs = found.costs if self._update.kind else found.mistaken / sizes
         self.seen.costs.append(float(costs.sum()))
