@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import _thread
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -68,20 +71,55 @@ def test_the_first_error_is_raised(n_jobs):
 
 @pytest.mark.parametrize("started", [0, 1])
 def test_a_system_without_more_threads(started, monkeypatch):
-    """Fewer threads do the work, and one that starts too late does not take part."""
-    monkeypatch.setattr(parallel, "_executor", None)
-    start, left = threading.Thread.start, [None] * started
+    """Fewer threads do the work."""
+    parallel._forget_threads()
+    start, left = _thread.start_new_thread, [None] * started
 
-    def refuse(thread):
+    def refuse(*task):
         if not left:
             raise RuntimeError("can't start new thread")
         left.pop()
-        start(thread)
+        return start(*task)
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
     pairs = [(k, k + 1) for k in range(50)]
     for _ in range(20):
         assert run(sum, pairs, 5) == [2 * k + 1 for k in range(50)]
+
+
+INTERRUPTED = """
+import random, signal, sys, time
+from fuda.parallel import run
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+random.seed(1)
+count, ends = 0, time.monotonic() + 3
+while time.monotonic() < ends:
+    running = set()
+    def function(block):
+        running.add(block)
+        sum(range(300))
+        running.remove(block)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 5e-4))
+        for _ in range(50):
+            run(function, range(6), 4)
+        time.sleep(1)
+    except KeyboardInterrupt:
+        count += 1
+print(count)
+"""
+
+
+def test_interrupts_never_leave_a_thread_behind_that_waits():
+    """At any moment of a call; the process would not end."""
+    found = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert int(found.stdout) > 100
 
 
 def test_calls_may_nest():

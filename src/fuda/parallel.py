@@ -8,12 +8,12 @@ interpreter lock.
 
 from __future__ import annotations
 
-import itertools
+import _thread
 import os
-import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import TypeVar
 
 import numpy as np
@@ -24,9 +24,9 @@ Block = tuple[int, int]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-_MOST_THREADS = 1024  # the executor starts threads only as they are needed
-_executor: ThreadPoolExecutor | None = None
-_lock = threading.Lock()
+# Tasks for the threads of this process, and an entry per thread that waits for one.
+_tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
+_idle: list[None] = []
 
 
 def usable_cores() -> int:
@@ -82,56 +82,70 @@ def run(
         return [function(block) for block in blocks]
     results: dict[int, Result] = {}
     errors: dict[int, BaseException] = {}
-    ticket = itertools.count()  # next() is atomic
+    # A signal may interrupt the caller anywhere, even inside the methods of a lock, which would then
+    # stay locked for ever. So there are none: each of these operations is a single step.
+    pending, done = deque(range(len(blocks))), SimpleQueue[None]()
+    entered, finished = list[None](), list[None]()
 
     def work() -> None:
-        while not errors and (k := next(ticket)) < len(blocks):
+        while pending:
+            try:
+                k = pending.popleft()
+            except IndexError:  # another thread was faster
+                return
             try:
                 results[k] = function(blocks[k])
             except BaseException as error:  # handed to the caller below
                 errors[k] = error
-
-    # Helpers that have not started when all blocks are taken, whenever that is, find the gate closed.
-    gate, inside, closed = threading.Condition(), 0, False
+                pending.clear()
 
     def help() -> None:
-        nonlocal inside
-        with gate:
-            if closed:
-                return
-            inside += 1
-        work()
-        with gate:
-            inside -= 1
-            gate.notify()
+        entered.append(None)  # from now on the caller waits; before, it has left nothing to do
+        try:
+            work()
+        finally:
+            finished.append(None)
+            done.put(None)
 
-    with suppress(RuntimeError, MemoryError):  # no more threads: those that have started do the work
-        for _ in range(threads - 1):
-            _shared_executor().submit(help)
-    work()
-    with gate:
-        closed = True
-        gate.wait_for(lambda: not inside)
+    try:
+        with suppress(RuntimeError, MemoryError):  # no more threads: those that have started do the work
+            for _ in range(threads - 1):
+                _submit(help)
+        work()
+    except KeyboardInterrupt as error:
+        errors[-1] = error
+    pending.clear()
+    while len(finished) < len(entered):
+        try:
+            done.get()
+        except KeyboardInterrupt as error:
+            errors[-1] = error
     if errors:
         raise errors[min(errors)]
     return [results[k] for k in range(len(blocks))]
 
 
-def _shared_executor() -> ThreadPoolExecutor:
-    """The executor of this process."""
-    global _executor
-    with _lock:
-        if _executor is None:
-            _executor = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="fuda")
-        return _executor
+def _submit(task: Callable[[], None]) -> None:
+    """Let a thread run a task: one that is idle, or a new one."""
+    try:
+        _idle.pop()
+    except IndexError:
+        _thread.start_new_thread(_run_tasks, (_tasks, _idle))
+    _tasks.put(task)
 
 
-def _forget_executor() -> None:
-    """Reset after a fork: the child has no threads, and its copy of the lock may be locked."""
-    global _executor, _lock
-    _executor = None
-    _lock = threading.Lock()
+def _run_tasks(tasks: SimpleQueue[Callable[[], None]], idle: list[None]) -> None:
+    """Run tasks as they come, until the process ends."""
+    while True:
+        tasks.get()()
+        idle.append(None)
+
+
+def _forget_threads() -> None:
+    """Reset after a fork: the child has no threads."""
+    global _tasks, _idle
+    _tasks, _idle = SimpleQueue(), []
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_executor)
+    os.register_at_fork(after_in_child=_forget_threads)
