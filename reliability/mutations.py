@@ -97,7 +97,9 @@ def _zipped(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) ->
 
 
 def _paths(value: Any, before: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The places within JSON, eight of each list."""
+    """The places within JSON, eight of each list, at most thirty deep."""
+    if len(before) == 30:
+        return [before]
     items = (
         value.items() if isinstance(value, dict) else enumerate(value[:8]) if isinstance(value, list) else ()
     )

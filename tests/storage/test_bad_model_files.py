@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fuda import HMM, HMPerceptron, ModelFileError, load
+from fuda import HMM, Dag, HMPerceptron, MarginalizedPerceptron, ModelFileError, load
 from fuda.storage import model_file
 from model_file_cases import altered, craft, parts, peak, refused
 
@@ -473,3 +473,21 @@ def test_steps_of_a_perceptron_that_are_not_a_count(steps, average, tmp_path):
 
     bad = altered(tmp_path / "model.fuda", tmp_path / "bad.fuda", change)
     refused(bad, "number of steps is", "not a count")
+
+
+def test_parameters_that_do_not_fit_the_structures(tmp_path):
+    """What `fit` refuses, `load` refuses too, before the model is asked for anything."""
+    template = {"template": "U:%x[0,0]\nB", "name": "t"}
+    dag, words, dicts = Dag(["a", "b"], [(0, 1)]), ["a", "b"], [{"a": 1.0}, {"b": 1.0}]
+    cases = [
+        (MarginalizedPerceptron(orders=1), dag, {"decode": "viterbi"}, "decode='viterbi'"),
+        (MarginalizedPerceptron(orders=1), words, {"features": template}, "neighbours"),
+        (HMM(), dicts, {"features": template}, "columns of text"),
+    ]
+    for model, x, changed, words_of_message in cases:
+        model.fit([x, x], [["A", "B"], ["A", "B"]]).save(tmp_path / "good.fuda")
+
+        def change(meta, members, changed=changed):
+            meta["parameters"] |= changed
+
+        refused(altered(tmp_path / "good.fuda", tmp_path / "bad.fuda", change), words_of_message)

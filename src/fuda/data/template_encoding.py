@@ -13,6 +13,8 @@ from fuda.data.tables import Table, TextTable, joined_texts, number_texts
 from fuda.errors import DataError
 from fuda.features.templates import Line, Macro, Template
 
+_KINDS = ("text", "columns")  # of observations
+
 
 class TemplateEncoder(Encoder):
     """One channel per template line, over the columns of sequences.
@@ -58,6 +60,8 @@ class TemplateEncoder(Encoder):
     def restore(self, vocabularies: list[list[str]], observations: Kind) -> None:
         if len(vocabularies) != len(self._vocabularies):
             raise DataError("a template has one vocabulary per line")
+        if observations.name not in _KINDS:
+            raise DataError(f"its observations are {observations}, but a template needs columns of text")
         self._vocabularies = [{name: i for i, name in enumerate(names)} for names in vocabularies]
         self.observations = observations
 
@@ -79,7 +83,7 @@ class TemplateEncoder(Encoder):
 
     def _columns(self, corpus: Corpus) -> list[list[str]]:
         """The cells of all types, column by column."""
-        if corpus.kind.name not in ("text", "columns"):
+        if corpus.kind.name not in _KINDS:
             raise DataError(
                 f"{corpus.place(0)} is {corpus.kind}, but a template needs columns of text; give strings or "
                 "tuples of strings"

@@ -286,7 +286,7 @@ class MarginalizedLabeler(Labeler):
 
     def _fit(self, data: TrainingData) -> None:
         encoded, corpus, sample_weight = data.encoded, data.encoded.corpus, data.sample_weight
-        self._check_encoded(encoded)
+        self._check_fits(corpus)
         labels = data.labels.astype(np.int64)
         with inner_training(), part("prior"):
             prior, self.prior_source_ = priors.for_training(
@@ -351,19 +351,20 @@ class MarginalizedLabeler(Labeler):
     def _memory_settings(self) -> Settings:
         return memory.settings(self.label_kernel_, self.prior_source_.source == priors.UNIFORM)
 
-    def _check_encoded(self, encoded: Encoded) -> None:
+    def _check_fits(self, corpus: Corpus) -> None:
+        """Raise DataError where the parameters do not fit the encoder or the shape of the structures."""
         if not isinstance(self.encoder_, WindowEncoder) or self.encoder_.window:
             raise DataError(
                 f"features={short(self.features)}: the marginalized kernel compares the neighbours of nodes "
                 "itself, from single observations; give a feature set without a window, or a "
                 "function of one observation"
             )
-        if self.gap and not encoded.corpus.is_chain:
+        if self.gap and not corpus.is_chain:
             raise DataError(
-                f"gap={self.gap}: only sequences have gaps, but structure 0 is a {encoded.corpus.shape}; "
+                f"gap={self.gap}: only sequences have gaps, but structure 0 is a {corpus.shape}; "
                 "leave gap at 0"
             )
-        self._check_decoder(encoded.corpus)
+        self._check_decoder(corpus)
 
     def _check_decoder(self, corpus: Corpus) -> None:
         if self.decode == "viterbi" and corpus.shape == "dag":

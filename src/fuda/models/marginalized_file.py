@@ -67,6 +67,7 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Lab
     if not structures:
         return
     encoded = model.encoder_.encode(structures)
+    model._check_fits(encoded.corpus)
     if source == priors.UNIFORM:
         of_structures = model.prior_source_.prior_of(encoded.corpus)
     else:
