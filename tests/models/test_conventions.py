@@ -42,6 +42,7 @@ ORDER = [
     "pair_features",
     "decode",
     "scheme",
+    "outside_penalty",
     "calibrate",
     "solver",
     "epochs",

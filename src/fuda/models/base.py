@@ -121,7 +121,7 @@ class Labeler(BaseEstimator):
     Parameters are stored as they are given, and `fit` does not change them. A fitted model uses
     the parameters it was fitted with: ``set_params`` changes the next fit, but neither what the
     fitted model predicts nor what `save` writes. The exceptions act at once, because nothing that
-    was learned depends on them: `decode`, `scheme`, `n_jobs` and `verbose`.
+    was learned depends on them: `decode`, `scheme`, `outside_penalty`, `n_jobs` and `verbose`.
 
     A subclass has parameters `features` and `window` among others, and defines
 
@@ -147,7 +147,7 @@ class Labeler(BaseEstimator):
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree")
     # Parameters that nothing learned depends on: changes act at once, and are saved.
-    _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "n_jobs", "verbose")
+    _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "outside_penalty", "n_jobs", "verbose")
     # Parameters in which a fit may differ from the one whose checkpoint it continues.
     _free_params: ClassVar[frozenset[str]] = frozenset()
     # Values of parameters that are None.
@@ -277,8 +277,8 @@ class Labeler(BaseEstimator):
         """Write the fitted model to a file that `fuda.load` reads.
 
         The file holds the model as it was fitted, whatever parameters have been set since, except
-        for those that act at once (`decode`, `scheme`, `n_jobs`, `verbose`). Callbacks are not
-        stored.
+        for those that act at once (`decode`, `scheme`, `outside_penalty`, `n_jobs`, `verbose`).
+        Callbacks are not stored.
 
         Parameters
         ----------

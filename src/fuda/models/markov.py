@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fuda import inference
-from fuda.checks import check_threads, is_whole
+from fuda.checks import LARGEST, check_threads, is_number, is_whole
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
@@ -20,7 +20,7 @@ from fuda.errors import DataError, short
 from fuda.models.base import Labeler, TrainingData, data_weights
 from fuda.optimize.result import INTERRUPTED, Minimizer, Result
 from fuda.progress import Iterations
-from fuda.schemes import forbid, scheme_name
+from fuda.schemes import OUTSIDE, forbid, scheme_name
 from fuda.storage.checkpoint import Checkpoint
 
 
@@ -33,11 +33,14 @@ class MarkovLabeler(Labeler):
     - decode="viterbi" finds the best labeling as a whole, "posterior" the best label of each node.
     - A `scheme` allows well-formed label sequences only; posterior decoding then finds the one
       with the largest expected number of right labels.
+    - `outside_penalty` is subtracted from s_t(O) at every node t when labels are predicted.
+      Probabilities and the n best labelings do not depend on it.
     """
 
-    _free_params = frozenset({"decode", "scheme"})
+    _free_params = frozenset({"decode", "scheme", "outside_penalty"})
     decode: str
     scheme: str | None = None
+    outside_penalty: float = 0.0
     n_jobs: int | None = None
     tol: float
     max_iter: int
@@ -126,12 +129,18 @@ class MarkovLabeler(Labeler):
 
     def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
         """The label numbers (N,) that are predicted."""
+        corpus, (scores, transitions) = encoded.corpus, self._scores(encoded)
+        allowed = self._allowed(corpus, self._penalized(scores), transitions, known)
         if self.decode == "posterior":
-            scores, transitions = self._marginals(encoded, known), np.zeros((len(self.classes_),) * 2)
-            scores, transitions = self._allowed(encoded.corpus, scores, transitions, known)
-        else:
-            scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
-        return inference.viterbi(encoded.corpus.graph, scores, transitions, self.n_jobs)[0]
+            scores = inference.marginals(corpus.graph, *allowed, n_jobs=self.n_jobs)[1]
+            allowed = self._allowed(corpus, scores, np.zeros((len(self.classes_),) * 2), known)
+        return inference.viterbi(corpus.graph, *allowed, self.n_jobs)[0]
+
+    def _penalized(self, scores: np.ndarray) -> np.ndarray:
+        """Node scores (changed in place) with the penalty of the label O."""
+        if self.outside_penalty:
+            scores[:, self.classes_ == OUTSIDE] -= self.outside_penalty
+        return scores
 
     def _marginals(self, encoded: Encoded, known: Any) -> np.ndarray:
         allowed = self._allowed(encoded.corpus, *self._scores(encoded), known)
@@ -181,6 +190,11 @@ class MarkovLabeler(Labeler):
             raise DataError(f"decode={short(self.decode)}: choose viterbi or posterior")
         if self.scheme is not None:
             scheme_name(self.scheme)
+        if not is_number(self.outside_penalty, -LARGEST, LARGEST):
+            raise DataError(
+                f"outside_penalty={short(self.outside_penalty)}: give what is subtracted from the score of "
+                f"the label {OUTSIDE} when predicting, a number; 0 changes nothing"
+            )
         check_threads(self)
 
     def _minimized(self, minimizer: Minimizer, title: str) -> Result:
