@@ -65,5 +65,5 @@ def test_it_acts_at_once_and_is_saved(tmp_path):
 
 @pytest.mark.parametrize("value", [None, "1", float("nan"), float("inf"), 1e300])
 def test_other_values_are_errors(value):
-    with pytest.raises(DataError, match="outside_penalty=.*give what is subtracted"):
+    with pytest.raises(DataError, match=r"outside_penalty=.*give what is subtracted"):
         make("CRF", outside_penalty=value).fit(X, Y)

@@ -6,6 +6,7 @@ import numpy as np
 
 FOLDS = 5
 _SAMPLE = 20_000  # nodes that probabilities are calibrated on, at most about
+_TRIED = 6_000  # nodes that values of a parameter are tried on, at most about
 
 
 def prior_folds(count: int) -> np.ndarray:
@@ -46,3 +47,21 @@ def calibration_parts(sizes: np.ndarray) -> list[np.ndarray]:
     part_of = np.random.RandomState(1).permutation(len(sizes)) % count
     used = max(1, min(FOLDS, count * _SAMPLE // total))
     return [np.flatnonzero(part_of == part) for part in range(min(used, count))]
+
+
+def some_structures(sizes: np.ndarray) -> np.ndarray:
+    """Choose structures to try values of a parameter on: about `_TRIED` nodes, or all.
+
+    Parameters
+    ----------
+    sizes : ndarray of shape (n_structures,)
+        The numbers of nodes.
+
+    Returns
+    -------
+    ndarray
+        The numbers of the chosen structures, in increasing order; two at least.
+    """
+    shuffled = np.random.RandomState(2).permutation(len(sizes))
+    count = int(np.searchsorted(np.cumsum(sizes[shuffled]), _TRIED, side="right"))
+    return np.sort(shuffled[: max(2, count)])

@@ -8,7 +8,7 @@ are the scores of nodes t, with coefficients α at nodes τ of *support* structu
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -26,20 +26,19 @@ from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.marginalized import calibration, memory
 from fuda.marginalized.calibration import Evidence
-from fuda.marginalized.engines import check_engine, make_engine
+from fuda.marginalized.engines import check_engine
 from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.explain import Explanation, Part, explain
 from fuda.marginalized.kernel import MIXING, label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
-from fuda.marginalized.support import Support, members_of, supports
-from fuda.models import marginalized_file, priors
+from fuda.marginalized.support import Support, supports
+from fuda.models import held_out, marginalized_file, priors
 from fuda.models.base import Labeler, TrainingData
-from fuda.models.folds import calibration_parts
 from fuda.models.priors import PriorSource
 from fuda.progress import warn
-from fuda.schemes import OUTSIDE, forbid, scheme_name
+from fuda.schemes import forbid, scheme_name
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import part
 
@@ -265,8 +264,8 @@ class MarginalizedLabeler(Labeler):
         super()._check_parameters()
         if self.mixing is not None and not is_number(self.mixing, *MIXING):
             raise DataError(
-                f"mixing={short(self.mixing)}: give c, a number above 0, or None for the largest at "
-                "which no number grows"
+                f"mixing={short(self.mixing)}: give c, a number above 0, or None to choose it by "
+                "held-out scores"
             )
         if not is_number(self.gap, 0, 1):
             raise DataError(f"gap={short(self.gap)}: give a number from 0 (no gaps) to 1 (gaps cost nothing)")
@@ -297,20 +296,20 @@ class MarginalizedLabeler(Labeler):
             self._fitted_params["prior"] = priors.GIVEN  # arrays are of these structures, and not stored
         examples = Examples.of(encoded, prior)
         check_kernel(self.kernel_, examples.points, corpus.place_of_type)
-        self.mixing_ = self._largest_mixing(examples) if self.mixing is None else float(self.mixing)
-        sources = Sources(self._settings, examples, self.n_jobs)
         amounts = np.ones(corpus.size) if data.position_weight is None else data.position_weight.copy()
         if sample_weight is not None:
             amounts *= np.repeat(sample_weight, examples.sizes)
+        self.mixing_ = self._chosen_mixing(examples, labels, amounts)
+        sources = Sources(self._settings, examples, self.n_jobs)
         alpha, whole = self._learned("machine", sources, labels, amounts)
         self._support, self._memory = supports(examples, alpha), []
         self._calibration = calibration.untrained(len(self.classes_))
         if self.calibrate and whole and len(corpus) > 1:
             try:
                 with inner_training(), part("calibration"):
-                    learner = copy(self)  # since learning leaves more behind than α
-                    learner.callback = None
-                    self._calibration = learner._calibrated(sources, labels, amounts)
+                    self._calibration = held_out.calibrated(
+                        self._trial(self.mixing_), sources, labels, amounts
+                    )
             except KeyboardInterrupt:
                 self._warn_or_raise()
 
@@ -384,6 +383,24 @@ class MarginalizedLabeler(Labeler):
         largest = Sources(settings, examples).largest_product()
         return float(np.clip(1.0 / np.sqrt(largest), *MIXING)) if largest > 0 else 1.0
 
+    def _chosen_mixing(self, examples: Examples, labels: Array, amounts: Array) -> float:
+        """c as given, or chosen by held-out scores."""
+        if self.mixing is not None:
+            return float(self.mixing)
+        largest = self._largest_mixing(examples)
+        with inner_training(), part("mixing"):
+            return held_out.chosen_mixing(self, examples, labels, amounts, largest)
+
+    def _trial(self, mixing: float) -> Self:
+        """A copy to be trained with some c on parts of the data, which leaves no trace in this model."""
+        trial = copy(self)
+        trial.callback, trial.mixing_ = None, mixing
+        return trial
+
+    def _quick(self) -> Self:
+        """This trial, trained no longer than a comparison with others needs."""
+        return self
+
     def _evidence(self, encoded: Encoded, given: Any = None) -> Evidence:
         """What decides about the labels of all nodes; `given` is their prior, or None."""
         prior = given if isinstance(given, Prior) else self._prior_of(encoded.corpus, given)
@@ -443,40 +460,6 @@ class MarginalizedLabeler(Labeler):
             "which is larger for two observations than for each with itself; correct the kernel, or "
             "choose a smaller mixing"
         )
-
-    def _calibrated(self, sources: Sources, labels: Array, amounts: Array) -> calibration.Calibration:
-        """Probabilities fitted to out-of-fold scores."""
-        L, found = len(self.classes_), []
-        examples, corpus = sources.examples, sources.examples.encoded.corpus
-        parts = calibration_parts(examples.sizes)
-        for number, members in enumerate(parts, start=1):
-            rest = np.setdiff1d(np.arange(len(corpus)), members)
-            others, held_out, nodes = sources.take(rest), examples.take(members), corpus.nodes_of(rest)
-            alpha, _ = self._learned(f"fold {number}", others, labels[nodes], amounts[nodes])
-            by_others = Numbers(np.zeros(held_out.prior.nodes.shape))
-            if alpha.any():
-                support = members_of(others.examples, alpha)
-                problem = others.take(support).problem(held_out)
-                engine = make_engine(self.engine, problem, self.n_jobs)
-                by_others = engine.scores(alpha[others.examples.encoded.corpus.nodes_of(support)])
-            found.append(self._checked(by_others, held_out.encoded.corpus).doubles())
-        members = np.concatenate(parts)
-        held_out, nodes = examples.take(members), corpus.nodes_of(members)
-        graph = None if corpus.shape == "dag" else held_out.encoded.corpus.graph
-        pairs = calibration.pair_information(labels, corpus.graph.edges, L)
-        scores, belief, labels = np.concatenate(found), held_out.prior.nodes, labels[nodes]
-        evidence = Evidence(scores, belief)
-        fitted = calibration.fit(evidence, labels, graph, pairs, self.n_jobs)
-        if graph is None:
-            return fitted
-        names = self.classes_.tolist()
-        outside = names.index(OUTSIDE) if OUTSIDE in names else None
-
-        def quality(candidate: calibration.Calibration) -> float:
-            predicted = self._best(held_out.encoded, *candidate.labelings(evidence))
-            return calibration.label_f1(labels, predicted, outside)
-
-        return max(map(fitted.with_factor, calibration.FACTORS.tolist()), key=quality)
 
     def _best(self, encoded: Encoded, scores: Array, pairs: Array) -> Array:
         """The best labeling as a whole, well-formed where there is a scheme."""

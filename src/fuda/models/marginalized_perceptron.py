@@ -41,6 +41,7 @@ Array = np.ndarray
 
 _STEP = 0.04  # of `partial_fit`, in units of the usual |α|
 _MARGIN = 0.5  # that a label should lead by in `partial_fit`, in units of the largest |score| of its node
+_QUICK = 5  # epochs by which values of c are compared
 _ORDERS = 4  # of the mean: one more changes little, and costs as much as the first
 
 
@@ -54,8 +55,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     label_kernel : Kernel, ndarray of shape (n_labels, n_labels) or None, default=None
         The kernel k_y between labels; None is the identity.
     mixing : float or None, default=None
-        c, the weight of each node of a match; None is the largest c with c²k ≤ 1, so that no
-        number grows with the length of a match.
+        c, the weight of each node of a match; None chooses by held-out scores, from the largest c
+        with c²k ≤ 1 downwards, so that no number grows with the length of a match.
     gap : float, default=0.0
         For sequences the factor per skipped node of a match, from 0 (no gaps) to 1.
     prior : "uniform", HMM, MEMM, CRF or list of ndarray, default="uniform"
@@ -282,6 +283,10 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         if self.orders is not None:
             check_counts(self, "orders")
         check_flags(self, "average")
+
+    def _quick(self) -> Self:
+        self.orders, self.epochs = 1, min(self.epochs, _QUICK)
+        return self
 
     def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
         labels = np.where(amounts > 0, labels, -1)

@@ -11,15 +11,15 @@ C is in units of the kernel: C_t = C · weight of t / m, with m the mean of K(t,
 training positions, so that one C suits any kernel, prior and c.
 
 **c.** A structure matches itself from end to end. With c²k = 1 that match weighs more than all
-others together, and a large margin is reached by memorizing structures. Therefore mixing=None is
-here the largest c with c²k ≤ ½, and every further node of a match counts half.
+others together, and a large margin is reached by memorizing structures. Therefore mixing=None
+chooses here from c with c²k ≤ ½, so that every further node of a match counts half or less.
 """
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -38,6 +38,7 @@ from fuda.training.crammer_singer import duality_gaps
 
 Array = np.ndarray
 
+_QUICK = 0.05  # the gap at which values of c are compared
 _LEAST, _MOST = 1e-200, 1e100  # of C_t; a node of less counts for nothing
 
 
@@ -78,8 +79,8 @@ class MarginalizedSVM(MarginalizedLabeler):
     C : float, default=10.0
         The cost of a violated margin, in units of the kernel, above 0.
     mixing : float or None, default=None
-        c, the weight of each node of a match; None is the largest c with c²k ≤ ½, so that every
-        further node of a match counts half.
+        c, the weight of each node of a match; None chooses by held-out scores, from the largest c
+        with c²k ≤ ½ downwards, so that every further node of a match counts half or less.
     gap : float, default=0.0
         For sequences the factor per skipped node of a match, from 0 (no gaps) to 1.
     prior : "uniform", HMM, MEMM, CRF or list of ndarray, default="uniform"
@@ -206,6 +207,10 @@ class MarginalizedSVM(MarginalizedLabeler):
         check_numbers(self, "tol")
         check_numbers(self, "C", positive=True)
         check_counts(self, "epochs")
+
+    def _quick(self) -> Self:
+        self.tol = max(self.tol, _QUICK)
+        return self
 
     def _largest_mixing(self, examples: Examples) -> float:
         return super()._largest_mixing(examples) / float(np.sqrt(2.0))

@@ -1,0 +1,140 @@
+"""What machines with the marginalized kernel score on structures that they have not learned from.
+
+Such *held-out* scores fit the calibration of probabilities, and choose c where `mixing` is None. A
+match of d nodes counts c^2d: with a small c only the node itself speaks, with a large one long
+matches drown everything else, and which is best depends on the shape of structures and the number
+of labels. So machines are trained with a few values of c, from the largest at which no number grows
+with the length of a match downwards, and held-out scores tell how well each predicts, by F1 over
+labels other than O. The largest c is chosen that is not clearly worse than the best.
+"""
+
+from __future__ import annotations
+
+import warnings
+from copy import copy
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from fuda.marginalized import calibration
+from fuda.marginalized.calibration import Calibration, Evidence
+from fuda.marginalized.engines import make_engine
+from fuda.marginalized.numbers import Numbers
+from fuda.marginalized.problem import Examples, Sources
+from fuda.marginalized.support import members_of
+from fuda.models.folds import calibration_parts, some_structures
+from fuda.schemes import OUTSIDE
+from fuda.storage.checkpoint import part
+
+Array = np.ndarray
+Learner = Any  # a `fuda.models.marginalized.MarginalizedLabeler`, which imports this module
+
+# The values of c to choose from, as parts of the largest; close to it nothing changes much.
+PARTS_OF_LARGEST = (1.0, 0.7, 0.5, 0.35)
+_CLEARLY = 0.02  # worse in F1; smaller differences are noise with a few hundred structures
+_FEWEST = 20  # structures from which c is chosen by held-out scores
+
+
+def calibrated(learner: Learner, sources: Sources, labels: Array, amounts: Array) -> Calibration:
+    """Return the calibration that fits held-out scores best.
+
+    Parameters
+    ----------
+    learner : MarginalizedLabeler
+        A learner, with its kernel and c resolved.
+    sources : Sources
+        The training structures.
+    labels : array (N,)
+        Label numbers, −1 where not known.
+    amounts : array (N,)
+        Weights of nodes.
+
+    Returns
+    -------
+    Calibration
+        The coefficients.
+    """
+    examples, corpus = sources.examples, sources.examples.encoded.corpus
+    parts = calibration_parts(examples.sizes)
+    evidence = _held_out(learner, sources, labels, amounts, parts)
+    members = np.concatenate(parts)
+    held_out, of_members = examples.take(members).encoded, labels[corpus.nodes_of(members)]
+    graph = None if corpus.shape == "dag" else held_out.corpus.graph
+    pairs = calibration.pair_information(labels, corpus.graph.edges, len(learner.classes_))
+    fitted = calibration.fit(evidence, of_members, graph, pairs, learner.n_jobs)
+    if graph is None:
+        return fitted
+
+    def quality(candidate: Calibration) -> float:
+        predicted = learner._best(held_out, *candidate.labelings(evidence))
+        return calibration.label_f1(of_members, predicted, _outside(learner))
+
+    return max(map(fitted.with_factor, calibration.FACTORS.tolist()), key=quality)
+
+
+def chosen_mixing(
+    learner: Learner, examples: Examples, labels: Array, amounts: Array, largest: float
+) -> float:
+    """Return the largest c whose held-out scores predict labels about as well as any.
+
+    Parameters
+    ----------
+    learner : MarginalizedLabeler
+        A learner, with its kernel resolved.
+    examples : Examples
+        The training structures.
+    labels : array (N,)
+        Label numbers, −1 where not known.
+    amounts : array (N,)
+        Weights of nodes.
+    largest : float
+        The largest c to choose from.
+
+    Returns
+    -------
+    float
+        c, the largest where there are too few structures to choose.
+    """
+    if len(examples.sizes) < _FEWEST:
+        return largest
+    members = some_structures(examples.sizes)
+    nodes = examples.encoded.corpus.nodes_of(members)
+    some, labels, amounts = examples.take(members), labels[nodes], amounts[nodes]
+    parts, whole = calibration_parts(some.sizes)[:3], None
+    known = labels[some.encoded.corpus.nodes_of(np.concatenate(parts))]
+    found = {}
+    for share in PARTS_OF_LARGEST:
+        trial = learner._trial(share * largest)._quick()
+        sources = whole = Sources(trial._settings, some, learner.n_jobs, whole)
+        with part(f"{share:g} of the largest"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a trial may end early
+            evidence = _held_out(trial, sources, labels, amounts, parts)
+        found[trial.mixing_] = calibration.label_f1(known, evidence.scores.argmax(axis=1), _outside(learner))
+    return max(c for c, quality in found.items() if quality >= max(found.values()) - _CLEARLY)
+
+
+def _outside(learner: Learner) -> int | None:
+    """The number of the label O, if there is one."""
+    names = learner.classes_.tolist()
+    return names.index(OUTSIDE) if OUTSIDE in names else None
+
+
+def _held_out(
+    learner: Learner, sources: Sources, labels: Array, amounts: Array, parts: list[Array]
+) -> Evidence:
+    """The scores and priors of the nodes of some parts, each by a machine trained on the rest."""
+    examples, corpus = sources.examples, sources.examples.encoded.corpus
+    found = []
+    for number, members in enumerate(parts, start=1):
+        rest = np.setdiff1d(np.arange(len(corpus)), members)
+        others, held_out, nodes = sources.take(rest), examples.take(members), corpus.nodes_of(rest)
+        alpha, _ = copy(learner)._learned(f"fold {number}", others, labels[nodes], amounts[nodes])
+        by_others = Numbers(np.zeros(held_out.prior.nodes.shape))
+        if alpha.any():
+            support = members_of(others.examples, alpha)
+            problem = others.take(support).problem(held_out)
+            engine = make_engine(learner.engine, problem, learner.n_jobs)
+            by_others = engine.scores(alpha[others.examples.encoded.corpus.nodes_of(support)])
+        found.append(learner._checked(by_others, held_out.encoded.corpus).doubles())
+    return Evidence(np.concatenate(found), examples.take(np.concatenate(parts)).prior.nodes)
