@@ -1,0 +1,1 @@
+"""Structures, labels and tables as HTML, SVG and text."""
