@@ -22,7 +22,7 @@ LAYERS = [
     ["data"],
     ["render"],
     ["metrics", "formats", "kernels", "inference", "explanations"],
-    ["optimize"],
+    ["optimize", "mistakes"],
     ["storage"],
     ["functions"],
     ["training"],

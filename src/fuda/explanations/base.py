@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from fuda.data.structures import Structure
-from fuda.errors import short
+from fuda.render.text import shown
 
 Pair = tuple[int, int]
 # The kinds of contributions in the order in which they are listed, and their plurals.
@@ -191,6 +191,17 @@ class Explanation:
         for kind, found in groupby(self.contributions, key=lambda contribution: contribution.kind):
             yield KINDS[kind], list(found)
 
+    def _repr_html_(self) -> str:
+        from fuda.render.explanation import explanation_html
+        from fuda.render.style import fragment
+
+        return fragment(explanation_html(self))
+
+    def __rich__(self) -> Any:
+        from fuda.render.explanation import explanation_text
+
+        return explanation_text(self)
+
     def __str__(self) -> str:
         first = f"node {self.node}, {shown(self.observation)}: {self.chosen.label}"
         if self.rival is None:
@@ -234,10 +245,3 @@ def chosen_few(terms: Iterable[Contribution], top: int) -> list[Contribution]:
             value = sum(t.value for t in rest)
             found.append(Contribution(kind, f"{count:,} other {KINDS[kind]}", value, rest[0].node, count))
     return found
-
-
-def shown(observation: Any) -> str:
-    """Return an observation as text: the first column of several."""
-    if isinstance(observation, tuple) and observation:
-        observation = observation[0]
-    return observation if isinstance(observation, str) else short(observation)

@@ -40,8 +40,9 @@ import numpy as np
 from fuda.checks import is_whole
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
-from fuda.explanations.base import Contribution, Explanation, Verdict, Voice, chosen_few, shown
+from fuda.explanations.base import Contribution, Explanation, Verdict, Voice, chosen_few
 from fuda.explanations.positions import Positions
+from fuda.render.text import shown
 
 Array = np.ndarray
 # Of a node, two label numbers, and how many to list: what the difference of node scores consists of.

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from fuda import inference
 from fuda.data.encoding import Encoded
-from fuda.explanations.base import Contribution, Voice, shown
+from fuda.explanations.base import Contribution, Voice
 from fuda.explanations.decisions import (
     Contexts,
     Decision,
@@ -31,6 +31,7 @@ from fuda.explanations.positions import Positions
 from fuda.functions.windows import kernel_values, window_of
 from fuda.inference import higher_order
 from fuda.kernels.points import Numbering
+from fuda.render.text import shown
 
 Array = np.ndarray
 

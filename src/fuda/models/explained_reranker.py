@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from fuda.data.encoding import Encoded
-from fuda.explanations.base import Contribution, shown
+from fuda.explanations.base import Contribution
 from fuda.models.explained_markov import markov_labelings
+from fuda.render.text import shown
 
 Array = np.ndarray
 
