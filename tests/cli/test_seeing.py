@@ -112,3 +112,44 @@ def test_labels_that_have_nothing_in_common_are_mentioned(run, models, places, t
     assert "its labels (N, V) and those of the model (B-LOC, B-PER) have nothing in common" in found.err
     assert "--label" in found.err
     assert "in common" not in run("evaluate", models["crf"], places["conll"]).err
+
+
+def test_inspection_keeps_kinds_apart(run, models, tmp_path):
+    text = run("inspect", models["crf"], "--top", 2).out.decode()
+    features, most, least = (
+        text.split("\nfeatures\n")[1]
+        .replace("least likely", "|")
+        .replace("transitions, most likely", "|")
+        .split("|")
+    )
+    assert "→" not in features
+    assert "after" not in features
+    assert most.count("→") == least.count("→") == 2
+    weights = fuda.load(models["crf"]).transition_features_
+    found = json.loads(run("inspect", models["crf"], "--top", 2, "--json").out)["transitions"]
+    assert found["most_likely"][0][2] == max(weights.values())
+    assert found["least_likely"][0][2] == min(weights.values())
+    hmm = run("inspect", models["conll"], "--top", 1).out.decode()
+    assert "[0] w=Ana" in hmm
+    assert "transitions, least likely" in hmm
+
+
+def test_inspection_of_pairs_stretches_and_kernels(run, tmp_path):
+    X, y = [["Ana", "vive", "en", "Lima"], ["en", "Lima"]], [["P", "O", "O", "L"], ["O", "L"]]
+    path = tmp_path / "model.fuda"
+
+    def text(model):
+        model.fit(X, y).save(path)
+        return run("inspect", path, "--top", 3).out.decode()
+
+    pairs = text(fuda.CRF(features="word", pair_features=True))
+    assert "features of label pairs" in pairs
+    assert "[0] w=Lima after O" in pairs
+    assert "O O → L" in text(fuda.HMPerceptron(order=2, features="word"))
+    svm = text(fuda.HMSVM(features="word"))
+    assert "transitions, most likely" in svm
+    assert "features\n" not in svm.split("size")[1]
+    fuda.MarginalizedPerceptron(epochs=1).fit(X, y).save(path)
+    assert_refused(
+        run, tmp_path, ["inspect", path, "--top", 3], "a MarginalizedPerceptron has none; leave it out"
+    )

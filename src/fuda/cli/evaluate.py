@@ -75,13 +75,13 @@ def evaluate(
         labels = {label for labels in data.y for label in labels if label is not None}
         if not labels:
             raise DataError("every label in it is unknown; give labels to compare with")
-        _warn_of_other_labels(file, labels, set(model.classes_))
         with stage("labelling (the first run compiles, for some seconds)"):
             predicted = model.predict(data.X)
         report = metrics.evaluate(data.y, predicted, scheme=scheme)
         mistakes = None
         if errors or page_path is not None:
             mistakes = find_mistakes(data.y, predicted, report, unseen(model, data.X))
+    _warn_of_other_labels(file, labels, set(model.classes_))
     if as_json:
         found = report.to_dict()
         if errors and mistakes is not None:
