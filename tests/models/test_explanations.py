@@ -25,6 +25,7 @@ from fuda import (
     Sequence,
     Tree,
 )
+from fuda.features import Template
 from fuda.inference import higher_order
 from fuda.kernels import RBF, Polynomial
 from oracles import all_labelings
@@ -42,6 +43,7 @@ MODELS = {
     "CRF posterior scheme": CRF(l2=0.1, decode="posterior", scheme="IOB2"),
     "CRF pairs": CRF(l2=0.1, pair_features=True, features="word"),
     "CRF pairs posterior": CRF(l2=0.1, pair_features=True, features="word", decode="posterior"),
+    "CRF template": CRF(l2=0.1, features=Template("U00:%x[0,0]\nU01:%x[-1,0]\nB\nB01:%x[0,0]\n")),
     "perceptron": HMPerceptron(epochs=5),
     "perceptron 0": HMPerceptron(epochs=5, order=0),
     "perceptron 2": HMPerceptron(epochs=5, order=2, scheme="IOB2"),
@@ -63,7 +65,10 @@ MODELS = {
     "re-ranker": Reranker(CRF(features="word"), folds=2, base_weight=0.1, n=6),
     "re-ranker scheme": Reranker(CRF(decode="posterior", scheme="IOB2"), folds=2, base_weight=0.01, n=4),
 }
-SEQUENTIAL = {name for name, model in MODELS.items() if getattr(model, "scheme", None)} | {"re-ranker scheme"}
+SEQUENTIAL = {name for name, model in MODELS.items() if getattr(model, "scheme", None)} | {
+    "re-ranker scheme",
+    "CRF template",
+}
 WORDS = ["Ana", "Bo", "eats", "in", "Lima", "42"]
 
 

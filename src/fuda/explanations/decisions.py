@@ -45,6 +45,7 @@ from fuda.explanations.positions import Positions
 from fuda.render.text import shown
 
 Array = np.ndarray
+Context = tuple[tuple[int, ...], int]  # the labels above a node, the nearest first, and its own
 # Of a node, two label numbers, and how many to list: what the difference of node scores consists of.
 NodeTerms = Callable[[int, int, int, int], list[Contribution]]
 
@@ -102,7 +103,7 @@ class Contexts:
     order: int
     value: Callable[[int, tuple[int, ...], int], float]
 
-    def of(self, labels: Array, node: int) -> tuple[tuple[int, ...], int]:
+    def of(self, labels: Array, node: int) -> Context:
         """Return the labels above a node, the nearest first, and its own."""
         above: list[int] = []
         at = int(self.heads[node])
@@ -138,6 +139,8 @@ class Labelings:
         Takes the first bracket apart.
     node_positions : callable
         Of a node: its training positions, or None.
+    edge_terms : callable
+        Of a node and two contexts with labels: the features that are a part of the difference of A.
     """
 
     structure: Structure
@@ -149,6 +152,7 @@ class Labelings:
     best: Callable[[Array], Array]
     node_terms: NodeTerms
     node_positions: Callable[[int], Positions | None] = lambda node: None
+    edge_terms: Callable[[int, Context, Context], list[Contribution]] = lambda node, ours, theirs: []
 
     def rival(self, node: int) -> Array | None:
         """Return the best labeling with another label at a node; None where there is none."""
@@ -189,14 +193,16 @@ class Labelings:
         for t, value, contexts in self._changes(other):
             if contexts is not None:
                 text = ", not ".join(map(self._follows, contexts))
-                found.append(Contribution("transition", text, value, t))
+                parts = self.edge_terms(t, *contexts) if t == node else []
+                value -= sum(part.value for part in parts)
+                found += [*parts, Contribution("transition", text, value, t)]
             elif t != node:
                 ours, theirs = self.classes[self.labels[t]], self.classes[other[t]]
                 text = f"{shown(self.structure.observations[t])}: {ours}, not {theirs}"
                 found.append(Contribution("elsewhere", text, value, t))
         return found
 
-    def _follows(self, context: tuple[tuple[int, ...], int]) -> str:
+    def _follows(self, context: Context) -> str:
         """A context and a label in words."""
         above, label = context
         names = [str(self.classes[k]) for k in reversed(above)]

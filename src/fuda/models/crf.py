@@ -350,6 +350,7 @@ class CRF(NamedWeights, MarkovLabeler):
         return LinearFunction(len(self.classes_), by_channel), transitions, by_edge
 
     _node_terms = explained_markov.crf_terms
+    _edge_terms = explained_markov.pair_terms
 
     def _arrays(self) -> dict[str, np.ndarray]:
         return {"weights": self.weights_}

@@ -12,6 +12,8 @@ from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
 from fuda.inference import higher_order
 from fuda.models.base import Labeler
+from fuda.models.hm_perceptron import HMPerceptron
+from fuda.models.hm_svm import HMSVM
 from fuda.models.named_weights import NamedWeights, feature_names
 
 
@@ -119,9 +121,9 @@ def probabilities(model: Labeler, X: Any, labels: Sequence[Sequence[Any]]) -> li
     Returns
     -------
     list of list of float, or None
-        None for a model without probabilities.
+        None for a model without probabilities; those of perceptrons and SVMs are only preferences.
     """
-    if not hasattr(model, "predict_marginals"):
+    if not hasattr(model, "predict_marginals") or isinstance(model, HMPerceptron | HMSVM):
         return None
     try:
         marginals = model.predict_marginals(X)

@@ -8,16 +8,17 @@ returns the training positions that such scores are sums over.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from fuda import inference
-from fuda.data.encoding import Encoded
+from fuda.data.encoding import Channel, Encoded
 from fuda.explanations.base import Contribution, Voice
 from fuda.explanations.decisions import (
+    Context,
     Contexts,
     Decision,
     Labelings,
@@ -101,6 +102,7 @@ def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelin
         best,
         _with_score(model, encoded, scores),
         cache(lambda node: model._node_positions(encoded, node)),
+        partial(model._edge_terms, encoded),
     )
 
 
@@ -176,22 +178,46 @@ class _Odds:
         return [replace(t, value=t.value * factor) for t in self.terms(node, a, b, top)]
 
 
+def _features_of(encoded: Encoded, channel: Channel, node: int) -> tuple[sp.csr_matrix, float]:
+    """The features of a node in a channel as a row, and how much of it is not in the vocabulary."""
+    at, table = channel.take(np.array([node])), encoded.tables[channel.table]
+    row = sp.csr_matrix(at.incidence(table.matrix.shape[0]) @ table.matrix)
+    return row, float(table.unknown[at.rows].sum())
+
+
 def _feature_terms(
     model: Any, encoded: Encoded, weights: list[Array], node: int, a: int, b: int, unknown: Any = None
 ) -> list[Contribution]:
     """What each feature of a node and its window adds; `unknown` are the weights of unseen ones."""
     found = []
     for c, channel in enumerate(encoded.channels):
-        at, table = channel.take(np.array([node])), encoded.tables[channel.table]
-        row = sp.csr_matrix(at.incidence(table.matrix.shape[0]) @ table.matrix)
+        row, unknown_amount = _features_of(encoded, channel, node)
         names = model.encoder_.feature_names(c) if row.nnz else []
         for k, amount in zip(row.indices.tolist(), row.data.tolist(), strict=True):
             value = float(amount * (weights[c][k, a] - weights[c][k, b]))
             found.append(Contribution("feature", f"[{channel.name}] {names[k]}", value, node))
         if unknown is not None:
-            amount = float(table.unknown[at.rows].sum())
-            value = amount * float(unknown[c][a] - unknown[c][b])
+            value = unknown_amount * float(unknown[c][a] - unknown[c][b])
             found.append(Contribution("feature", f"[{channel.name}] unseen in training", value, node))
+    return found
+
+
+def pair_terms(model: Any, encoded: Encoded, node: int, ours: Context, theirs: Context) -> list[Contribution]:
+    """What features add with the labels of a node and its parent, in a CRF that has such weights."""
+    whole, found = model._with_pairs(encoded), []
+    names = [model.encoder_.edge_feature_names(k) for k in range(len(encoded.edge_channels))]
+    if model.has_pairs_:
+        names.append(model.encoder_.feature_names(model.encoder_.own_channel()))
+    weights = model._layout.views(model.weights_)[2]
+    (above, label), (other_above, other) = ours, theirs
+    if not above:  # a root
+        return []
+    for channel, own, part in zip(whole.edge_channels, names, weights, strict=True):
+        row, _ = _features_of(whole, channel, node)
+        for k, amount in zip(row.indices.tolist(), row.data.tolist(), strict=True):
+            value = float(amount * (part[k, above[0], label] - part[k, other_above[0], other]))
+            text = f"[{channel.name}] {own[k]} after {model.classes_[above[0]]}"
+            found.append(Contribution("feature", text, value, node))
     return found
 
 

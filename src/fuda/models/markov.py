@@ -18,7 +18,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
 from fuda.errors import DataError, short
 from fuda.explanations.base import Contribution, Explanation
-from fuda.explanations.decisions import Decision, explained
+from fuda.explanations.decisions import Context, Decision, explained
 from fuda.explanations.positions import Positions
 from fuda.models.base import Labeler, TrainingData, data_weights
 from fuda.models.explained_markov import encoded_question, markov_decision
@@ -141,6 +141,10 @@ class MarkovLabeler(Labeler):
 
     def _node_terms(self, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
         """What the difference of a node's scores of two labels consists of; [] where it is one term."""
+        return []
+
+    def _edge_terms(self, encoded: Encoded, node: int, ours: Context, theirs: Context) -> list[Contribution]:
+        """What features with label pairs add to the difference of two contexts of a node."""
         return []
 
     def _node_positions(self, encoded: Encoded, node: int) -> Positions | None:
