@@ -156,6 +156,11 @@ class Report:
 
     __str__ = text
 
+    def _repr_html_(self) -> str:
+        from fuda.render.report import report_html
+
+        return report_html(self, alone=True)
+
 
 def token_accuracy(y_true: Any, y_pred: Any) -> float:
     """Return the fraction of nodes with the correct label.

@@ -144,7 +144,6 @@ OPTIONS = [
     ("inspect {conll}", "conll: not a usable model file"),
     ("inspect {model} --top 0", "0 is not in the range"),
     ("inspect {model} --top x", "'x' is not a valid integer"),
-    ("inspect {model} --top 3", "--top lists the weights of features, and an HMM has none"),
     ("convert {conll}", "Missing argument 'OUT'"),
     ("convert {conll} {out}", "the extension '.fuda' does not belong to a format"),
     ("convert {conll} {out} --to xml", "format 'xml' is not known"),

@@ -102,7 +102,7 @@ def test_a_match_is_the_stretch_that_carries_half_of_the_kernel() -> None:
     assert voice.match == [(1, 1), (2, 2), (3, 3)]
     assert voice.matched == ["a", "b", "c"]
     assert "a [b] c  (structure 0, node 2)" in str(found)
-    assert str(found).startswith("node 2, b: V, not N\nV: ")
+    assert str(found).startswith("node 2, b: V, not N\n +127.6172  score: 63.81, not -63.81\n")
     narrow = MarginalizedPerceptron(kernel=Delta(), features="word", mixing=1.0)
     narrow.fit([list("uabcv"), list("wxyz")], [list("NNVNN"), list("NNNN")])
     assert narrow.explain(list("pabcq"), 2).chosen.voices[0].match == [(2, 2)]  # now in 1 / 3 of κ
@@ -125,7 +125,8 @@ def test_one_label_has_no_rival_and_nothing_learned_says_nothing() -> None:
     found = model.explain(["a"], 0)
     assert found.rival is None
     assert (found.chosen.label, found.chosen.score, found.chosen.voices) == ("N", 0.0, [])
-    assert str(found) == "node 0, a: N\nN: 0"
+    assert str(found) == "node 0, a: N; no other label is possible"
+    assert str(found.chosen) == "N: 0"
     assert model.explain(["a"], 0) == found
 
 

@@ -25,7 +25,9 @@ from fuda.cli import options
 from fuda.cli.convert import convert
 from fuda.cli.demo import demo
 from fuda.cli.evaluate import evaluate
+from fuda.cli.explain import explain
 from fuda.cli.inspect import inspect
+from fuda.cli.render import render
 from fuda.cli.reproduce import reproduce
 from fuda.cli.signals import Signals
 from fuda.cli.tag import tag
@@ -100,7 +102,7 @@ def group() -> None:
     """Learn to label the nodes of sequences, trees and graphs."""
 
 
-for command in (demo, train, evaluate, tag, inspect, convert, reproduce):
+for command in (demo, train, evaluate, tag, explain, render, inspect, convert, reproduce):
     group.add_command(command)
 
 

@@ -1,4 +1,4 @@
-"""fuda inspect: show the metadata of a model file, and the features of largest weight."""
+"""fuda inspect: show the metadata of a model file, and its largest weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Examples:
   fuda inspect spanish.fuda --top 5
   fuda inspect spanish.fuda --json
 """
-_TOP = "List the N features of largest weight per label."
+_TOP = "List the N features of largest weight per label, and the most and least likely transitions."
+_KINDS = {"features": "top_features", "features of label pairs": "top_pair_features"}
 _MARGIN = 12
 
 
@@ -33,29 +34,61 @@ def inspect(model_path: str, top: int | None, as_json: bool) -> None:
     from fuda.storage.model_file import read_meta
 
     meta = read_meta(model_path)
-    features = {} if top is None else _top_features(model_path, top)
+    weights = {} if top is None else _largest(model_path, top)
     if as_json:
-        shown = meta if top is None else meta | {"top_features": features}
-        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(meta | weights, indent=2, ensure_ascii=False))
         return
     wrap = textwrap.TextWrapper(100, "", " " * _MARGIN, break_long_words=False, break_on_hyphens=False).fill
     for name, value in _lines(meta):
         click.echo(wrap(f"{name:<{_MARGIN}}{value}"))
-    for label, weights in features.items():
-        click.echo(f"\n{label}")
-        for feature, weight in weights:
-            click.echo(f"{weight:>+{_MARGIN}.4f}  {feature}")
+    for kind, key in _KINDS.items():
+        if key in weights:
+            click.echo(f"\n{kind}")
+        for label, rows in weights.get(key, {}).items():
+            click.echo(f"\n{label}")
+            for feature, weight in rows:
+                click.echo(f"{weight:>+{_MARGIN}.4f}  {feature}")
+    for name, rows in weights.get("transitions", {}).items():
+        click.echo(f"\ntransitions, {name.replace('_', ' ')}")
+        for above, label, weight in rows:
+            click.echo(f"{weight:>+{_MARGIN}.4f}  {above} → {label}")
 
 
-def _top_features(path: str, count: int) -> dict[Any, list[tuple[str, float]]]:
-    """The features of largest weight of a model file, by label."""
+def _largest(path: str, count: int) -> dict[str, Any]:
+    """The largest weights of a model file: of features by label, and of transitions."""
     import fuda
+    from fuda.models import diagnosis
+    from fuda.models.named_weights import largest
 
-    model = fuda.load(path)
-    if not hasattr(model, "top_features"):
+    model, found = fuda.load(path), {}
+    tables = diagnosis.feature_weights(model), diagnosis.pair_weights(model)
+    for key, table in zip(_KINDS.values(), tables, strict=True):
+        if table is not None:
+            found[key] = largest(*table, model.classes_, count)
+    transitions = diagnosis.transition_weights(model)
+    if transitions is not None:
+        found["transitions"] = _ends(*transitions, model.classes_, count)
+    if not found:
         kind = type(model).__name__
-        raise DataError(f"{path}: --top lists the weights of features, and an {kind} has none; leave it out")
-    return dict(model.top_features(count))
+        raise DataError(
+            f"{path}: --top lists the weights of features and transitions, and a {kind} has none; leave it "
+            "out, or use fuda explain"
+        )
+    return found
+
+
+def _ends(names: list[str], weights: Any, classes: Any, count: int) -> dict[str, list[Any]]:
+    """The most and the least likely transitions; no transition is both."""
+    import numpy as np
+
+    order = np.argsort(-weights, axis=None, kind="stable")
+    half = min(count, len(order) // 2)
+    ends = {"most_likely": order[:count], "least_likely": order[len(order) - half :][::-1]}
+    size = len(classes)
+    return {
+        name: [(names[k // size], classes[k % size], float(weights.flat[k])) for k in several.tolist()]
+        for name, several in ends.items()
+    }
 
 
 def _lines(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ TRAIN_SIZE = 600
 PRODUCT_USAGE = Path(__file__).parent / "product_usage.conllu.gz"
 
 
-@dataclass
+@dataclass(repr=False)
 class ProductUsage(Dataset):
     """The product-usage corpus with its fixed split.
 

@@ -34,8 +34,13 @@ class Record:
     comments: list[str] = field(default_factory=list)
     rows: Any = None
 
+    def _repr_html_(self) -> str:
+        from fuda.render.display import Display
 
-@dataclass
+        return Display([self.structure], None if self.labels is None else [self.labels])._repr_html_()
+
+
+@dataclass(repr=False)
 class Dataset:
     """Records in file order; ``X, y = dataset`` unpacks into structures and labels.
 
@@ -91,6 +96,23 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def __repr__(self) -> str:
+        shapes = {structure.shape for structure in self.X}
+        shape = shapes.pop() if len(shapes) == 1 else "structure"
+        counts = (len(self), shape), (sum(map(len, self.X)), "node"), (len(self._labels()), "label")
+        texts = (f"{number:,} {thing}{'' if number == 1 else 's'}" for number, thing in counts)
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+    def _labels(self) -> set[Label]:
+        """All labels that are known."""
+        return {label for record in self.records for label in record.labels or [] if label is not None}
+
+    def _repr_html_(self) -> str:
+        from fuda.render.display import Display
+
+        labels = [record.labels for record in self.records]
+        return Display(self.X, labels if self._labels() else None)._repr_html_()
 
 
 def labels_to_write(index: int, record: Record) -> list[Label] | None:

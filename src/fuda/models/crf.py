@@ -25,6 +25,7 @@ from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.functions.linear import LinearFunction
+from fuda.models import explained_markov
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import NamedWeights, largest
@@ -352,6 +353,9 @@ class CRF(NamedWeights, MarkovLabeler):
         """The weights in the form that predictions use."""
         by_channel, transitions, by_edge = self._layout.views(self.weights_)
         return LinearFunction(len(self.classes_), by_channel), transitions, by_edge
+
+    _node_terms = explained_markov.crf_terms
+    _edge_terms = explained_markov.pair_terms
 
     def _arrays(self) -> dict[str, np.ndarray]:
         return {"weights": self.weights_}

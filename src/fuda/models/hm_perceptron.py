@@ -35,6 +35,7 @@ from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
 from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import as_kernel
+from fuda.models import explained_markov
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import NamedWeights, feature_names, largest
@@ -460,6 +461,9 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         if self.order_:
             scores[encoded.corpus.graph.roots] += self._grams.short[0]
         return scores, self._pairs()
+
+    _node_terms = explained_markov.perceptron_terms
+    _node_positions = explained_markov.perceptron_positions
 
     def _texts(self) -> list[list[str]]:
         return [] if self._support is None else [stored_structures.pack(self._support.corpus.structures)[0]]

@@ -30,6 +30,7 @@ from fuda.errors import DataError, short
 from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for, squared_norms
 from fuda.interrupts import is_inner
 from fuda.kernels import Polynomial, as_kernel
+from fuda.models import explained_markov
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.optimize.result import INTERRUPTED
@@ -370,24 +371,33 @@ class HMSVM(MarkovLabeler):
 
     def _prepare_predictions(self) -> Array:
         """Compute what predictions use, and return β (N, L) of the support nodes."""
-        size = len(self.classes_)
-        self.transitions_ = np.zeros((size, size))
         self._function: LabelFunction | None = None
+        beta, self.transitions_ = self._coefficients()
+        if self._support is not None:
+            self._function = function_for(self.kernel_, self._support, beta, self.n_jobs, self.cache_bytes)
+        return beta
+
+    def _coefficients(self) -> tuple[Array, Array]:
+        """β (N, L) of the support nodes, and the weights (L, L) of label pairs."""
+        size = len(self.classes_)
+        transitions = np.zeros((size, size))
         if self._support is None:
-            return np.zeros((0, size))
+            return np.zeros((0, size)), transitions
         graph = self._support.corpus.graph
         beta = np.zeros((graph.node_count, size))
         for y, alpha, k in zip(self._labelings, self._alpha, self._owners, strict=True):
             nodes = graph.nodes((k, k + 1))
             own = graph.heads[nodes], nodes.start
-            combine(y[None], self._rights[k], *own, np.array([alpha]), beta[nodes], self.transitions_)
-        self._function = function_for(self.kernel_, self._support, beta, self.n_jobs, self.cache_bytes)
-        return beta
+            combine(y[None], self._rights[k], *own, np.array([alpha]), beta[nodes], transitions)
+        return beta, transitions
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
         if self._function is None:
             return np.zeros((encoded.corpus.size, len(self.classes_))), self.transitions_
         return self._function.of(encoded, self.n_jobs), self.transitions_
+
+    _node_terms = explained_markov.position_terms
+    _node_positions = explained_markov.svm_positions
 
     def _texts(self) -> list[list[str]]:
         return [stored_structures.pack(self._support_structures)[0]]

@@ -26,6 +26,7 @@ from fuda.checks import check_arrays, check_numbers
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError
 from fuda.functions.linear import LinearFunction
+from fuda.models import explained_markov
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 
@@ -136,6 +137,8 @@ class HMM(MarkovLabeler):
     def _function(self) -> LinearFunction:
         """The emissions as a function of encoded nodes."""
         return LinearFunction(len(self.classes_), self.emissions_, self.unknown_)
+
+    _node_terms = explained_markov.hmm_terms
 
     def _arrays(self) -> dict[str, np.ndarray]:
         emissions = {f"emission_{i}": emission for i, emission in enumerate(self.emissions_)}

@@ -15,20 +15,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference
-from fuda.checks import check_flags, is_number, is_whole
+from fuda.checks import check_flags, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
 from fuda.data.structures import Structure
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, place, short
+from fuda.explanations.base import Explanation
+from fuda.explanations.decisions import Decision, explained
 from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import Kernel, Polynomial, as_kernel, check_kernel
 from fuda.marginalized import calibration, memory
 from fuda.marginalized.calibration import Evidence
 from fuda.marginalized.engines import check_engine
 from fuda.marginalized.engines.base import Engine
-from fuda.marginalized.explain import Explanation, Part, explain
 from fuda.marginalized.kernel import MIXING, label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
@@ -36,6 +37,8 @@ from fuda.marginalized.problem import Examples, Settings, Sources
 from fuda.marginalized.support import Support, supports
 from fuda.models import held_out, marginalized_file, priors
 from fuda.models.base import Labeler, TrainingData
+from fuda.models.explained_marginalized import marginalized_decision
+from fuda.models.explained_markov import encoded_question
 from fuda.models.priors import PriorSource
 from fuda.progress import warn
 from fuda.schemes import forbid, scheme_name
@@ -164,7 +167,7 @@ class MarginalizedLabeler(Labeler):
         return as_object_array(scores)
 
     def explain(self, x: Any, node: int, prior: Any = None, top: int = 5) -> Explanation:
-        """Find the support positions that decide between the two best labels of a node.
+        """Explain the label that `predict` gives a node, against the best other one.
 
         Parameters
         ----------
@@ -175,43 +178,20 @@ class MarginalizedLabeler(Labeler):
         prior : ndarray of shape (n_nodes, n_labels), optional
             The prior of x, where the model was fitted with arrays.
         top : int, default=5
-            How many support positions to list per label, those with the largest shares of the
-            score first; the shares of all positions add up to the score.
+            How many support positions, and other contributions of each kind, to list: those with
+            the largest shares first. All contributions add up to the difference.
 
         Returns
         -------
         Explanation
-            Of `fuda.marginalized.explain`; ``print`` shows it.
+            Of `fuda.explanations`; ``print`` shows it.
         """
-        encoded = self._encode([x])
-        assert encoded is not None  # there is one structure
-        of_x = self._prior_of(encoded.corpus, None if prior is None else [prior])
-        parts = self._parts_of(self._support, encoded, of_x, 1.0)
-        if self._memory and is_whole(node, 0, encoded.corpus.size - 1):
-            scores = self._scores_by(self._support, encoded, of_x)[[node]]
-            largest = float(np.abs(scores.doubles()).max())
-            factor = self._calibration.point[0] / largest if largest else 1.0
-            exponent = 0 if scores.exponents is None else int(scores.exponents.max())
-            parts = self._parts_of(self._support, encoded, of_x, factor, exponent)
-            by_prior = 1.0 / np.maximum(of_x.nodes[node], memory.LEAST)
-            parts += self._parts_of(self._memory, encoded, of_x, by_prior, 0, self._memory_settings)
-        return explain(parts, self.classes_.tolist(), encoded.corpus.structures[0], node, top)
+        encoded = encoded_question(self, x, node, top)
+        return explained(self._decision(encoded, prior), node, top)
 
-    def _parts_of(
-        self,
-        supports: list[Support],
-        encoded: Encoded,
-        prior: Prior,
-        factors: Array | float,
-        exponent: int = 0,
-        settings: Settings | None = None,
-    ) -> list[Part]:
-        """Parts of the support or of the memory for explanations of one structure."""
-        engines = [self._support_engine(support, encoded, prior, settings) for support in supports]
-        return [
-            Part(engine, support.alpha, support.examples.encoded.corpus.structures, factors, exponent)
-            for engine, support in zip(engines, supports, strict=True)
-        ]
+    def _decision(self, encoded: Encoded, prior: Any = None) -> Decision:
+        """What `predict` decides about one structure."""
+        return marginalized_decision(self, encoded, prior)
 
     @property
     def support_(self) -> list[SupportPosition]:

@@ -17,7 +17,11 @@ from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array
 from fuda.errors import DataError, short
+from fuda.explanations.base import Contribution, Explanation
+from fuda.explanations.decisions import Context, Decision, explained
+from fuda.explanations.positions import Positions
 from fuda.models.base import Labeler, TrainingData, data_weights
+from fuda.models.explained_markov import encoded_question, markov_decision
 from fuda.optimize.result import INTERRUPTED, Minimizer, Result
 from fuda.progress import Iterations
 from fuda.schemes import OUTSIDE, forbid, scheme_name
@@ -111,6 +115,44 @@ class MarkovLabeler(Labeler):
             raise DataError(f"n={short(n)}: give a whole number of at least 1")
         encoded = self._encode(X)
         return np.empty(0, dtype=object) if encoded is None else self._nbest(encoded, int(n), known)
+
+    def explain(self, x: Any, node: int, known: Any = None, top: int = 5) -> Explanation:
+        """Explain the label that `predict` gives a node, against the best other one.
+
+        Parameters
+        ----------
+        x : structure
+            The structure.
+        node : int
+            The node of x whose label is explained.
+        known : list, optional
+            Labels of x that are given, None where the label is open.
+        top : int, default=5
+            How many contributions of each kind to list; all of them add up to the difference.
+
+        Returns
+        -------
+        Explanation
+            Of `fuda.explanations`; ``print`` shows it.
+        """
+        encoded = encoded_question(self, x, node, top)
+        return explained(self._decision(encoded, None if known is None else [known]), node, top)
+
+    def _decision(self, encoded: Encoded, known: Any = None) -> Decision:
+        """What `predict` decides about one structure."""
+        return markov_decision(self, encoded, known)
+
+    def _node_terms(self, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
+        """What the difference of a node's scores of two labels consists of; [] where it is one term."""
+        return []
+
+    def _edge_terms(self, encoded: Encoded, node: int, ours: Context, theirs: Context) -> list[Contribution]:
+        """What features with label pairs add to the difference of two contexts of a node."""
+        return []
+
+    def _node_positions(self, encoded: Encoded, node: int) -> Positions | None:
+        """The training positions that the scores of a node are sums over, if they are."""
+        return None
 
     def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> np.ndarray:
         graph = encoded.corpus.graph

@@ -28,6 +28,7 @@ from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError
 from fuda.functions.linear import LinearFunction
+from fuda.models import explained_markov
 from fuda.models.base import Labeler, TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import NamedWeights
@@ -209,6 +210,8 @@ class MEMM(NamedWeights, MarkovLabeler):
         """s as a function of encoded nodes."""
         counts = list(map(self.encoder_.feature_count, range(len(self.encoder_.channel_names()))))
         return LinearFunction(len(self.classes_), np.split(self.weights_, np.cumsum(counts))[:-1])
+
+    _node_terms = explained_markov.memm_terms
 
     def _arrays(self) -> dict[str, Array]:
         return {"weights": self.weights_}

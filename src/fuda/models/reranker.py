@@ -37,6 +37,8 @@ from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array, flat_labels
 from fuda.errors import DataError, short
+from fuda.explanations.base import Explanation
+from fuda.explanations.decisions import Decision, explained
 from fuda.interrupts import inner_training
 from fuda.kernels import Polynomial, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
@@ -44,6 +46,8 @@ from fuda.marginalized.labelled import Labelings, Similarity, check_mixing
 from fuda.metrics import Report, evaluate
 from fuda.models.base import Labeler, TrainingData, check_without_checkpoint
 from fuda.models.crf import CRF
+from fuda.models.explained_markov import encoded_question
+from fuda.models.explained_reranker import RankedCandidates
 from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import Checkpoint, part
@@ -231,6 +235,30 @@ class Reranker(Labeler):
             return np.empty(0, dtype=object)
         candidates = self._candidates(encoded)
         return candidates.chosen(self._ranking(encoded, candidates))
+
+    def explain(self, x: Any, node: int, top: int = 5) -> Explanation:
+        """Explain the label that `predict` gives a node, against that of the best other candidate.
+
+        Parameters
+        ----------
+        x : structure
+            The structure.
+        node : int
+            The node of x whose label is explained.
+        top : int, default=5
+            How many contributions of each kind to list; all of them add up to the difference.
+
+        Returns
+        -------
+        Explanation
+            Of `fuda.explanations`; ``print`` shows it.
+        """
+        encoded = encoded_question(self, x, node, top)
+        return explained(self._decision(encoded), node, top)
+
+    def _decision(self, encoded: Encoded) -> Decision:
+        """What `predict` decides about one structure."""
+        return RankedCandidates(self, encoded)
 
     def oracle_report(self, X: Any, y: Any) -> OracleReport:
         """Compare base labeler, re-ranking, and the best that re-ranking could do.

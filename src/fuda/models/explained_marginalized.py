@@ -1,0 +1,92 @@
+"""Decisions of models with the marginalized kernel, for explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from fuda import inference
+from fuda.data.encoding import Encoded
+from fuda.explanations.base import Contribution
+from fuda.explanations.decisions import Decision, Labelings, Pointwise, pairs
+from fuda.explanations.positions import Positions
+from fuda.marginalized import memory
+from fuda.marginalized.calibration import Evidence
+from fuda.marginalized.explain import Part, positions_of
+from fuda.marginalized.numbers import Numbers
+from fuda.marginalized.priors import Prior
+from fuda.marginalized.problem import Settings
+from fuda.marginalized.support import Support
+from fuda.schemes import forbid
+
+Array = np.ndarray
+
+
+def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None) -> Decision:
+    """Return what a model with the marginalized kernel decides about one structure."""
+    corpus, classes = encoded.corpus, model.classes_.tolist()
+    of_x = model._prior_of(corpus, None if prior is None else [prior])
+    scores = model._scores_by(model._support, encoded, of_x)
+    evidence = model._with_memory(encoded, of_x, scores)
+    about = corpus.structures[0], classes, model._decided(encoded, evidence)
+    calibration = model._calibration
+    if model.decode == "pointwise":
+        scale = calibration.point[0] if evidence.memory.any() else None
+        positions = _marginalized_positions(model, encoded, of_x, scores, scale)
+
+        def values(node: int) -> Array:
+            return positions(node).shares.sum(axis=0)
+
+        def terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
+            return positions(node).terms(a, b, node, top)
+
+        return Pointwise(*about, "score", values, terms, positions)
+    table, allowed = calibration.labelings(evidence)
+    if model.scheme is not None:
+        ends = corpus.graph.roots, corpus.graph.leaves
+        allowed = forbid(table, allowed, model.classes_, model.scheme, *ends)
+    positions = _marginalized_positions(model, encoded, of_x, scores, calibration.whole[0])
+    logs, _ = calibration.labelings(Evidence(np.zeros_like(of_x.nodes), of_x.nodes))  # the prior alone
+
+    def best(scores: Array) -> Array:
+        return inference.viterbi(corpus.graph, scores, allowed)[0]
+
+    def node_terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
+        found = positions(node).terms(a, b, node, top)
+        by_prior = found[-1].value + float(logs[node, a] - logs[node, b])
+        return [*found[:-1], replace(found[-1], value=by_prior)]
+
+    contexts = pairs(corpus.graph.heads, allowed)
+    return Labelings(*about, "score of the best labeling", table, contexts, best, node_terms, positions)
+
+
+def _marginalized_positions(
+    model: Any, encoded: Encoded, prior: Prior, scores: Numbers, scale: float | None
+) -> Callable[[int], Positions]:
+    """Of a node: its support positions, for S, or for `scale` S / max |S| plus what is remembered."""
+    structure, classes = encoded.corpus.structures[0], model.classes_.tolist()
+
+    def parts(supports: list[Support], settings: Settings, *rest: Any) -> list[Part]:
+        engines = (model._support_engine(support, encoded, prior, settings) for support in supports)
+        return [
+            Part(engine, support.alpha, support.examples.encoded.corpus.structures, *rest)
+            for engine, support in zip(engines, supports, strict=True)
+        ]
+
+    def positions(node: int) -> Positions:
+        own, of_node = scores[[node]], prior.nodes[node]
+        factor, exponent = 1.0, 0
+        if scale is not None:
+            largest = float(np.abs(own.doubles()).max())
+            factor = scale / largest if largest else 1.0
+            exponent = 0 if own.exponents is None else int(own.exponents.max())
+        found = parts(model._support, model._settings, factor, exponent)
+        by_prior = of_node / np.maximum(of_node, memory.LEAST)
+        found += parts(model._memory, model._memory_settings, by_prior, 0, False)
+        return positions_of(found, classes, structure, node, of_node)
+
+    return cache(positions)

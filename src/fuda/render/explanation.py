@@ -1,0 +1,181 @@
+"""Explanations as HTML and for terminals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fuda.render.display import Display
+from fuda.render.nodes import nodes_of
+from fuda.render.style import tone
+from fuda.render.text import cut, kind_of, kinds_of, plain, safe, shown
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.text import Text
+
+_AROUND = 10  # nodes to each side of the explained one
+_KIND_NOTES = {
+    "training positions": "structure and node of the training data, and what agrees around it",
+    "labels elsewhere": "what the best labeling with the other label changes at other nodes",
+    "transitions": "labels that follow each other",
+    "neighbours": "what a neighbour adds, with all nodes behind it",
+    "features": "[0] is the node itself, [-1] the one before it, [+1] the one after it",
+}
+
+
+def explanation_html(found: Any) -> str:
+    """Return an explanation as HTML.
+
+    Parameters
+    ----------
+    found : Explanation
+        Of `fuda.explanations`.
+
+    Returns
+    -------
+    str
+        HTML without the style.
+    """
+    chosen, rival = found.chosen, found.rival
+    kinds = _kinds(found)
+    mine = f'<span class="chip {tone(kinds, kind_of(chosen.label))}">{safe(chosen.label)}</span>'
+    word = f"<b><bdi>{safe(shown(found.observation))}</bdi></b>"
+    context = _context(found)
+    if rival is None:
+        return f'{context}<p class="versus">{word} is {mine}: no other label is possible.</p>'
+    theirs = f'<span class="chip {tone(kinds, kind_of(rival.label))}">{safe(rival.label)}</span>'
+    head = f'<p class="versus">{word} is {mine}, not {theirs}, by <b>{found.difference:.4g}</b></p>'
+    head += f'<p class="soft small">{safe(found.unit)}: {chosen.score:.4g}, not {rival.score:.4g}</p>'
+    largest = max((abs(c.value) for c in found.contributions), default=1.0) or 1.0
+    rows = []
+    for kind, several in found.by_kind():
+        total, note = sum(c.value for c in several), _KIND_NOTES.get(kind, "")
+        note = f' <span class="small">{note}</span>' if note else ""
+        rows.append(
+            f'<tr class="kind"><td></td><td>{total:+.4f}</td>'
+            f'<td class="left"><b>{safe(kind)}</b>{note}</td></tr>'
+        )
+        for c in several:
+            label = chosen.label if c.value > 0 else rival.label
+            rows.append(
+                f"<tr><td>{_meter(c.value / largest, tone(kinds, kind_of(label)))}</td>"
+                f'<td>{c.value:+.4f}</td><td class="left">{_text(c)}</td></tr>'
+            )
+    columns = '<colgroup><col class="meter"><col class="value"><col></colgroup>'
+    return f'{context}{head}<table class="why">{columns}<tbody>{"".join(rows)}</tbody></table>'
+
+
+def _kinds(found: Any) -> dict[str, int]:
+    """The colours of all labels in an explanation."""
+    verdicts = [found.chosen] if found.rival is None else [found.chosen, found.rival]
+    return kinds_of([[v.label for v in verdicts], *(v.labeling for v in verdicts)])
+
+
+def _context(found: Any) -> str:
+    """The nodes around the explained one, with the labels that were compared."""
+    begin, end = max(0, found.node - _AROUND), min(len(found.structure), found.node + _AROUND + 1)
+    labels = None if found.chosen.labeling is None else [found.chosen.labeling]
+    if labels is None:
+        labels = [[None] * len(found.structure)]
+        labels[0][found.node] = found.chosen.label
+    display = Display([found.structure], labels)
+    return display.one(0, found.node, begin, end)
+
+
+def _meter(share: float, colour: str) -> str:
+    """A bar to the right for the label, or to the left for its rival."""
+    fill = f'<span class="fill" style="width:{100 * min(1.0, abs(share)):.1f}%"></span>'
+    left, right = ("", fill) if share > 0 else (fill, "")
+    return (
+        f'<span class="track {colour}"><span class="half minus">{left}</span>'
+        f'<span class="half plus">{right}</span></span>'
+    )
+
+
+def _text(contribution: Any) -> str:
+    """A contribution in words; of a training position, the matched words."""
+    voice = contribution.voice
+    if voice is None:
+        return f"<bdi>{safe(contribution.text)}</bdi>"
+    words = []
+    for (node, _), observation in zip(voice.match, voice.matched, strict=True):
+        word = f"<bdi>{safe(cut(shown(observation), 40))}</bdi>"
+        words.append(f"<mark>{word}</mark>" if node == voice.node else word)
+    where = f"structure {voice.structure}, node {voice.node}"
+    return f'<b>{safe(voice.label)}</b> &ensp;{" ".join(words)} &ensp;<span class="soft small">{where}</span>'
+
+
+def explanation_text(found: Any, width: int = 10) -> Group:
+    """Return an explanation for a terminal.
+
+    Parameters
+    ----------
+    found : Explanation
+        Of `fuda.explanations`.
+    width : int
+        The length of the longest bar, in characters.
+
+    Returns
+    -------
+    Group
+        For ``rich.print``.
+    """
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from fuda.render.terminal import colour
+
+    kinds = _kinds(found)
+    first = Text.assemble(
+        (plain(shown(found.observation)), "bold"),
+        " is ",
+        (plain(found.chosen.label), f"bold {colour(kinds, found.chosen.label)}"),
+    )
+    if found.rival is None:
+        return Group(first + Text(": no other label is possible"))
+    first.append(", not ")
+    first.append(plain(found.rival.label), style=f"bold {colour(kinds, found.rival.label)}")
+    first.append(f", by {found.difference:.4g}")
+    unit = f"{found.unit}: {found.chosen.score:.4g}, not {found.rival.score:.4g}"
+    table = Table.grid(padding=(0, 1))
+    for justify in ("right", "left", "left"):
+        table.add_column(justify=justify, no_wrap=justify == "right" or None)  # type: ignore[arg-type]
+    largest = max((abs(c.value) for c in found.contributions), default=1.0) or 1.0
+    for kind, several in found.by_kind():
+        table.add_row()
+        total = sum(c.value for c in several)
+        table.add_row(Text(f"{total:+.4f}", style="dim"), "", Text(kind, style="bold"))
+        for c in several:
+            label = found.chosen.label if c.value > 0 else found.rival.label
+            size = round(width * abs(c.value) / largest)
+            meter = Text("█" * size or "▏", style=colour(kinds, label))
+            table.add_row(f"{c.value:+.4f}", meter, _terminal_text(c))
+    return Group(_around(found, kinds), Text(), first, Text(unit, style="dim"), table)
+
+
+def _around(found: Any, kinds: dict[str, int]) -> Text:
+    """The nodes around the explained one, as a line of text."""
+    from rich.text import Text
+
+    from fuda.render.terminal import line
+
+    begin, end = max(0, found.node - _AROUND), min(len(found.structure), found.node + _AROUND + 1)
+    nodes = nodes_of(found.structure, found.chosen.labeling, None, None)[begin:end]
+    dots = ["… " if begin else "", " …" if end < len(found.structure) else ""]
+    return Text(dots[0]) + line(nodes, kinds, found.node) + Text(dots[1])
+
+
+def _terminal_text(contribution: Any) -> Text:
+    """A contribution in words."""
+    from rich.text import Text
+
+    voice = contribution.voice
+    if voice is None:
+        return Text(plain(contribution.text))
+    text = Text(f"{plain(voice.label)}  ")
+    for (node, _), observation in zip(voice.match, voice.matched, strict=True):
+        text.append(plain(cut(shown(observation), 40)), style="bold" if node == voice.node else "")
+        text.append(" ")
+    text.append(f" structure {voice.structure}, node {voice.node}", style="dim")
+    return text
