@@ -126,11 +126,25 @@ JSONL = [
     ('{"observations": [' + "1" * 5000 + "]}\n", {}, 1, "not a usable number"),
     ('["a", "b"]\n', {}, 1, "a record is an object"),
     ("{}\n", {}, 1, '"observations" is missing'),
+    ('{"text": "a", "label": []}\n', {}, 1, "is missing.*--format doccano"),
+    ('{"text": "a", "spans": []}\n', {}, 1, "is missing.*--format prodigy"),
+    ('{"tokens": "ab"}\n', {}, 1, "tokens must be an array"),
+    ('{"tokens": ["a"], "ner_tags": "X"}\n', {}, 1, "ner_tags must be an array"),
+    ('{"tokens": ["a"], "pos": ["X", "Y"]}\n', {"label": "pos"}, 1, "2 labels for 1 observations"),
+    ('{"tokens": ["a"]}\n', {"label": 3}, None, "label=3: name the key"),
+    ('{"tokens": ["a"], "offsets": [[0, 1]]}\n', {}, 1, "within the string text.*correct"),
+    ('{"tokens": ["a"], "text": "a", "offsets": 1}\n', {}, 1, "array of .start, end. pairs"),
+    ('{"tokens": ["a"], "text": "a", "start": -1, "offsets": []}\n', {}, 1, "at least 0"),
+    ('{"tokens": ["a"], "text": "a", "offsets": []}\n', {}, 1, "0 offsets for 1 observations"),
+    ('{"tokens": ["a"], "text": "a", "offsets": [[0, 2]]}\n', {}, 1, "0 to 2 of node 0 are not within"),
+    ('{"tokens": ["a"], "text": "a", "offsets": [[0, 0.5]]}\n', {}, 1, "give a start and an end"),
+    ('{"tokens": ["a"], "text": "a", "offsets": [3]}\n', {}, 1, "give a start and an end"),
+    ('{"tokens": ["a", "b"], "text": "ab", "offsets": [[0, 2], [1, 2]]}\n', {}, 1, "without overlap"),
     (
-        '{"observations": ["a"], "tags": ["X"]}\n',
+        '{"tokens": ["a"], "text": "a", "offsets": [[0, 1]], "labels": ["O"], "spans": [1]}\n',
         {},
         1,
-        "'tags' is not known; the keys are observations, labels",
+        "spans and labels do not say the same",
     ),
     ('{"observations": ["a"], "observations": ["b"]}\n', {}, 1, "'observations' is given twice"),
     ('{"observations": [{"features": {"f": 1, "f": 2}}]}\n', {}, 1, "'f' is given twice"),
@@ -175,9 +189,64 @@ JSONL = [
     (GOOD[:-2] + ', "comments": [1]}\n', {}, 1, "comments must be an array of strings"),
 ]
 
+TEXT = [
+    ("", {}, None, "no text; write one sentence"),
+    ("\n \t\n\u200b\n", {}, None, "no text"),
+    ("a", {"tokenizer": "letters"}, None, "tokenizer='letters': choose one of words, blanks"),
+    ("a\rb\r", {}, 1, "carriage return alone"),
+]
+INLINE = [
+    ("", {}, None, "no text"),
+    ("\n[a](X\n", {}, 2, r"column 3: the bracket of .* has no label; write a mark as \[text\]"),
+    ("[a]()\n", {}, 1, "has no label"),
+    ("[a\n", {}, 1, "opens a mark that is not closed"),
+    ("a](X)\n", {}, 1, "column 2: .* closes no mark"),
+    ("[a [b](X)](Y)\n", {}, 1, "opens a mark within a mark"),
+    ("a\\\n", {}, 1, "ends in a backslash; write two"),
+    ("a [ ](X)\n", {}, 1, "span 2 to 3 .* contains no token; remove"),
+    ("[](X) a\n", {}, 1, "span 0 to 0 is not within"),
+    ("[a](X)\n", {"scheme": "FOO"}, 1, "no tagging scheme 'FOO'"),
+]
+SPANNED = '{"text": "a bc", "label": [%s]}\n'
+DOCCANO = [
+    ("", {}, None, "no records"),
+    ("[1]\n", {}, 1, "a record is an object such as .*text"),
+    ("{}\n", {}, 1, '"text" has the value None; give a text'),
+    ('{"text": ""}\n', {}, 1, "has no tokens; remove"),
+    ('{"text": "a", "label": "PER"}\n', {}, 1, "label must be an array of spans"),
+    (SPANNED % '["X"]', {}, 1, "label contains .*write each span as .0, 3"),
+    (SPANNED % '[0, 5, "X"]', {}, 1, "span 0 to 5 is not within the text of 4 characters"),
+    (SPANNED % '[-1, 1, "X"]', {}, 1, "span -1 to 1 is not within"),
+    (SPANNED % '["0", 1, "X"]', {}, 1, "span '0' to 1 is not within"),
+    (SPANNED % '[1, 1, "X"]', {}, 1, "span 1 to 1"),
+    (SPANNED % '[1, 2, "X"]', {}, 1, "span 1 to 2 .* contains no token"),
+    (SPANNED % "[0, 1, 7]", {}, 1, "has the label 7; give a text"),
+    (SPANNED % '[0, 1, ""]', {}, 1, "has the label ''; give a text"),
+    (SPANNED % '[0, 4, "X"], [2, 4, "Y"]', {}, 1, "spans 0 to 4 .'X'. and 2 to 4 .'Y'. overlap.*one label"),
+    ('{"text": "a", "entities": [[0, 1, "X"]]}\n', {}, 1, "entities contains .*start_offset"),
+    ('{"text": "a", "entities": [{"label": "X"}]}\n', {}, 1, "span -1 to -1 is not within"),
+]
+TOKENS = '"tokens": [{"start": 0, "end": 1}, {"start": 2, "end": 4}]'
+PRODIGY = [
+    ('{"spans": []}\n', {}, 1, '"text" has the value None'),
+    ('{"text": "a", "spans": [1]}\n', {}, 1, "spans contains 1; write each"),
+    ('{"text": "a", "spans": {}}\n', {}, 1, "spans must be an array"),
+    ('{"text": "a", "tokens": ["a"]}\n', {}, 1, "tokens are objects"),
+    ('{"text": "a", "tokens": [{"start": 0}]}\n', {}, 1, "give a start and an end"),
+    ('{"text": "a", "tokens": []}\n', {}, 1, "has no tokens"),
+    (
+        f'{{"text": "a bc", {TOKENS}, "spans": [{{"start": 2, "end": 3, "label": "X"}}]}}\n',
+        {},
+        1,
+        "span 2 to 3 .'X'. does not begin and end with tokens; correct",
+    ),
+]
+
+MALFORMED = {"conll": CONLL, "conllu": CONLLU, "fasta": FASTA, "jsonl": JSONL, "text": TEXT}
+MALFORMED |= {"inline": INLINE, "doccano": DOCCANO, "prodigy": PRODIGY}
 CASES = [
     pytest.param(name, *case, id=f"{name}-{number}")
-    for name, cases in {"conll": CONLL, "conllu": CONLLU, "fasta": FASTA, "jsonl": JSONL}.items()
+    for name, cases in MALFORMED.items()
     for number, case in enumerate(cases)
 ]
 

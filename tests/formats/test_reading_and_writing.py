@@ -26,6 +26,10 @@ TEXTS = {
     "conllu": "1\tAna\t_\tPROPN\t_\t_\t0\troot\t_\t_\n\n",
     "fasta": ">p\nMRS#A\n",
     "jsonl": '{"observations": ["Ana"], "labels": ["X"]}\n',
+    "text": "Ana vive.\n",
+    "inline": "[Ana](PER) vive.\n",
+    "doccano": '{"text": "Ana vive.", "label": [[0, 3, "PER"]], "id": 3}\n',
+    "prodigy": '{"text": "Ana", "tokens": [{"start": 0, "end": 3}], "spans": [], "answer": "accept"}\n',
     "crfsuite": "B-PER\tw=Ana\nO\tw=vive:1.0\tlength:4.0\n\n",
 }
 EXTENSIONS = [(format.name, extension) for format in FORMATS.values() for extension in format.extensions]
@@ -44,12 +48,14 @@ def test_the_extension_names_the_format(tmp_path, name, extension, zipped):
     path = tmp_path / f"f{extension}{zipped}"
     data = TEXTS[name].encode()
     path.write_bytes(gzip.compress(data) if zipped else data)
-    dataset = read(path)
+    shared = None if format_of(path).name == name else name
+    assert format_of(path, default=name).name == name
+    dataset = read(path, shared)
     copy = tmp_path / f"copy{extension.upper()}{zipped}"
-    write(dataset, copy)
+    write(dataset, copy, shared)
     content = copy.read_bytes()
     assert (gzip.decompress(content) if zipped else content) == data
-    assert_same(read(str(copy)), dataset)
+    assert_same(read(str(copy), shared), dataset)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -175,7 +181,8 @@ def test_options_are_listed():
     assert FORMATS["conll"].write_options == ("separator", "flatten")
     assert FORMATS["conllu"].read_options == ("label", "absent", "graph", "columns", "cyclic")
     assert FORMATS["fasta"].write_options == ("labels", "mark")
-    assert FORMATS["jsonl"].read_options == FORMATS["jsonl"].write_options == ()
+    assert FORMATS["jsonl"].read_options == ("label",)
+    assert FORMATS["jsonl"].write_options == ()
 
 
 def test_unknown_options_and_formats(tmp_path):

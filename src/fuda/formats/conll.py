@@ -17,6 +17,8 @@
 - Comments, document marks and further blank lines before a sentence are kept unchanged in
   ``Record.comments``.
 
+Where probabilities of labels are known, that of a token's label is written in a further column.
+
 Writing reproduces a file that was read byte for byte, except for the labels, if its lines end in a
 single line feed and every sentence in exactly one blank line.
 """
@@ -301,7 +303,7 @@ def _check_width(width: int, actual: int, all_observed: bool, name: str, number:
         message = (
             f"{_columns(actual)} where {width} are expected with labels and {width - 1} without; give "
             "one token per line with the same columns, or name both the columns observed and that of the "
-            "label (on the command line --columns and --label)"
+            "label (on the command line --columns and --label); read raw text with --text (format='text')"
         )
         raise fault(name, number, message)
 
@@ -360,9 +362,11 @@ def _bad_row(name: str, number: int, line: str, cells: list[str], layout: Layout
 def _width(record: Record, labelled: bool) -> int:
     """The number of columns of a record when written."""
     if isinstance(record.rows, Rows):
-        return record.rows.layout.width + (labelled and record.rows.layout.label is None)
-    first = record.structure.observations[0]
-    return (len(first) if isinstance(first, tuple) else 1) + labelled
+        width = record.rows.layout.width + (labelled and record.rows.layout.label is None)
+    else:
+        first = record.structure.observations[0]
+        width = (len(first) if isinstance(first, tuple) else 1) + labelled
+    return width + (record.marginals is not None)
 
 
 def _rows_as_read(index: int, record: Record, separator: str | None, labelled: bool) -> list[str]:
@@ -383,6 +387,11 @@ def _rows_as_read(index: int, record: Record, separator: str | None, labelled: b
     if separator != layout.separator:
         split = _splitter(layout.separator)
         lines = [_join(split(line), index, node, separator) for node, line in enumerate(lines)]
+    if record.marginals is not None:
+        between = separator or " "
+        lines = [
+            f"{line}{between}{dataset.probability_text(record, node)}" for node, line in enumerate(lines)
+        ]
     return lines
 
 
@@ -418,6 +427,8 @@ def _rows_of_observations(index: int, record: Record, separator: str | None, lab
         cells = dataset.column_values(observation, index, node)
         if labelled:
             cells.append(label_text(labels[node], index, node, UNKNOWN))
+        if record.marginals is not None:
+            cells.append(dataset.probability_text(record, node))
         if len(cells) != width:
             message = f"{len(cells)} columns where the first node has {width}; give every observation"
             raise DataError(f"{place(index, node)}: {message} the same columns, or write jsonl")

@@ -15,7 +15,8 @@ an unknown label (None).
 
 A sentence is read as a tree (HEAD), a DAG (DEPS) or a sequence (the order of the words). Empty
 nodes are nodes of the DAG, at their position between the words, but not of trees and sequences.
-Multiword tokens are never nodes. All lines are kept, so that writing reproduces a file that was
+Multiword tokens are never nodes. Where probabilities of labels are known, that of a word's label
+is written as ``MISC:P``. All lines are kept, so that writing reproduces a file that was
 read byte for byte, except for the labels.
 """
 
@@ -36,6 +37,8 @@ from fuda.formats.conllu_fields import COLUMNS, EMPTY, Field, LabelField, check_
 from fuda.formats.dataset import Dataset, Label, Record, check_line
 
 ID, HEAD, DEPREL, DEPS = (COLUMNS.index(name) for name in ("ID", "HEAD", "DEPREL", "DEPS"))
+
+PROBABILITY = Field(COLUMNS.index("MISC"), "P")
 
 _RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})\Z")
 _EMPTY_NODE = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)\Z")
@@ -192,6 +195,8 @@ def write(
             for node, row in enumerate(nodes):
                 cells = body[row].split("\t")
                 label_field.put(cells, labels[node], index, node)
+                if record.marginals is not None:
+                    PROBABILITY.put(cells, dataset.probability_text(record, node))
                 body[row] = "\t".join(cells)
         lines += [*_comment_lines(index, record), *(check_line(line, index) for line in body), ""]
     return "\n".join(lines) + "\n"
