@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from format_cases import ODD, PROPERTY, assert_same, datasets, tokens
+from format_cases import ODD, PROPERTY, assert_same, attempt, datasets, tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,10 +77,9 @@ def test_words_without_a_text_are_joined_by_spaces(name):
 @given(datasets(tokens, st.sampled_from(["N", "V", "O", "U"]), labelled=True))
 def test_labels_without_a_scheme(data):
     """Each node is a span; what cannot be read back is refused or cut otherwise, never lost."""
-    try:
-        written = FORMATS["prodigy"].write(data.records)
-    except DataError as error:
-        assert "empty word" in str(error)
+    written, refused = attempt(FORMATS["prodigy"].write, data.records)
+    if written is None:
+        assert "empty word" in refused
         return
     again = FORMATS["prodigy"].read(written, "f", scheme=None)
     assert [r.labels for r in again.records] == [r.labels for r in data.records]
@@ -148,7 +147,7 @@ def test_prodigy_answers_and_tokens():
 
 @pytest.mark.parametrize("name", SPAN_FORMATS)
 def test_labels_that_spans_cannot_say_are_refused(name):
-    with pytest.raises(DataError, match="structure 0, node 1: its label is not known, .*write jsonl"):
+    with pytest.raises(DataError, match=r"structure 0, node 1: its label is not known, .*write jsonl"):
         FORMATS[name].write([Record(Sequence(["a", "b"]), ["B-X", None])])
     with pytest.raises(DataError, match=r"structure 0, node 0: the label 3 is not a text.*jsonl"):
         FORMATS[name].write([Record(Sequence(["a"]), [3])])

@@ -39,6 +39,8 @@ _TEXT = (
 _KNOWN = "Keep the labels that FILE has, and choose the others (_, null) given these."
 _NBEST = "The N best labelings with their log-probabilities: under keys, or one after another with comments."
 _MARGINALS = "The probabilities of labels: of all under a key, of that chosen in a further column."
+_OR = ", or train one of the learners hmm, memm, crf, hm-perceptron and hm-svm"
+_ROOM = "--as jsonl or --as conll"
 _TEXT_EXTENSION = ".txt"
 _OWN_KEYS = ("nbest", "marginals")  # of an earlier run, no longer true
 
@@ -164,26 +166,18 @@ class _Labeller:
         self.model, self.known, self.nbest, self.marginals = model, known, nbest, marginals
         name = type(model).__name__
         if known and "known" not in inspect.signature(model.predict).parameters:
-            message = "cannot label nodes given the labels of others; leave --known out"
-            raise DataError(
-                f"{name} {message}, or use one of the models hmm, memm, crf, hm-perceptron, hm-svm"
-            )
+            raise DataError(f"{name} cannot label nodes given the labels of others; leave --known out{_OR}")
         if nbest and not hasattr(model, "predict_nbest"):
-            message = "has no n-best labelings; leave --nbest out"
-            raise DataError(
-                f"{name} {message}, or use one of the models hmm, memm, crf, hm-perceptron, hm-svm"
-            )
+            raise DataError(f"{name} has no n-best labelings; leave --nbest out{_OR}")
         if marginals and not hasattr(model, "predict_marginals"):
             raise DataError(f"{name} has no probabilities of labels; leave --marginals out")
 
     def check_room(self, target: Format) -> None:
         """Refuse a format that has no room for what is asked."""
         if self.nbest and not {"keys", "comments"} & set(target.holds):
-            raise DataError(f"--nbest: {target.name} has no room for it; choose --as jsonl or --as conll")
+            raise DataError(f"--nbest: {target.name} has no room for it; choose {_ROOM}")
         if self.marginals and "marginals" not in target.holds:
-            raise DataError(
-                f"--marginals: {target.name} has no room for them; choose --as jsonl or --as conll"
-            )
+            raise DataError(f"--marginals: {target.name} has no room for them; choose {_ROOM}")
 
     def labelled(self, records: list[Record], keys: bool) -> list[Record]:
         """The records with predicted labels; further labelings are under keys, or records of their own."""

@@ -35,8 +35,9 @@ from fuda.errors import DataError, short
 Offsets = tuple[int, int]
 
 ABBREVIATIONS = (
-    "Mr Mrs Ms Dr Prof Sr Sra Srta Jr St Ste Gen Col Capt Lt Sgt Rev Hon Inc Ltd Corp Co Bros Mt vs etc approx"
-).split()
+    *("Mr", "Mrs", "Ms", "Dr", "Prof", "Sr", "Sra", "Srta", "Jr", "St", "Ste", "Mt", "Gen", "Col", "Capt"),
+    *("Lt", "Sgt", "Rev", "Hon", "Inc", "Ltd", "Corp", "Co", "Bros", "vs", "etc", "approx"),
+)
 TOKENIZERS = ("words", "blanks")
 
 _MARK, _JOINER = "\u0301", "\u200d"  # stand for all of their kind in the pattern

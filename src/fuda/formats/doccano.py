@@ -3,7 +3,7 @@
 ::
 
     {"id": 1, "text": "Ana Díaz sings.", "label": [[0, 8, "PER"]]}
-    {"id": 2, "text": "Bo sleeps.", "entities": [{"id": 7, "label": "PER", "start_offset": 0, "end_offset": 2}]}
+    {"text": "Bo!", "entities": [{"id": 7, "label": "PER", "start_offset": 0, "end_offset": 2}]}
 
 Each text is one sequence, however many lines or sentences it has. It is cut into tokens, and these
 are labelled as `fuda.formats.spans` says. A record without a key for spans has no labels; one with

@@ -245,7 +245,7 @@ def _record(content: dict[str, Any], label: str | None) -> Record:
         raise DataError(_no_observations(content))
     if label == LABELS[0]:
         label = next((key for key in LABELS if key in content), LABELS[0])
-    used = {nodes, label, *ARRAYS} & content.keys()
+    used = {nodes, *([] if label is None else [label]), *ARRAYS} & content.keys()
     for key in used:
         if not isinstance(content[key], list):
             raise DataError(
