@@ -25,6 +25,9 @@ CONLL = [
     ("a\tO\n\tO\n", {}, 2, "column 1 is empty"),
     ("a,O\n,O\n", {"separator": ","}, 2, "column 1 is empty"),
     ("a  O\n", {"separator": " "}, 1, "column 2 is empty"),
+    ("a b O\n", {"ragged": True}, None, "name the columns observed and that of the label, too"),
+    ("a O x\nb\n", {"ragged": True, "columns": 1, "label": 2}, 2, "1 column where 3"),
+    ("a\tO\nb\t\tx\n", {"ragged": True, "columns": 1, "label": 2}, 2, "column 2 is empty"),
     ("a O\n", {"separator": "||"}, None, "one character"),
     ("a O\n", {"separator": ""}, None, "one character"),
     ("a O\n", {"columns": 3}, None, "count columns from 1 to 2"),
@@ -86,7 +89,7 @@ CONLLU = [
     (ROOT, {"columns": ["FORM", "FORM"]}, None, "FORM is named twice"),
     (ROOT, {"columns": ["FORM", "UPOS"]}, None, "UPOS is both observed and the label"),
     (ROOT, {"graph": "graph"}, None, "choose one of tree, dag, sequence"),
-    (ROOT, {"cyclic": "ignore"}, None, "choose one of error, skip"),
+    (ROOT, {"cyclic": "ignore"}, None, "choose one of error, skip, break"),
 ]
 
 FASTA = [
@@ -242,8 +245,47 @@ PRODIGY = [
     ),
 ]
 
+CSV = [
+    ("", {}, None, "no header; name the columns"),
+    ("sentence,word,tag\n", {}, None, "no rows; give"),
+    ("a,b,c\n1,x,y\n", {}, None, "no column's name begins with 'sent'.*--option sentence=NAME"),
+    ("sent,word,word\n1,x,y\n", {}, None, "name is given twice"),
+    ("sent,tag\n1,x\n", {}, None, "columns of their own.*name others"),
+    ("sent,w,tag\n1,x\n", {}, 2, "2 cells where the header has 3.*quote"),
+    ("sent,w,tag\n,x,y\n", {}, 2, "'sent' is empty; give the first row"),
+    ("sent,w,tag\n1,,y\n", {}, 2, "'w' is empty; fill"),
+    ('sent,w,tag\n1,"x,y\n', {}, 2, "not CSV: .*quote cells"),
+    ('sent,w,tag\n1,"x"z,y\n', {}, 2, "not CSV"),
+    ("sent,w,tag\n1," + "x" * 200_000 + ",y\n", {}, 2, "not CSV: field larger"),
+    ("sent,w,tag\n1,x,y\n", {"separator": ",,"}, None, "give one character"),
+    ("sent,w,tag\n1,x,y\n", {"label": "nope"}, None, "label='nope': there is no such column"),
+    ("sent,w,tag\n1,x,y\n", {"label": 9}, None, "label=9: there is no such column"),
+    ("sent,w,tag\n1,x,y\n", {"columns": ["tag"]}, None, "columns of their own"),
+]
+CONLLX = [
+    (row("1 a _ N N _ 0") + row("1 a _ N N _ 1"), {}, 2, "word 1 has several heads; read .*graph='dag'"),
+    (row("1 a _ N N _ 0") + row("1 a _ N N _ 1"), {"graph": "dag"}, 1, "self loop.*cyclic='skip'.*'break'"),
+    (row("1 a _ N N _ 0"), {"label": "UPOS"}, None, "choose one of FORM, LEMMA, CPOSTAG, POSTAG"),
+    (row("1 a _ N N _ _"), {}, 1, "HEAD is '_'"),
+]
+CONLLUP = [
+    ("", {}, 1, "does not name the columns; write # global.columns"),
+    ("1\ta\n", {}, 1, "does not name the columns"),
+    ("# global.columns = ID UPOS\n", {}, 1, "ID and FORM among them.*correct"),
+    ("# global.columns = ID FORM FORM\n", {}, 1, "named once"),
+    ("# global.columns = ID FORM NE\n1\ta\tX\n", {}, None, "label='UPOS': choose one of FORM, NE"),
+    ("# global.columns = ID FORM NE\n1\ta\tX\n", {"label": "NE"}, 2, "HEAD is '_'.*graph='sequence'"),
+    ("# global.columns = ID FORM NE\n1\ta\n", {"label": "NE"}, 2, "2 columns where 3"),
+]
 MALFORMED = {"conll": CONLL, "conllu": CONLLU, "fasta": FASTA, "jsonl": JSONL, "text": TEXT}
-MALFORMED |= {"inline": INLINE, "doccano": DOCCANO, "prodigy": PRODIGY}
+MALFORMED |= {
+    "inline": INLINE,
+    "doccano": DOCCANO,
+    "prodigy": PRODIGY,
+    "csv": CSV,
+    "conllx": CONLLX,
+    "conllup": CONLLUP,
+}
 CASES = [
     pytest.param(name, *case, id=f"{name}-{number}")
     for name, cases in MALFORMED.items()

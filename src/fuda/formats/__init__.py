@@ -9,6 +9,11 @@ jsonl .jsonl .ndjson
 crfsuite
 text .txt
 inline .inline .txt
+conllx .conllx
+conllup .conllup
+csv .csv
+brat .ann
+graphml .graphml
 doccano .jsonl
 prodigy .jsonl
 
@@ -54,7 +59,10 @@ from fuda.errors import DataError
 if TYPE_CHECKING:
     from fuda.data.text import Text, tokenize
     from fuda.formats.dataset import Dataset, Record
+    from fuda.formats.frames import from_pandas, to_pandas
     from fuda.formats.graph import from_networkx, to_networkx
+    from fuda.formats.huggingface import from_datasets, to_datasets
+    from fuda.formats.spacy_docs import from_spacy, to_spacy
 
 __all__ = [
     "FORMATS",
@@ -63,9 +71,15 @@ __all__ = [
     "Record",
     "Text",
     "format_of",
+    "from_datasets",
     "from_networkx",
+    "from_pandas",
+    "from_spacy",
     "read",
+    "to_datasets",
     "to_networkx",
+    "to_pandas",
+    "to_spacy",
     "tokenize",
     "write",
 ]
@@ -74,6 +88,12 @@ _MODULES = {
     "Dataset": "fuda.formats.dataset",
     "Record": "fuda.formats.dataset",
     "Text": "fuda.data.text",
+    "from_datasets": "fuda.formats.huggingface",
+    "to_datasets": "fuda.formats.huggingface",
+    "from_pandas": "fuda.formats.frames",
+    "to_pandas": "fuda.formats.frames",
+    "from_spacy": "fuda.formats.spacy_docs",
+    "to_spacy": "fuda.formats.spacy_docs",
     "from_networkx": "fuda.formats.graph",
     "to_networkx": "fuda.formats.graph",
     "tokenize": "fuda.data.text",
@@ -236,6 +256,7 @@ _DEFAULTS: dict[str, Callable[..., Any]] = {
 _CONLL = (".conll", ".tsv", ".txt", ".iob", ".iob2", ".bio", ".train", ".testa", ".testb", ".test", ".dev")
 _CONLLU = {"label": "a column's name or MISC:KEY", "columns": "as FORM,UPOS", "graph": "a tree by default"}
 
+_CONLLX = _CONLLU | {"label": "a column's name"}
 _JSON = (".jsonl", ".ndjson")
 _COLUMNS = ("comments", "marginals")
 
@@ -250,6 +271,11 @@ FORMATS = {
         Format("crfsuite", ()),
         Format("text", (".txt",)),
         Format("inline", (".inline", ".txt")),
+        Format("conllx", (".conllx",), _CONLLX, ("comments",)),
+        Format("conllup", (".conllup",), _CONLLU, ("comments",)),
+        Format("csv", (".csv",), {"label": "a column's name", "columns": "as word,pos"}),
+        Format("brat", (".ann",)),
+        Format("graphml", (".graphml",), {"graph": "a dag by default"}),
         Format("doccano", _JSON[:1], holds=("keys",)),
         Format("prodigy", _JSON[:1], holds=("keys",)),
     )
