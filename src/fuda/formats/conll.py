@@ -371,7 +371,7 @@ def _bad_row(name: str, number: int, line: str, cells: list[str], layout: Layout
     hint = "a comment comes before the first token" if comment else "a blank line ends a sentence"
     message = (
         f"{_columns(len(cells))} where {layout.width} are expected (line {first} has {layout.width}, "
-        f"separated by {between}): {short(line)}; give all tokens the same columns ({hint}) or pass ragged=True"
+        f"separated by {between}): {short(line)}; give all the same columns ({hint}) or pass ragged=True"
     )
     return fault(name, number, message)
 
