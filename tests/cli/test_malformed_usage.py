@@ -135,9 +135,9 @@ OPTIONS = [
     ("tag {model} {conll} --columns 1", "structure 0, node 0 is .*but the model was fitted on"),
     (
         "tag {model} {conllu}",
-        "conllu: the model was not trained on conllu files; name the field of the labels",
+        "conllu: the model was not trained on such files; name the field of the labels",
     ),
-    ("evaluate {model} {conllu}", "conllu: the model was not trained on conllu files; name"),
+    ("evaluate {model} {conllu}", "conllu: the model was not trained on such files; name"),
     ("tag {model} {conllu} --label UPOS", "structure 0 is a tree, but this HMM was fitted on sequences"),
     ("tag {model} {fasta}", "structure 0, node 0 is"),
     ("evaluate {model}", "Missing argument 'FILE'"),

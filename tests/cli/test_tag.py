@@ -64,6 +64,8 @@ def test_a_model_of_doccano_files_reads_json_lines_as_such(run, tmp_path):
     train = ["train", path, "--format", "doccano", "-o", model, "--learner", "hmm"]
     assert run(*train).code == 0
     assert json.loads(run("tag", model, path).out) == json.loads(path.read_text())
+    assert run("tag", model, path, "-o", tmp_path / "b.jsonl").code == 0
+    assert json.loads((tmp_path / "b.jsonl").read_text()) == json.loads(path.read_text())
     assert run("evaluate", model, path).code == 0
 
 
@@ -173,6 +175,39 @@ def test_what_an_earlier_run_said_is_not_kept(run, models, tmp_path):
         "labels": ["N"],
         "id": 3,
     }
+
+
+def test_files_that_are_read_as_a_whole(run, tagger, tmp_path):
+    (tmp_path / "a.txt").write_text(WORDS)
+    path = tmp_path / "a.ann"
+    assert run("tag", tagger, tmp_path / "a.txt", "--text", "-o", path).code == 0
+    assert path.read_text() == "T1\tPER 0 3\tAna\nT2\tPER 13 15\tBo\n"
+    found = run("tag", tagger, path)
+    assert (found.code, found.out.decode(), found.err) == (0, path.read_text(), "")
+    assert run("tag", tagger, path, "-o", tmp_path / "b.ann").code == 0
+    assert (tmp_path / "b.txt").read_text() == WORDS
+    (tmp_path / "c.txt").write_text("another text")
+    found = run("tag", tagger, path, "-o", tmp_path / "c.ann")
+    assert found.code == 2
+    assert "c.txt exists and has another text" in found.err
+    assert not (tmp_path / "c.ann").exists()
+
+
+def test_columns_of_csv_by_name(run, tagger, tmp_path):
+    path, model, other = tmp_path / "a.csv", tmp_path / "m.fuda", tmp_path / "b.csv"
+    path.write_text("sentence,word,pos,tag\n1,Ana,NP,B-PER\n1,vive,VB,O\n")
+    other.write_text("sentence,pos,word\n1,NP,Ana\n")
+    train = ["train", path, "-o", model, "--learner", "hmm", "--label", "tag", "--columns", "word"]
+    assert run(*train).code == 0
+    assert run("tag", model, path).out == path.read_bytes()
+    found = run("tag", model, other)
+    assert found.code == 2
+    assert "label='tag': there is no such column" in found.err
+    assert run("tag", model, other, "--label", "none").out == b"sentence,pos,word,label\n1,NP,Ana,B-PER\n"
+    found = run("tag", tagger, path)
+    assert found.code == 2
+    assert "not trained on such files; name the column of the labels with --label" in found.err
+    assert run("tag", tagger, path, "--label", "tag", "--columns", "word").code == 0
 
 
 def test_crfsuite_files_are_labelled_as_they_come(run, tmp_path):

@@ -41,7 +41,6 @@ _NBEST = "The N best labelings with their log-probabilities: under keys, or one 
 _MARGINALS = "The probabilities of labels: of all under a key, of that chosen in a further column."
 _OR = ", or train one of the learners hmm, memm, crf, hm-perceptron and hm-svm"
 _ROOM = "--as jsonl or --as conll"
-_TEXT_EXTENSION = ".txt"
 _OWN_KEYS = ("nbest", "marginals")  # of an earlier run, no longer true
 
 
@@ -93,18 +92,18 @@ def tag(
     for path in paths:
         read_with = options.as_trained(path, model, options.reading_keywords(**how), labelled=False)
         written = target or (formats.FORMATS["inline"] if text else read_with[0])
+        if named is None and not folder and output != "-" and not text:
+            written = formats.format_of(output, None, read_with[0].name)  # of several with the extension
         labeller.check_room(written)
         sources.append(_Source(path, *read_with, written))
-    if not folder:
+    if folder:
+        by_output = _beneath(output, sources)
+        for path in by_output:
+            options.check_output(path, model_path)
+        for path, source in by_output.items():
+            _label(labeller, [source], path)
+    else:
         _label(labeller, sources, output)
-        return
-    outputs = [_beneath(output, source) for source in sources]
-    for place_, path in enumerate(outputs):
-        if path in outputs[:place_]:
-            raise DataError(f"{path}: two files of that name would be written; label them in two runs")
-        options.check_output(path, model_path)
-    for source, path in zip(sources, outputs, strict=True):
-        _label(labeller, [source], path)
 
 
 @dataclass(frozen=True)
@@ -117,16 +116,22 @@ class _Source:
     target: Format
 
 
-def _beneath(folder: str, source: _Source) -> str:
-    """The file in a folder to which a source is written: of the same name, with the target's extension."""
-    name = "stdin" if source.path == "-" else os.path.basename(source.path)
-    packed = ".gz" if name.endswith(".gz") else ""
-    stem, extension = os.path.splitext(name.removesuffix(packed))
-    if source.target is not source.format or not extension:
-        extension = (source.target.extensions or (extension,))[0]
-        if source.format.name == "text" and source.target.name == "inline":
-            extension = _TEXT_EXTENSION
-    return os.path.join(folder, stem + extension + packed)
+def _beneath(folder: str, sources: Sequence[_Source]) -> dict[str, _Source]:
+    """The files in a folder for sources: of the same name, with the extension of another format."""
+    found: dict[str, _Source] = {}
+    for source in sources:
+        name = "stdin" if source.path == "-" else os.path.basename(source.path)
+        packed = ".gz" if name.endswith(".gz") else ""
+        stem, extension = os.path.splitext(name.removesuffix(packed))
+        if (source.format.name, source.target.name) == ("text", "inline"):
+            extension = extension or ".txt"
+        elif source.target is not source.format or not extension:
+            extension = (source.target.extensions or (extension,))[0]
+        path = os.path.join(folder, stem + extension + packed)
+        if path in found:
+            raise DataError(f"{path}: two files of that name would be written; label them in two runs")
+        found[path] = source
+    return found
 
 
 def _label(labeller: _Labeller, sources: Sequence[_Source], output: str) -> None:

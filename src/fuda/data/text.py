@@ -27,7 +27,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import lt
 
 from fuda.checks import check_choice, is_whole
 from fuda.errors import DataError, short
@@ -161,6 +162,11 @@ def check_offsets(offsets: Sequence[Offsets], length: int) -> None:
     length : int
         The number of characters of the text.
     """
+    edges = list(chain.from_iterable(offsets)) if all(map(_is_pair, offsets)) else []
+    starts, ends = edges[::2], edges[1::2]
+    in_order = len(starts) == len(offsets) and set(map(type, edges)) <= {int} and edges == sorted(edges)
+    if in_order and all(map(lt, starts, ends)) and (not edges or (edges[0] >= 0 and edges[-1] <= length)):
+        return  # as nearly always
     for node, pair in enumerate(offsets):
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(map(is_whole, pair)):
             raise DataError(f"the offsets of node {node} are {short(pair)}; give a start and an end")
@@ -173,9 +179,15 @@ def check_offsets(offsets: Sequence[Offsets], length: int) -> None:
             raise DataError(f"{problem}; give offsets in order and without overlap")
 
 
+def _is_pair(value: object) -> bool:
+    """Whether a value is a pair."""
+    return type(value) in (tuple, list) and len(value) == 2  # type: ignore[arg-type]
+
+
 def _simplified(text: str) -> str:
     """A text of the same length in which marks are the same, and what is invisible is a space."""
-    return text.translate({ord(c): kind for c in set(text) if (kind := _kind(c))})
+    odd = {c for c in set(text) if c > "\u02ff" or c == "\xad"}
+    return text.translate({ord(c): kind for c in odd if (kind := _kind(c))})
 
 
 def _kind(character: str) -> str:

@@ -26,7 +26,8 @@ defines
 
 - ``read(text, name, **options)``, which returns a `Dataset` (`name` is the file's, for messages),
 - ``records(lines, name, notes, **options)``, which yields the same records as the lines of a file
-  come, and appends to the list `notes` at the end (options have no defaults, `read` has them),
+  come, and appends to the list `notes` at the end (options have no defaults, `read` has them);
+  not if a file can be read only as a whole,
 - ``write(records, **options)``, which returns a text; if a file can be written in pieces, with the
   argument `after`, the first record of the file, for all pieces but the first;
 
@@ -191,6 +192,11 @@ class Format:
         given = inspect.signature(self.read).bind("", lines.name, **options)
         given.apply_defaults()
         with _enough_memory(lines.name):
+            if self.records is None:
+                dataset = self.read("".join(f"{line}\n" for line in lines), *given.args[1:])
+                yield from dataset.records
+                notes += dataset.notes
+                return
             for record in self.records(lines, lines.name, notes, *given.args[2:]):
                 yield record
                 lines.release()
@@ -275,7 +281,11 @@ FORMATS = {
         Format("conllup", (".conllup",), _CONLLU, ("comments",)),
         Format("csv", (".csv",), {"label": "a column's name", "columns": "as word,pos"}),
         Format("brat", (".ann",)),
-        Format("graphml", (".graphml",), {"graph": "a dag by default"}),
+        Format(
+            "graphml",
+            (".graphml",),
+            {"label": "an attribute", "columns": "an attribute", "graph": "a dag by default"},
+        ),
         Format("doccano", _JSON[:1], holds=("keys",)),
         Format("prodigy", _JSON[:1], holds=("keys",)),
     )

@@ -256,7 +256,7 @@ def layout_text(
 def options_for_model(path: str, given: dict, stored: dict | None, labelled: bool) -> dict[str, Any]:
     """Require ``label`` for a model trained on another format, so that UPOS is not replaced."""
     if stored is None and "label" not in given:
-        message = "the model was not trained on conllu files; name the field of the labels, such as"
+        message = "the model was not trained on such files; name the field of the labels, such as"
         raise DataError(f"{path}: {message} --label MISC:NE")
     return (stored or {}) | given
 

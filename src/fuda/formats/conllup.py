@@ -18,11 +18,13 @@ from itertools import chain
 from fuda.errors import DataError, short
 from fuda.files import fault, split_lines
 from fuda.formats import conllu
-from fuda.formats.conllu import Rows, layout_records, layout_text
+from fuda.formats.conllu import Rows, layout_records, layout_text, options_for_model
 from fuda.formats.conllu_fields import Layout
 from fuda.formats.dataset import Dataset, Record
 
 _COLUMNS = re.compile(r"#[ \t]*global\.columns[ \t]*=[ \t]*(.*\S)[ \t]*")
+
+__all__ = ["options_for_model", "read", "records", "write"]
 
 
 def read(

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from fuda.files import split_lines
-from fuda.formats.conllu import layout_records, layout_text
+from fuda.formats.conllu import layout_records, layout_text, options_for_model
 from fuda.formats.conllu_fields import Layout
 from fuda.formats.dataset import Dataset, Record
 
 CONLLX = Layout(
     ("ID", "FORM", "LEMMA", "CPOSTAG", "POSTAG", "FEATS", "HEAD", "DEPREL", "PHEAD", "PDEPREL"), repeats=True
 )
+
+__all__ = ["options_for_model", "read", "records", "write"]
 
 
 def read(

@@ -170,6 +170,21 @@ def write(records: Sequence[Record], separator: str = ",") -> str:
     return stream.getvalue()
 
 
+def options_to_store(data: Dataset) -> dict[str, Any]:
+    """The names of the columns: other files may have them in another order."""
+    layout = data.records[0].rows.layout
+    names = {"sentence": layout.names[layout.sentence], "columns": [layout.names[i] for i in layout.observed]}
+    return names | ({} if layout.label is None else {"label": layout.names[layout.label]})
+
+
+def options_for_model(path: str, given: dict, stored: dict | None, labelled: bool) -> dict[str, Any]:
+    """Require ``label`` for a model trained on another format, so that no column is replaced."""
+    if stored is None and "label" not in given:
+        message = "the model was not trained on such files; name the column of the labels with --label"
+        raise DataError(f"{path}: {message}, or none where a column is to be added, and --columns")
+    return (stored or {}) | given
+
+
 def find_layout(
     names: list[Any], name: str, sentence: Any, columns: Any, label: Any, by_index: bool = False
 ) -> Layout:
@@ -182,7 +197,8 @@ def find_layout(
             return names.index(column)
         if is_whole(column, 1, len(names)):
             return int(column) - 1
-        raise DataError(f"{name}: {option}={column!r}: there is no such column; it has {short(names)}")
+        hint = "; give none (None) if there are no labels" if option == "label" else ""
+        raise DataError(f"{name}: {option}={column!r}: there is no such column; it has {short(names)}{hint}")
 
     if by_index:
         place_of_sentence = -1

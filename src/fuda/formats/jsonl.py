@@ -172,10 +172,16 @@ def _content(index: int, record: Record) -> dict[str, Any]:
             content["start"] = text.start
         if _are_texts(labels):
             content["spans"] = span_objects(spans_of(index, record)[1])
-    content[keys.nodes] = [_observation(x, index, node) for node, x in enumerate(structure.observations)]
+    content[keys.nodes] = (
+        list(structure.observations)
+        if set(map(type, structure.observations)) == {str}  # as nearly always
+        else [_observation(x, index, node) for node, x in enumerate(structure.observations)]
+    )
     if record.text is not None:
         content["offsets"] = [list(pair) for pair in record.text.offsets]
-    if labels is not None:
+    if labels is not None and set(map(type, labels)) == {str}:
+        content[keys.labels] = labels
+    elif labels is not None:
         content[keys.labels] = [_json_label(x, place(index, t)) for t, x in enumerate(labels)]
     if isinstance(structure, Tree):
         content["heads"] = structure.heads.tolist()
