@@ -94,7 +94,7 @@ JSONL = [
     ('["a", "b"]\n', 1, "a record is an object"),
     ("null\n", 1, "a record is an object"),
     ("{}\n", 1, '"observations" is missing'),
-    (GOOD + ', "tags": ["X"]}\n', 1, "'tags' is not known; the keys are"),
+    ('{"text": "a", "label": []}\n', 1, '"observations" is missing.*--format doccano'),
     ('{"observations": ["a"], "observations": ["b"]}\n', 1, "'observations' is given twice"),
     ('{"observations": "ab"}\n', 1, "observations must be an array"),
     ('{"observations": []}\n', 1, "empty sequence"),

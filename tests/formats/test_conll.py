@@ -250,3 +250,14 @@ def test_records_that_do_not_belong_together_are_refused():
         conll.write([record])
     with pytest.raises(DataError, match=r"1 structures need as many lists"):
         Dataset([record]).with_labels([])
+
+
+def test_tokens_with_different_numbers_of_columns():
+    text = "# 1 note\na\tO\n# x\tO\tmore\n\n#\tB\tx\ty\n\n"
+    data = conll.read(text, "f", columns=1, label=2, ragged=True)
+    assert [list(x.observations) for x in data.X] == [["a", "# x"], ["#"]]
+    assert data.y == [["O", "O"], ["B"]]
+    assert conll.write(data.records) == text
+    changed = conll.write(data.with_labels([["X", "Y"], ["Z"]]).records)
+    assert changed == "# 1 note\na\tX\n# x\tY\tmore\n\n#\tZ\tx\ty\n\n"
+    assert conll.options_to_store(data) == {}

@@ -25,6 +25,9 @@ CONLL = [
     ("a\tO\n\tO\n", {}, 2, "column 1 is empty"),
     ("a,O\n,O\n", {"separator": ","}, 2, "column 1 is empty"),
     ("a  O\n", {"separator": " "}, 1, "column 2 is empty"),
+    ("a b O\n", {"ragged": True}, None, "name the columns observed and that of the label, too"),
+    ("a O x\nb\n", {"ragged": True, "columns": 1, "label": 2}, 2, "1 column where 3"),
+    ("a\tO\nb\t\tx\n", {"ragged": True, "columns": 1, "label": 2}, 2, "column 2 is empty"),
     ("a O\n", {"separator": "||"}, None, "one character"),
     ("a O\n", {"separator": ""}, None, "one character"),
     ("a O\n", {"columns": 3}, None, "count columns from 1 to 2"),
@@ -86,7 +89,7 @@ CONLLU = [
     (ROOT, {"columns": ["FORM", "FORM"]}, None, "FORM is named twice"),
     (ROOT, {"columns": ["FORM", "UPOS"]}, None, "UPOS is both observed and the label"),
     (ROOT, {"graph": "graph"}, None, "choose one of tree, dag, sequence"),
-    (ROOT, {"cyclic": "ignore"}, None, "choose one of error, skip"),
+    (ROOT, {"cyclic": "ignore"}, None, "choose one of error, skip, break"),
 ]
 
 FASTA = [
@@ -126,11 +129,25 @@ JSONL = [
     ('{"observations": [' + "1" * 5000 + "]}\n", {}, 1, "not a usable number"),
     ('["a", "b"]\n', {}, 1, "a record is an object"),
     ("{}\n", {}, 1, '"observations" is missing'),
+    ('{"text": "a", "label": []}\n', {}, 1, "is missing.*--format doccano"),
+    ('{"text": "a", "spans": []}\n', {}, 1, "is missing.*--format prodigy"),
+    ('{"tokens": "ab"}\n', {}, 1, "tokens must be an array"),
+    ('{"tokens": ["a"], "ner_tags": "X"}\n', {}, 1, "ner_tags must be an array"),
+    ('{"tokens": ["a"], "pos": ["X", "Y"]}\n', {"label": "pos"}, 1, "2 labels for 1 observations"),
+    ('{"tokens": ["a"]}\n', {"label": 3}, None, "label=3: name the key"),
+    ('{"tokens": ["a"], "offsets": [[0, 1]]}\n', {}, 1, "within the string text.*correct"),
+    ('{"tokens": ["a"], "text": "a", "offsets": 1}\n', {}, 1, "array of .start, end. pairs"),
+    ('{"tokens": ["a"], "text": "a", "start": -1, "offsets": []}\n', {}, 1, "at least 0"),
+    ('{"tokens": ["a"], "text": "a", "offsets": []}\n', {}, 1, "0 offsets for 1 observations"),
+    ('{"tokens": ["a"], "text": "a", "offsets": [[0, 2]]}\n', {}, 1, "0 to 2 of node 0 are not within"),
+    ('{"tokens": ["a"], "text": "a", "offsets": [[0, 0.5]]}\n', {}, 1, "give a start and an end"),
+    ('{"tokens": ["a"], "text": "a", "offsets": [3]}\n', {}, 1, "give a start and an end"),
+    ('{"tokens": ["a", "b"], "text": "ab", "offsets": [[0, 2], [1, 2]]}\n', {}, 1, "without overlap"),
     (
-        '{"observations": ["a"], "tags": ["X"]}\n',
+        '{"tokens": ["a"], "text": "a", "offsets": [[0, 1]], "labels": ["O"], "spans": [1]}\n',
         {},
         1,
-        "'tags' is not known; the keys are observations, labels",
+        "spans and labels do not say the same",
     ),
     ('{"observations": ["a"], "observations": ["b"]}\n', {}, 1, "'observations' is given twice"),
     ('{"observations": [{"features": {"f": 1, "f": 2}}]}\n', {}, 1, "'f' is given twice"),
@@ -175,9 +192,103 @@ JSONL = [
     (GOOD[:-2] + ', "comments": [1]}\n', {}, 1, "comments must be an array of strings"),
 ]
 
+TEXT = [
+    ("", {}, None, "no text; write one sentence"),
+    ("\n \t\n\u200b\n", {}, None, "no text"),
+    ("a", {"tokenizer": "letters"}, None, "tokenizer='letters': choose one of words, blanks"),
+    ("a\rb\r", {}, 1, "carriage return alone"),
+]
+INLINE = [
+    ("", {}, None, "no text"),
+    ("\n[a](X\n", {}, 2, r"column 3: the bracket of .* has no label; write a mark as \[text\]"),
+    ("[a]()\n", {}, 1, "has no label"),
+    ("[a\n", {}, 1, "opens a mark that is not closed"),
+    ("a](X)\n", {}, 1, "column 2: .* closes no mark"),
+    ("[a [b](X)](Y)\n", {}, 1, "opens a mark within a mark"),
+    ("a\\\n", {}, 1, "ends in a backslash; write two"),
+    ("a [ ](X)\n", {}, 1, "span 2 to 3 .* contains no token; remove"),
+    ("[](X) a\n", {}, 1, "span 0 to 0 is not within"),
+    ("[a](X)\n", {"scheme": "FOO"}, 1, "no tagging scheme 'FOO'"),
+]
+SPANNED = '{"text": "a bc", "label": [%s]}\n'
+DOCCANO = [
+    ("", {}, None, "no records"),
+    ("[1]\n", {}, 1, "a record is an object such as .*text"),
+    ("{}\n", {}, 1, '"text" has the value None; give a text'),
+    ('{"text": ""}\n', {}, 1, "has no tokens; remove"),
+    ('{"text": "a", "label": "PER"}\n', {}, 1, "label must be an array of spans"),
+    (SPANNED % '["X"]', {}, 1, "label contains .*write each span as .0, 3"),
+    (SPANNED % '[0, 5, "X"]', {}, 1, "span 0 to 5 is not within the text of 4 characters"),
+    (SPANNED % '[-1, 1, "X"]', {}, 1, "span -1 to 1 is not within"),
+    (SPANNED % '["0", 1, "X"]', {}, 1, "span '0' to 1 is not within"),
+    (SPANNED % '[1, 1, "X"]', {}, 1, "span 1 to 1"),
+    (SPANNED % '[1, 2, "X"]', {}, 1, "span 1 to 2 .* contains no token"),
+    (SPANNED % "[0, 1, 7]", {}, 1, "has the label 7; give a text"),
+    (SPANNED % '[0, 1, ""]', {}, 1, "has the label ''; give a text"),
+    (SPANNED % '[0, 4, "X"], [2, 4, "Y"]', {}, 1, "spans 0 to 4 .'X'. and 2 to 4 .'Y'. overlap.*one label"),
+    ('{"text": "a", "entities": [[0, 1, "X"]]}\n', {}, 1, "entities contains .*start_offset"),
+    ('{"text": "a", "entities": [{"label": "X"}]}\n', {}, 1, "span -1 to -1 is not within"),
+]
+TOKENS = '"tokens": [{"start": 0, "end": 1}, {"start": 2, "end": 4}]'
+PRODIGY = [
+    ('{"spans": []}\n', {}, 1, '"text" has the value None'),
+    ('{"text": "a", "spans": [1]}\n', {}, 1, "spans contains 1; write each"),
+    ('{"text": "a", "spans": {}}\n', {}, 1, "spans must be an array"),
+    ('{"text": "a", "tokens": ["a"]}\n', {}, 1, "tokens are objects"),
+    ('{"text": "a", "tokens": [{"start": 0}]}\n', {}, 1, "give a start and an end"),
+    ('{"text": "a", "tokens": []}\n', {}, 1, "has no tokens"),
+    (
+        f'{{"text": "a bc", {TOKENS}, "spans": [{{"start": 2, "end": 3, "label": "X"}}]}}\n',
+        {},
+        1,
+        "span 2 to 3 .'X'. does not begin and end with tokens; correct",
+    ),
+]
+
+CSV = [
+    ("", {}, None, "no header; name the columns"),
+    ("sentence,word,tag\n", {}, None, "no rows; give"),
+    ("a,b,c\n1,x,y\n", {}, None, "no column's name begins with 'sent'.*--option sentence=NAME"),
+    ("sent,word,word\n1,x,y\n", {}, None, "name is given twice"),
+    ("sent,tag\n1,x\n", {}, None, "columns of their own.*name others"),
+    ("sent,w,tag\n1,x\n", {}, 2, "2 cells where the header has 3.*quote"),
+    ("sent,w,tag\n,x,y\n", {}, 2, "'sent' is empty; give the first row"),
+    ("sent,w,tag\n1,,y\n", {}, 2, "'w' is empty; fill"),
+    ('sent,w,tag\n1,"x,y\n', {}, 2, "not CSV: .*quote cells"),
+    ('sent,w,tag\n1,"x"z,y\n', {}, 2, "not CSV"),
+    ("sent,w,tag\n1," + "x" * 200_000 + ",y\n", {}, 2, "not CSV: field larger"),
+    ("sent,w,tag\n1,x,y\n", {"separator": ",,"}, None, "give one character"),
+    ("sent,w,tag\n1,x,y\n", {"label": "nope"}, None, "label='nope': there is no such column"),
+    ("sent,w,tag\n1,x,y\n", {"label": 9}, None, "label=9: there is no such column"),
+    ("sent,w,tag\n1,x,y\n", {"columns": ["tag"]}, None, "columns of their own"),
+]
+CONLLX = [
+    (row("1 a _ N N _ 0") + row("1 a _ N N _ 1"), {}, 2, "word 1 has several heads; read .*graph='dag'"),
+    (row("1 a _ N N _ 0") + row("1 a _ N N _ 1"), {"graph": "dag"}, 1, "self loop.*cyclic='skip'.*'break'"),
+    (row("1 a _ N N _ 0"), {"label": "UPOS"}, None, "choose one of FORM, LEMMA, CPOSTAG, POSTAG"),
+    (row("1 a _ N N _ _"), {}, 1, "HEAD is '_'"),
+]
+CONLLUP = [
+    ("", {}, 1, "does not name the columns; write # global.columns"),
+    ("1\ta\n", {}, 1, "does not name the columns"),
+    ("# global.columns = ID UPOS\n", {}, 1, "ID and FORM among them.*correct"),
+    ("# global.columns = ID FORM FORM\n", {}, 1, "named once"),
+    ("# global.columns = ID FORM NE\n1\ta\tX\n", {}, None, "label='UPOS': choose one of FORM, NE"),
+    ("# global.columns = ID FORM NE\n1\ta\tX\n", {"label": "NE"}, 2, "HEAD is '_'.*graph='sequence'"),
+    ("# global.columns = ID FORM NE\n1\ta\n", {"label": "NE"}, 2, "2 columns where 3"),
+]
+MALFORMED = {"conll": CONLL, "conllu": CONLLU, "fasta": FASTA, "jsonl": JSONL, "text": TEXT}
+MALFORMED |= {
+    "inline": INLINE,
+    "doccano": DOCCANO,
+    "prodigy": PRODIGY,
+    "csv": CSV,
+    "conllx": CONLLX,
+    "conllup": CONLLUP,
+}
 CASES = [
     pytest.param(name, *case, id=f"{name}-{number}")
-    for name, cases in {"conll": CONLL, "conllu": CONLLU, "fasta": FASTA, "jsonl": JSONL}.items()
+    for name, cases in MALFORMED.items()
     for number, case in enumerate(cases)
 ]
 

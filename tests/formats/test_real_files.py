@@ -43,6 +43,17 @@ def test_columns(name, sentences, nodes):
     assert written(dataset, "conll") == text_of(DATA / name)
 
 
+@pytest.mark.parametrize(("part", "sentences"), [("train", 12543), ("dev", 2001)])
+def test_entities_of_several_annotators(part, sentences):
+    """Some sentences of the training part have two columns more than others."""
+    path = DATA / f"ewt/{part}.ner.iob2.gz"
+    dataset = read(path, columns=2, label=3, ragged=True)
+    assert len(dataset) == sentences
+    assert {label[0] for labels in dataset.y for label in labels} <= set("BIO")
+    assert written(dataset, "conll") == text_of(path)
+    assert written(dataset.with_labels(dataset.y), "conll") == text_of(path)
+
+
 def test_the_papers_spanish_sentences():
     dataset = read(DATA / "conll2002/esp.train", columns=1)
     assert sum(map(len, dataset.X[:300])) == 8541
@@ -73,6 +84,10 @@ def test_english_graphs(part, sentences, acyclic, many_parents):
     graphs = read(path, graph="dag", cyclic="skip")
     assert len(graphs) == acyclic
     assert f"{sentences - acyclic} of {sentences} sentences" in graphs.notes[0]
+    broken = read(path, graph="dag", cyclic="break")
+    assert len(broken) == sentences
+    assert f"of {sentences - acyclic} of {sentences} sentences left out" in broken.notes[0]
+    assert written(broken, "conllu") == text_of(path)
     assert sum(len(x.edges) > 0 and np.bincount(x.edges[:, 1]).max() > 1 for x in graphs.X) == many_parents
 
 

@@ -35,9 +35,12 @@ class _FormatOption(click.Option):
         record = super().get_help_record(ctx)
         if record is None:
             return None
-        texts = {format.name: format.help.get(str(self.name)) for format in FORMATS.values()}
-        helps = [f"{text} ({name})" for name, text in texts.items() if text]
-        return record[0], record[1].format(", ".join(helps or texts))
+        formats: dict[str, list[str]] = {}  # by what the option means for them
+        for format in FORMATS.values():
+            if text := format.help.get(str(self.name)):
+                formats.setdefault(text, []).append(format.name)
+        helps = [f"{text} ({', '.join(names)})" for text, names in formats.items()]
+        return record[0], record[1].format(", ".join(helps or FORMATS))
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,97 +1,270 @@
-"""fuda tag: label a file with a model."""
+"""fuda tag: label files with a model."""
 
 from __future__ import annotations
 
 import gc
+import inspect
+import os
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fuda.cli import options
-from fuda.errors import DataError
+from fuda.errors import DataError, place
 from fuda.progress import stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fuda.formats import Format, Record
 
 _EXAMPLES = """\b
 Examples:
   fuda tag spanish.fuda news.conll > tagged.conll
-  fuda tag spanish.fuda news.conll.gz -o tagged.conll.gz
-  cat news.conll | fuda tag spanish.fuda
+  fuda tag spanish.fuda monday.conll tuesday.conll -o tagged/
+  cat news.conll.gz | fuda tag spanish.fuda --nbest 3 --as jsonl
+  echo "Ana vive en Lima." | fuda tag spanish.fuda --text
 """
-_OUTPUT = "The file to write, in the format of its extension; by default standard output, in that of FILE."
+_OUTPUT = (
+    "The file to write, in the format of its extension, or a folder, for a file of the same name per FILE; "
+    "by default standard output, in the format of FILE."
+)
+_AS = "The format to write, whatever the name of the output."
+_TEXT = (
+    "FILE is raw text, a sentence or paragraph per line. The output is the text with inline marks, or in "
+    "another format the tokens or spans with their character offsets."
+)
+_KNOWN = "Keep the labels that FILE has, and choose the others (_, null) given these."
+_NBEST = "The N best labelings with their log-probabilities: under keys, or one after another with comments."
+_MARGINALS = "The probabilities of labels: of all under a key, of that chosen in a further column."
+_OR = ", or train one of the learners hmm, memm, crf, hm-perceptron and hm-svm"
+_ROOM = "--as jsonl or --as conll"
+_OWN_KEYS = ("nbest", "marginals")  # of an earlier run, no longer true
 
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("model_path", metavar="MODEL")
-@click.argument("file", default="-", metavar="[FILE]")
-@click.option("-o", "--output", default="-", metavar="FILE", help=_OUTPUT)
+@click.argument("paths", nargs=-1, metavar="[FILE]...")
+@click.option("-o", "--output", default="-", metavar="PATH", help=_OUTPUT)
+@click.option("--as", "target_name", metavar="NAME", help=_AS)
+@click.option("--text", is_flag=True, help=_TEXT)
+@click.option("--known", is_flag=True, help=_KNOWN)
+@click.option("--nbest", type=click.IntRange(1), metavar="N", help=_NBEST)
+@click.option("--marginals", is_flag=True, help=_MARGINALS)
 @options.reading_options
-def tag(model_path: str, file: str, output: str, **how: Any) -> None:
-    """Label the structures of FILE as they come.
+def tag(
+    model_path: str, paths: tuple[str, ...], output: str, target_name: str | None, text: bool, **how: Any
+) -> None:
+    """Label the structures of every FILE as they come.
 
     - is standard input, the default. Output follows as soon as structures are complete.
 
     Only labels change: those in FILE are replaced, and a label column is added to a file without
-    one. A file of the format that MODEL was trained on is read like the training files.
+    one. A file of the format that MODEL was trained on is read like the training files, and so is
+    one whose extension says nothing.
     """
     import fuda
-    from fuda import files, formats
+    from fuda import formats
 
-    target = None
-    if output != "-":
+    wanted = {name: how.pop(name) for name in ("known", "nbest", "marginals")}
+    if text:
+        if how["format_name"] is not None:
+            raise DataError(f"--text and --format {how['format_name']}: give one of them")
+        if wanted["known"]:
+            raise DataError("--known: raw text has no labels to keep; leave one of --known and --text out")
+        how["format_name"] = "text"
+    paths = paths or ("-",)
+    for path in paths:
+        if path != "-" and not os.path.exists(path):  # before any of them is labelled
+            raise DataError(f"{path}: cannot be read: No such file or directory; check the path")
+    folder = output != "-" and os.path.isdir(output)
+    named = target_name or (None if text else how["format_name"])
+    target = None if named is None else formats.format_of(output, named)
+    if not folder and output != "-":
         options.check_output(output, model_path)
-        target = formats.format_of(output, how["format_name"])
+        target = formats.format_of(output, named, "inline" if text else None)
     model = fuda.load(model_path)
-    format, keywords = options.as_trained(file, model, options.reading_keywords(**how), labelled=False)
-    target = target or format
+    labeller = _Labeller(model, **wanted)
     gc.freeze()  # garbage collections, which new records set off, need not visit the model
+    sources = []
+    for path in paths:
+        read_with = options.as_trained(path, model, options.reading_keywords(**how), labelled=False)
+        written = target or (formats.FORMATS["inline"] if text else read_with[0])
+        if named is None and not folder and output != "-" and not text:
+            written = formats.format_of(output, None, read_with[0].name)  # of several with the extension
+        labeller.check_room(written)
+        sources.append(_Source(path, *read_with, written))
+    if folder:
+        by_output = _beneath(output, sources)
+        for path in by_output:
+            options.check_output(path, model_path)
+        for path, source in by_output.items():
+            _label(labeller, [source], path)
+    else:
+        _label(labeller, sources, output)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A file to label, how it is read, and the format in which it is written."""
+
+    path: str
+    format: Format
+    keywords: dict[str, Any]
+    target: Format
+
+
+def _beneath(folder: str, sources: Sequence[_Source]) -> dict[str, _Source]:
+    """The files in a folder for sources: of the same name, with the extension of another format."""
+    found: dict[str, _Source] = {}
+    for source in sources:
+        name = "stdin" if source.path == "-" else os.path.basename(source.path)
+        packed = ".gz" if name.endswith(".gz") else ""
+        stem, extension = os.path.splitext(name.removesuffix(packed))
+        if (source.format.name, source.target.name) == ("text", "inline"):
+            extension = extension or ".txt"
+        elif source.target is not source.format or not extension:
+            extension = (source.target.extensions or (extension,))[0]
+        path = os.path.join(folder, stem + extension + packed)
+        if path in found:
+            raise DataError(f"{path}: two files of that name would be written; label them in two runs")
+        found[path] = source
+    return found
+
+
+def _label(labeller: _Labeller, sources: Sequence[_Source], output: str) -> None:
+    """Label files, one after another, into one output."""
+    from fuda import files
+
     notes: list[str] = []
+    target = sources[0].target
     # On one terminal a spinner and the output would be mixed up.
     quiet = output == "-" and sys.stdout.isatty()
     with (
         nullcontext(str) if quiet else stage("labelling (the first run compiles, for some seconds)") as show,
         files.text_output(output) as write,
     ):
-        batches = _Batches(model, file, target, write)
-        lines = files.Lines(file, batches.flush if target.appends else None)
-        try:
-            for record in format.read_lines(lines, keywords, notes):
-                batches.waiting.append(record)
-        except DataError:
-            batches.flush()  # what was complete before the error
-            raise
+        batches = _Batches(labeller, target, write, output)
+        for source in sources:
+            batches.begin(source.path)
+            lines = files.Lines(source.path, batches.flush if target.appends else None)
+            try:
+                for record in source.format.read_lines(lines, source.keywords, notes):
+                    batches.add(record)
+            except DataError:
+                batches.flush()  # what was complete before the error
+                raise
+            if target.appends:
+                batches.flush()
         batches.flush()
         show(batches.described())
     for note in notes:
         click.echo(f"fuda: {note}", err=True)
 
 
+class _Labeller:
+    """A model, and what is asked of it beside labels."""
+
+    def __init__(self, model: Any, known: bool, nbest: int | None, marginals: bool) -> None:
+        self.model, self.known, self.nbest, self.marginals = model, known, nbest, marginals
+        name = type(model).__name__
+        if known and "known" not in inspect.signature(model.predict).parameters:
+            raise DataError(f"{name} cannot label nodes given the labels of others; leave --known out{_OR}")
+        if nbest and not hasattr(model, "predict_nbest"):
+            raise DataError(f"{name} has no n-best labelings; leave --nbest out{_OR}")
+        if marginals and not hasattr(model, "predict_marginals"):
+            raise DataError(f"{name} has no probabilities of labels; leave --marginals out")
+
+    def check_room(self, target: Format) -> None:
+        """Refuse a format that has no room for what is asked."""
+        if self.nbest and not {"keys", "comments"} & set(target.holds):
+            raise DataError(f"--nbest: {target.name} has no room for it; choose {_ROOM}")
+        if self.marginals and "marginals" not in target.holds:
+            raise DataError(f"--marginals: {target.name} has no room for them; choose {_ROOM}")
+
+    def labelled(self, records: list[Record], keys: bool) -> list[Record]:
+        """The records with predicted labels; further labelings are under keys, or records of their own."""
+        X = [record.structure for record in records]
+        given: dict[str, Any] = {}
+        if self.known:
+            given["known"] = [record.labels or [None] * len(record.structure) for record in records]
+        made = [self._cleared(record) for record in records]
+        if self.marginals:
+            classes = list(self.model.classes_)
+            for record, table in zip(made, self.model.predict_marginals(X, **given), strict=True):
+                pairs = (zip(classes, row, strict=True) for row in table.tolist())
+                record.marginals = [{label: p for label, p in node if p >= 5e-7} for node in pairs]
+        if not self.nbest:
+            for record, labels in zip(made, self.model.predict(X, **given), strict=True):
+                record.labels = list(labels)
+            return made
+        listed = self.model.predict_nbest(X, self.nbest, **given)
+        found = []
+        for index, (record, candidates) in enumerate(zip(made, listed, strict=True)):
+            if not candidates:
+                raise DataError(f"{place(index)}: no labeling is allowed; give other labels or no scheme")
+            found += _under_keys(record, candidates) if keys else _one_by_one(record, candidates)
+        return found
+
+    @staticmethod
+    def _cleared(record: Record) -> Record:
+        """A copy without what an earlier run said of other labels."""
+        more = {key: value for key, value in record.more.items() if key not in _OWN_KEYS}
+        return replace(record, more=more)
+
+
+def _under_keys(record: Record, candidates: Sequence[tuple[list[Any], float]]) -> list[Record]:
+    """The record with the best labels, and all labelings under the key nbest."""
+    listed = [{"labels": list(labels), "log_probability": round(logp, 6)} for labels, logp in candidates]
+    return [replace(record, labels=list(candidates[0][0]), more=record.more | {"nbest": listed})]
+
+
+def _one_by_one(record: Record, candidates: Sequence[tuple[list[Any], float]]) -> list[Record]:
+    """A record for each labeling, with its rank and log-probability as comments."""
+    found = []
+    for rank, (labels, logp) in enumerate(candidates, 1):
+        told = [f"# rank = {rank}", f"# log_probability = {logp:.6f}"]
+        found.append(replace(record, labels=list(labels), comments=[*record.comments, *told]))
+    return found
+
+
 class _Batches:
     """Records that wait to be labelled and written, and what was written before them."""
 
-    def __init__(self, model: Any, file: str, target: Format, write: Callable[[str], None]) -> None:
-        self.model, self.file, self.target, self.write = model, file, target, write
-        self.waiting: list[Record] = []
+    def __init__(
+        self, labeller: _Labeller, target: Format, write: Callable[[str], None], output: str
+    ) -> None:
+        self.labeller, self.target, self.write, self.output = labeller, target, write, output
+        self.waiting: list[tuple[str, list[Record]]] = []  # by file
         self.first: Record | None = None
-        self.structures = self.nodes = 0
+        self.structures = self.nodes = self.before = 0
+
+    def begin(self, path: str) -> None:
+        """Records of this file follow; structures are counted within it."""
+        self.waiting.append((path, []))
+        self.before = self.structures
+
+    def add(self, record: Record) -> None:
+        """A record of the file that was begun last."""
+        self.waiting[-1][1].append(record)
 
     def flush(self) -> None:
         """Label and write the records that wait."""
         from fuda.formats import Dataset
 
-        if not self.waiting:
+        waiting, self.waiting = [part for part in self.waiting if part[1]], [(self.waiting[-1][0], [])]
+        if not waiting:
             return
-        data, self.waiting = Dataset(self.waiting), []
-        with options.errors_name_file([self.file], [data], self.structures):
-            labelled = data.with_labels(self.model.predict(data.X)).records
+        data = Dataset([record for _, records in waiting for record in records])
+        paths, parts = [path for path, _ in waiting], [Dataset(records) for _, records in waiting]
+        with options.errors_name_file(paths, parts, self.structures - self.before):
+            labelled = self.labeller.labelled(data.records, "keys" in self.target.holds)
             more = {"after": self.first} if self.target.appends else {}
             text = self.target.write(labelled, **more)
+            if self.output != "-":
+                self.target.write_beside(labelled, self.output)
         self.write(text)
         self.first = self.first or labelled[0]
         self.structures += len(data)

@@ -7,16 +7,27 @@ conllu .conllu
 fasta .fasta .fa .faa .fna
 jsonl .jsonl .ndjson
 crfsuite
+text .txt
+inline .inline .txt
+conllx .conllx
+conllup .conllup
+csv .csv
+brat .ann
+graphml .graphml
+doccano .jsonl
+prodigy .jsonl
 
 A file name may end in ``.gz``. ``-`` is standard input or output, in CoNLL columns unless another
-format is named.
+format is named. An extension of several formats belongs to the first, or to that of a model's
+training files.
 
 To add a format, write a module ``fuda/formats/NAME.py`` and add a row to `FORMATS`. The module
 defines
 
 - ``read(text, name, **options)``, which returns a `Dataset` (`name` is the file's, for messages),
 - ``records(lines, name, notes, **options)``, which yields the same records as the lines of a file
-  come, and appends to the list `notes` at the end (options have no defaults, `read` has them),
+  come, and appends to the list `notes` at the end (options have no defaults, `read` has them);
+  not if a file can be read only as a whole,
 - ``write(records, **options)``, which returns a text; if a file can be written in pieces, with the
   argument `after`, the first record of the file, for all pieces but the first;
 
@@ -27,7 +38,8 @@ and, if the defaults do not suit the format,
   files,
 - ``options_for_model(path, given, stored, labelled)``: the options for reading a file for a model,
   from those given on the command line and those of the training files (None if these had another
-  format); `labelled` is true if labels are required.
+  format); `labelled` is true if labels are required,
+- ``beside(records, path)``: the path and the text of a second file that belongs to the first.
 
 Modules of formats are imported on first use, which keeps the help of the command fast.
 """
@@ -46,22 +58,47 @@ from fuda import files
 from fuda.errors import DataError
 
 if TYPE_CHECKING:
+    from fuda.data.text import Text, tokenize
     from fuda.formats.dataset import Dataset, Record
+    from fuda.formats.frames import from_pandas, to_pandas
     from fuda.formats.graph import from_networkx, to_networkx
+    from fuda.formats.huggingface import from_datasets, to_datasets
+    from fuda.formats.spacy_docs import from_spacy, to_spacy
 
 __all__ = [
     "FORMATS",
     "Dataset",
     "Format",
     "Record",
+    "Text",
     "format_of",
+    "from_datasets",
     "from_networkx",
+    "from_pandas",
+    "from_spacy",
     "read",
+    "to_datasets",
     "to_networkx",
+    "to_pandas",
+    "to_spacy",
+    "tokenize",
     "write",
 ]
 
-_MODULES = {"Dataset": "dataset", "Record": "dataset", "from_networkx": "graph", "to_networkx": "graph"}
+_MODULES = {
+    "Dataset": "fuda.formats.dataset",
+    "Record": "fuda.formats.dataset",
+    "Text": "fuda.data.text",
+    "from_datasets": "fuda.formats.huggingface",
+    "to_datasets": "fuda.formats.huggingface",
+    "from_pandas": "fuda.formats.frames",
+    "to_pandas": "fuda.formats.frames",
+    "from_spacy": "fuda.formats.spacy_docs",
+    "to_spacy": "fuda.formats.spacy_docs",
+    "from_networkx": "fuda.formats.graph",
+    "to_networkx": "fuda.formats.graph",
+    "tokenize": "fuda.data.text",
+}
 
 Options = dict[str, Any]
 
@@ -79,11 +116,14 @@ class Format:
     help : dict of str
         The meaning of ``--label``, ``--columns`` and ``--graph`` of the command for the format;
         only the options that it has.
+    holds : tuple of {"keys", "comments", "marginals"}
+        What `write` writes of a record beside its structure and labels.
     """
 
     name: str
     extensions: tuple[str, ...]
     help: Mapping[str, str] = field(default_factory=dict)
+    holds: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("read", "records", "write", *_DEFAULTS):
@@ -152,6 +192,11 @@ class Format:
         given = inspect.signature(self.read).bind("", lines.name, **options)
         given.apply_defaults()
         with _enough_memory(lines.name):
+            if self.records is None:
+                dataset = self.read("".join(f"{line}\n" for line in lines), *given.args[1:])
+                yield from dataset.records
+                notes += dataset.notes
+                return
             for record in self.records(lines, lines.name, notes, *given.args[2:]):
                 yield record
                 lines.release()
@@ -171,7 +216,23 @@ class Format:
         self._check_options("writing", self.write_options, options)
         if not dataset.records:
             raise DataError(f"{path}: there are no structures to write; give at least one")
-        files.write_text(path, self.write(dataset.records, **options))
+        text = self.write(dataset.records, **options)
+        self.write_beside(dataset.records, path)
+        files.write_text(path, text)
+
+    def write_beside(self, records: list[Record], path: str | Path) -> None:
+        """Write the second file of a format that has one.
+
+        Parameters
+        ----------
+        records : list of Record
+            What the first file contains.
+        path : str or Path
+            The name of the first file.
+        """
+        found = self.beside(records, path)
+        if found is not None:
+            files.write_text(*found)
 
     def _check_options(self, action: str, known: tuple[str, ...], options: Options) -> None:
         """Refuse an option that the format does not have."""
@@ -191,29 +252,50 @@ def _enough_memory(name: str) -> Iterator[None]:
 
 
 # The hooks of formats that do not define them.
-_DEFAULTS: dict[str, Callable[..., Options]] = {
+_DEFAULTS: dict[str, Callable[..., Any]] = {
     "from_command": lambda options: options,
     "options_to_store": lambda dataset: {},
     "options_for_model": lambda path, given, stored, labelled: (stored or {}) | given,
+    "beside": lambda records, path: None,
 }
 
 _CONLL = (".conll", ".tsv", ".txt", ".iob", ".iob2", ".bio", ".train", ".testa", ".testb", ".test", ".dev")
 _CONLLU = {"label": "a column's name or MISC:KEY", "columns": "as FORM,UPOS", "graph": "a tree by default"}
 
+_CONLLX = _CONLLU | {"label": "a column's name"}
+_JSON = (".jsonl", ".ndjson")
+_COLUMNS = ("comments", "marginals")
+
 # The first is the format of standard input and output, unless another is named.
 FORMATS = {
-    "conll": Format("conll", _CONLL, {"label": "a column number", "columns": "as 1 or 1,2"}),
-    "conllu": Format("conllu", (".conllu",), _CONLLU),
-    "fasta": Format("fasta", (".fasta", ".fa", ".faa", ".fna")),
-    "jsonl": Format("jsonl", (".jsonl", ".ndjson")),
-    "crfsuite": Format("crfsuite", ()),
+    format.name: format
+    for format in (
+        Format("conll", _CONLL, {"label": "a column number", "columns": "as 1 or 1,2"}, _COLUMNS),
+        Format("conllu", (".conllu",), _CONLLU, _COLUMNS),
+        Format("fasta", (".fasta", ".fa", ".faa", ".fna")),
+        Format("jsonl", _JSON, {"label": "a key"}, ("keys", "marginals")),
+        Format("crfsuite", ()),
+        Format("text", (".txt",)),
+        Format("inline", (".inline", ".txt")),
+        Format("conllx", (".conllx",), _CONLLX, ("comments",)),
+        Format("conllup", (".conllup",), _CONLLU, ("comments",)),
+        Format("csv", (".csv",), {"label": "a column's name", "columns": "as word,pos"}),
+        Format("brat", (".ann",)),
+        Format(
+            "graphml",
+            (".graphml",),
+            {"label": "an attribute", "columns": "an attribute", "graph": "a dag by default"},
+        ),
+        Format("doccano", _JSON[:1], holds=("keys",)),
+        Format("prodigy", _JSON[:1], holds=("keys",)),
+    )
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'fuda.formats' has no attribute {name!r}")
-    return getattr(import_module(f"fuda.formats.{_MODULES[name]}"), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def format_of(path: str | Path, format: str | None = None, default: str | None = None) -> Format:
@@ -226,7 +308,7 @@ def format_of(path: str | Path, format: str | None = None, default: str | None =
     format : str, optional
         One of `FORMATS`.
     default : str, optional
-        One of `FORMATS`, for ``-`` and extensions that belong to no format.
+        One of `FORMATS`, for ``-`` and extensions that belong to no format or to several.
 
     Returns
     -------
@@ -248,9 +330,9 @@ def format_of(path: str | Path, format: str | None = None, default: str | None =
             raise DataError(f"format {format!r} is not known; choose one of {', '.join(FORMATS)}")
         return FORMATS[format]
     extension = PurePath(str(path).lower().removesuffix(".gz")).suffix
-    for known in FORMATS.values():
-        if extension in known.extensions:
-            return known
+    matching = [known for known in FORMATS.values() if extension in known.extensions]
+    if matching:
+        return next((known for known in matching if known.name == default), matching[0])
     if default is not None:
         return format_of(path, default)
     if str(path) == "-":
@@ -276,8 +358,7 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset
     format : str, optional
         One of `FORMATS`; by default that of the file's extension.
     **options
-        Those of the ``read`` of the format's module: `fuda.formats.conll`, `conllu`, `fasta`,
-        `jsonl`, `crfsuite`.
+        Those of the ``read`` of the format's module, such as `fuda.formats.conll`.
 
     Returns
     -------

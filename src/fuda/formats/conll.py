@@ -7,7 +7,8 @@
     lives  VB  O
 
 - *Columns* are separated by tabs if the line of the first token has one, else by runs of spaces
-  and tabs; or by the single character `separator`. Every token has the same number of columns.
+  and tabs; or by the single character `separator`. Every token has the same number of columns,
+  or with ``ragged=True`` at least those that are read.
 - *Labels* are in the last column, or in column `label`. ``_`` is an unknown label (None).
 - *Document marks* are lines that start with ``-DOCSTART-``. They end a sentence and are never a
   token.
@@ -16,6 +17,8 @@
   or if it has the form ``# name = value`` without a tab.
 - Comments, document marks and further blank lines before a sentence are kept unchanged in
   ``Record.comments``.
+
+Where probabilities of labels are known, that of a token's label is written in a further column.
 
 Writing reproduces a file that was read byte for byte, except for the labels, if its lines end in a
 single line feed and every sentence in exactly one blank line.
@@ -50,6 +53,7 @@ class Layout:
     separator: str | None
     width: int
     label: int | None
+    ragged: bool = False
 
 
 @dataclass(slots=True)
@@ -67,6 +71,7 @@ def read(
     columns: int | Sequence[int] | None = None,
     label: int | None = -1,
     width: int | None = None,
+    ragged: bool = False,
 ) -> Dataset:
     """Read sentences as sequences.
 
@@ -88,6 +93,10 @@ def read(
     width : int, optional
         The number of columns of a file with labels. A file without the last of them has no labels.
         More columns are an error, and fewer unless those observed are named.
+    ragged : bool
+        Whether tokens may have different numbers of columns, as in files of several annotators;
+        `columns` and `label` must be named. A line that starts with ``#`` is then a comment if it has
+        too few columns for a token.
 
     Returns
     -------
@@ -101,7 +110,7 @@ def read(
     ([Sequence(['Ana', 'lives'], 2 nodes)], [['B-PER', 'O']])
     """
     notes: list[str] = []
-    found = records(split_lines(text, name), name, notes, separator, columns, label, width)
+    found = records(split_lines(text, name), name, notes, separator, columns, label, width, ragged)
     return Dataset(list(found), notes)
 
 
@@ -113,6 +122,7 @@ def records(
     columns: int | Sequence[int] | None,
     label: int | None,
     width: int | None,
+    ragged: bool,
 ) -> Iterator[Record]:
     """Yield the records of `read` as soon as their lines have come; notes are added at the end."""
     lines = iter(lines)
@@ -125,8 +135,15 @@ def records(
         _check_width(width, actual_width, columns is None, name, first + 1)
         if actual_width < width and label in (-1, width):
             label = None
-    layout = Layout(separator, actual_width, _label_index(label, actual_width, name))
-    observe = itemgetter(*_observed(columns, layout, name))
+    if ragged and (columns is None or label == -1):
+        raise DataError(f"{name}: ragged={ragged!r}: name the columns observed and that of the label, too")
+    layout = Layout(separator, actual_width, _label_index(label, actual_width, name), bool(ragged))
+    observed = _observed(columns, layout, name)
+    observe = itemgetter(*observed)
+    least = max(*observed, -1 if layout.label is None else layout.label) + 1
+
+    def fits(cells: list[str]) -> bool:
+        return len(cells) >= least if ragged else len(cells) == layout.width
 
     pending: list[str] = []  # comments, marks and blank lines before the next sentence
     rows: list[str] = []
@@ -135,7 +152,7 @@ def records(
         nonlocal pending, rows
         table = [split(line) for line in rows]
         for row, cells in enumerate(table):
-            if len(cells) != layout.width or "" in cells:
+            if not fits(cells) or "" in cells:
                 raise _bad_row(name, end - len(rows) + row, rows[row], cells, layout, first + 1)
         labels: list[Label] | None = None
         if layout.label is not None:
@@ -154,7 +171,7 @@ def records(
                 yield sentence(number)
             if is_mark or not ends:
                 pending.append(line)
-        elif not rows and line.startswith("#") and _is_comment(line, len(split(line)), layout.width):
+        elif not rows and line.startswith("#") and (not fits(split(line)) or _NAMED_VALUE.match(line)):
             pending.append(line)
         else:
             rows.append(line)
@@ -217,7 +234,8 @@ def write(
         if record is first and separator is None and "\t" in body[0]:
             body[0] = " ".join(_splitter(None)(body[0]))  # a tab would become the separator
         lines += _heading(index, record, separator, width)
-        _check_lines(index, body, separator, width)
+        ragged = isinstance(record.rows, Rows) and record.rows.layout.ragged
+        _check_lines(index, body, separator, len(_splitter(separator)(body[0])) if ragged else width)
         lines += [*body, ""]
     return "\n".join(lines) + "\n"
 
@@ -230,7 +248,8 @@ def from_command(options: dict[str, Any]) -> dict[str, Any]:
 
 def options_to_store(data: Dataset) -> dict[str, Any]:
     """The number of columns: a file without the last of them has no labels."""
-    return {"width": data.records[0].rows.layout.width}
+    layout = data.records[0].rows.layout
+    return {} if layout.ragged else {"width": layout.width}
 
 
 def options_for_model(path: str, given: dict, stored: dict | None, labelled: bool) -> dict[str, Any]:
@@ -301,7 +320,7 @@ def _check_width(width: int, actual: int, all_observed: bool, name: str, number:
         message = (
             f"{_columns(actual)} where {width} are expected with labels and {width - 1} without; give "
             "one token per line with the same columns, or name both the columns observed and that of the "
-            "label (on the command line --columns and --label)"
+            "label (on the command line --columns and --label); read raw text with --text (format='text')"
         )
         raise fault(name, number, message)
 
@@ -344,7 +363,7 @@ def _observed(columns: int | Sequence[int] | None, layout: Layout, name: str) ->
 
 def _bad_row(name: str, number: int, line: str, cells: list[str], layout: Layout, first: int) -> DataError:
     """The error for a line with an empty column or the wrong number of columns."""
-    if len(cells) == layout.width:
+    if "" in cells and (len(cells) == layout.width or layout.ragged):
         problem = f"column {cells.index('') + 1} is empty: {short(line)}"
         return fault(name, number, f"{problem}; fill it, or write _ for an unknown label")
     between = {None: "spaces or tabs", "\t": "tabs"}.get(layout.separator, repr(layout.separator))
@@ -352,7 +371,7 @@ def _bad_row(name: str, number: int, line: str, cells: list[str], layout: Layout
     hint = "a comment comes before the first token" if comment else "a blank line ends a sentence"
     message = (
         f"{_columns(len(cells))} where {layout.width} are expected (line {first} has {layout.width}, "
-        f"separated by {between}): {short(line)}; give every token the same columns ({hint})"
+        f"separated by {between}): {short(line)}; give all the same columns ({hint}) or pass ragged=True"
     )
     return fault(name, number, message)
 
@@ -360,9 +379,11 @@ def _bad_row(name: str, number: int, line: str, cells: list[str], layout: Layout
 def _width(record: Record, labelled: bool) -> int:
     """The number of columns of a record when written."""
     if isinstance(record.rows, Rows):
-        return record.rows.layout.width + (labelled and record.rows.layout.label is None)
-    first = record.structure.observations[0]
-    return (len(first) if isinstance(first, tuple) else 1) + labelled
+        width = record.rows.layout.width + (labelled and record.rows.layout.label is None)
+    else:
+        first = record.structure.observations[0]
+        width = (len(first) if isinstance(first, tuple) else 1) + labelled
+    return width + (record.marginals is not None)
 
 
 def _rows_as_read(index: int, record: Record, separator: str | None, labelled: bool) -> list[str]:
@@ -383,6 +404,11 @@ def _rows_as_read(index: int, record: Record, separator: str | None, labelled: b
     if separator != layout.separator:
         split = _splitter(layout.separator)
         lines = [_join(split(line), index, node, separator) for node, line in enumerate(lines)]
+    if record.marginals is not None:
+        between = separator or " "
+        lines = [
+            f"{line}{between}{dataset.probability_text(record, node)}" for node, line in enumerate(lines)
+        ]
     return lines
 
 
@@ -390,7 +416,7 @@ def _with_labels(lines: list[str], labels: list[str], layout: Layout) -> list[st
     """The lines with other labels; all else stays, spaces between columns included."""
     pairs = zip(lines, labels, strict=True)
     between = layout.separator or " "
-    if layout.label == layout.width - 1:
+    if layout.label == layout.width - 1 and not layout.ragged:
         text = "\n".join([*lines, ""])
         if layout.separator or ("\t" not in text and " \n" not in text):  # what follows the last is the label
             return [line[: line.rfind(between) + 1] + label for line, label in pairs]
@@ -418,6 +444,8 @@ def _rows_of_observations(index: int, record: Record, separator: str | None, lab
         cells = dataset.column_values(observation, index, node)
         if labelled:
             cells.append(label_text(labels[node], index, node, UNKNOWN))
+        if record.marginals is not None:
+            cells.append(dataset.probability_text(record, node))
         if len(cells) != width:
             message = f"{len(cells)} columns where the first node has {width}; give every observation"
             raise DataError(f"{place(index, node)}: {message} the same columns, or write jsonl")

@@ -15,7 +15,8 @@ an unknown label (None).
 
 A sentence is read as a tree (HEAD), a DAG (DEPS) or a sequence (the order of the words). Empty
 nodes are nodes of the DAG, at their position between the words, but not of trees and sequences.
-Multiword tokens are never nodes. All lines are kept, so that writing reproduces a file that was
+Multiword tokens are never nodes. Where probabilities of labels are known, that of a word's label
+is written as ``MISC:P``. All lines are kept, so that writing reproduces a file that was
 read byte for byte, except for the labels.
 """
 
@@ -32,10 +33,20 @@ from fuda.data.structures import Dag, Structure, Tree
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
 from fuda.formats import dataset
-from fuda.formats.conllu_fields import COLUMNS, EMPTY, Field, LabelField, check_value, parse_field
+from fuda.formats.conllu_fields import (
+    COLUMNS,
+    CONLLU,
+    EMPTY,
+    Field,
+    LabelField,
+    Layout,
+    parse_field,
+)
+from fuda.formats.conllu_lines import new_lines
+from fuda.formats.cycles import without_cycles
 from fuda.formats.dataset import Dataset, Label, Record, check_line
 
-ID, HEAD, DEPREL, DEPS = (COLUMNS.index(name) for name in ("ID", "HEAD", "DEPREL", "DEPS"))
+PROBABILITY = Field(COLUMNS.index("MISC"), "P")
 
 _RANGE = re.compile(r"([1-9][0-9]{0,8})-([1-9][0-9]{0,8})\Z")
 _EMPTY_NODE = re.compile(r"(0|[1-9][0-9]*)\.([1-9][0-9]*)\Z")
@@ -44,11 +55,12 @@ _NUMBER = re.compile(r"[0-9]{1,9}\Z")
 
 @dataclass(slots=True)
 class Rows:
-    """The lines of one sentence, the indices of those of nodes, and the field of the labels."""
+    """The lines of one sentence, the indices of those of each node, and the field of the labels."""
 
     lines: list[str]
-    nodes: list[int]
+    nodes: list[list[int]]
     label: LabelField | None
+    layout: Layout = CONLLU
 
 
 def read(
@@ -78,9 +90,10 @@ def read(
     columns : str or list of str
         The observed columns or keys, as a list or separated by commas. One column gives a string,
         several a tuple, with ``_`` where a key is absent.
-    cyclic : {"error", "skip"}
-        Enhanced graphs may have cycles: refuse them, or leave such sentences out and count them in
-        the notes.
+    cyclic : {"error", "skip", "break"}
+        Enhanced graphs may have cycles: refuse them; leave such sentences out; or read them without
+        the edges that close a cycle on a walk from the root (`fuda.formats.cycles`). The notes
+        count what was left out. The lines of a file are written unchanged in any case.
 
     Returns
     -------
@@ -110,31 +123,59 @@ def records(
     cyclic: str,
 ) -> Iterator[Record]:
     """Yield the records of `read` as soon as their lines have come; notes are added at the end."""
+    return layout_records(lines, name, notes, label, absent, graph, columns, cyclic, CONLLU)
+
+
+def layout_records(
+    lines: Iterable[str],
+    name: str,
+    notes: list[str],
+    label: str | None,
+    absent: str | None,
+    graph: str,
+    columns: str | Sequence[str],
+    cyclic: str,
+    layout: Layout,
+) -> Iterator[Record]:
+    """Yield the records of a file with the columns of a layout."""
     check_choice("graph", graph, ("tree", "dag", "sequence"))
-    check_choice("cyclic", cyclic, ("error", "skip"))
-    label_field = None if label is None else LabelField(parse_field(label, "label"), absent)
-    observed = _observed(columns, label_field)
-    total = skipped = trailing = 0
-    for sentence in _sentences(lines, name):
+    check_choice("cyclic", cyclic, ("error", "skip", "break"))
+    label_field = None if label is None else LabelField(parse_field(label, "label", layout), absent)
+    observed = _observed(columns, label_field, layout)
+    total = skipped = trailing = broken = left_out = 0
+    for sentence in _sentences(lines, name, layout):
         if not sentence.lines:
             trailing = len(sentence.comments)
             break
-        nodes = _nodes(sentence, empty_nodes=graph == "dag")
+        nodes = _nodes(sentence, graph)
         observations, labels = _values(sentence, nodes, observed, label_field)
         total += 1
+        edges, roots = _edges(graph, sentence, nodes)
+        if cyclic == "break":
+            kept = without_cycles(len(nodes), edges, roots)
+            broken += len(kept) < len(edges)
+            left_out += len(edges) - len(kept)
+            edges = kept
         try:
-            structure = _structure(graph, sentence, nodes, observations)
+            structure = _structure(graph, observations, edges)
         except _CycleError as error:
             if cyclic == "skip":
                 skipped += 1
                 continue
-            message = f"sentence {sentence.sent_id}: {error}, or pass cyclic='skip' to leave it out"
-            raise sentence.fault(0, message) from None
-        rows = Rows(sentence.lines, list(nodes.values()), label_field)
+            remedy = (
+                "pass cyclic='skip' to leave it out, or 'break' to read it without the last edge of a cycle"
+            )
+            raise sentence.fault(0, f"sentence {sentence.sent_id}: {error}, or {remedy}") from None
+        rows = Rows(sentence.lines, list(nodes.values()), label_field, layout)
         yield Record(structure, None if label_field is None else labels, sentence.comments, rows)
+    if broken:
+        notes.append(
+            f"{name}: {left_out} edges of {broken} of {total} sentences left out: they close a cycle"
+        )
     if skipped == total:
         cause = "every one has a cycle: remove an edge"
-        raise DataError(f"{name}: no sentences; {cause if skipped else 'give lines of ten columns'}")
+        form = f"give lines of {len(layout.names)} columns"
+        raise DataError(f"{name}: no sentences; {cause if skipped else form}")
     if skipped:
         notes.append(f"{name}: {skipped} of {total} sentences left out: their graph has a cycle")
     notes += dataset.trailing_note(name, trailing)
@@ -171,27 +212,42 @@ def write(
     str
         The content of the file.
     """
-    given = None if label is None else LabelField(parse_field(label, "label"), absent)
+    return layout_text(records, label, absent, columns, after, CONLLU)
+
+
+def layout_text(
+    records: Sequence[Record],
+    label: str | None,
+    absent: str | None,
+    columns: str | Sequence[str],
+    after: Record | None,
+    layout: Layout,
+    usual: str = "UPOS",
+) -> str:
+    """The text of a file with the columns of a layout; the `usual` column has the labels of others."""
+    given = None if label is None else LabelField(parse_field(label, "label", layout), absent)
     labelled = any(record.labels is not None for record in (after, *records) if record)
     lines: list[str] = []
     for index, record in enumerate(records):
         labels = dataset.labels_to_write(index, record)
-        if isinstance(record.rows, Rows):
+        if isinstance(record.rows, Rows) and record.rows.layout == layout:
             dataset.check_rows(index, record, len(record.rows.nodes))
             label_field, body, nodes = given or record.rows.label, list(record.rows.lines), record.rows.nodes
         else:
-            label_field = given or LabelField(parse_field("UPOS", "label"), absent)
+            label_field = given or LabelField(parse_field(usual, "label", layout), absent)
             if labels is None and labelled:
                 labels = [None] * len(record.structure)
-            body = _new_lines(index, record, _observed(columns, label_field if labelled else None))
-            nodes = list(range(len(body)))
+            fields = _observed(columns, label_field if labelled else None, layout)
+            body, nodes = new_lines(index, record, fields, layout)
         if labels is not None:
             if label_field is None:
                 message = "has labels now, but was read without; name their field, such as label='MISC:NE'"
                 raise DataError(f"{place(index)}: {message}")
-            for node, row in enumerate(nodes):
+            for node, row in ((node, row) for node, rows in enumerate(nodes) for row in rows):
                 cells = body[row].split("\t")
                 label_field.put(cells, labels[node], index, node)
+                if record.marginals is not None:
+                    PROBABILITY.put(cells, dataset.probability_text(record, node))
                 body[row] = "\t".join(cells)
         lines += [*_comment_lines(index, record), *(check_line(line, index) for line in body), ""]
     return "\n".join(lines) + "\n"
@@ -200,7 +256,7 @@ def write(
 def options_for_model(path: str, given: dict, stored: dict | None, labelled: bool) -> dict[str, Any]:
     """Require ``label`` for a model trained on another format, so that UPOS is not replaced."""
     if stored is None and "label" not in given:
-        message = "the model was not trained on conllu files; name the field of the labels, such as"
+        message = "the model was not trained on such files; name the field of the labels, such as"
         raise DataError(f"{path}: {message} --label MISC:NE")
     return (stored or {}) | given
 
@@ -209,14 +265,14 @@ class _CycleError(DataError):
     """The edges of a sentence close a cycle."""
 
 
-def _observed(columns: str | Sequence[str], label: LabelField | None) -> list[Field]:
+def _observed(columns: str | Sequence[str], label: LabelField | None, layout: Layout) -> list[Field]:
     """The fields of the observed columns."""
     names = [name.strip() for name in columns.split(",")] if isinstance(columns, str) else columns
     if not isinstance(names, list | tuple) or not names:
         raise DataError(f"columns={columns!r}: name at least one column to observe, such as FORM")
-    fields = [parse_field(name, "columns") for name in names]
+    fields = [parse_field(name, "columns", layout) for name in names]
     for number, field in enumerate(fields):
-        column = COLUMNS[field.column]
+        column = field.title
         if any(field.overlaps(other) for other in fields[:number]):
             raise DataError(f"columns: {column} is named twice; name it once")
         if label is not None and field.overlaps(label.field):
@@ -227,8 +283,9 @@ def _observed(columns: str | Sequence[str], label: LabelField | None) -> list[Fi
 class _Sentence:
     """The lines of a sentence, the line number of the first row, and the cells of all rows."""
 
-    def __init__(self, name: str, start: int, comments: list[str], lines: list[str]) -> None:
+    def __init__(self, name: str, start: int, comments: list[str], lines: list[str], layout: Layout) -> None:
         self.name, self.start, self.comments, self.lines = name, start, comments, lines
+        self.layout = layout
         self.rows = [line.split("\t") for line in lines]
 
     def fault(self, row: int, message: str) -> DataError:
@@ -242,7 +299,7 @@ class _Sentence:
         return match[1] if match else "without sent_id"
 
 
-def _sentences(lines: Iterable[str], name: str) -> Iterator[_Sentence]:
+def _sentences(lines: Iterable[str], name: str, layout: Layout) -> Iterator[_Sentence]:
     """Yield the sentences; after the last, one without rows if comments follow it."""
     comments: list[str] = []
     rows: list[str] = []
@@ -254,30 +311,34 @@ def _sentences(lines: Iterable[str], name: str) -> Iterator[_Sentence]:
                 raise fault(name, number, message)
             comments.append(line)
         elif line.strip(" \t"):
-            if (count := line.count("\t") + 1) != len(COLUMNS):
-                message = f"{count} columns where {len(COLUMNS)} are expected: {short(line)}"
+            if (count := line.count("\t") + 1) != len(layout.names):
+                message = f"{count} columns where {len(layout.names)} are expected: {short(line)}"
                 remedy = "separate them by single tabs and write _ for an empty one"
                 raise fault(name, number, f"{message}; {remedy}")
             rows.append(line)
         elif rows:
-            yield _Sentence(name, number - len(rows), comments, rows)
+            yield _Sentence(name, number - len(rows), comments, rows, layout)
             comments, rows = [], []
     if rows or comments:
-        yield _Sentence(name, number + 1 - len(rows), comments, rows)
+        yield _Sentence(name, number + 1 - len(rows), comments, rows, layout)
 
 
-def _nodes(sentence: _Sentence, empty_nodes: bool) -> dict[str, int]:
-    """The row of each node by its ID; checks the order of words, ranges and empty nodes."""
-    nodes: dict[str, int] = {}
+def _nodes(sentence: _Sentence, graph: str) -> dict[str, list[int]]:
+    """The rows of each node by its ID; checks the order of words, ranges and empty nodes."""
+    nodes: dict[str, list[int]] = {}
     words = empties = covered = range_row = 0
+    names, where = sentence.layout.names, sentence.layout.names.index("ID")
     for row, cells in enumerate(sentence.rows):
         if "" in cells:
-            column = COLUMNS[cells.index("")]
-            raise sentence.fault(row, f"{column} is empty; write _ where there is no value")
-        ident = cells[ID]
+            raise sentence.fault(row, f"{names[cells.index('')]} is empty; write _ where there is no value")
+        ident = cells[where]
         if ident == str(words + 1):
             words, empties = words + 1, 0
-            nodes[ident] = row
+            nodes[ident] = [row]
+        elif sentence.layout.repeats and words and ident == str(words):
+            if graph == "tree":
+                raise sentence.fault(row, f"word {ident} has several heads; read the file with graph='dag'")
+            nodes[ident].append(row)
         elif match := _RANGE.match(ident):
             first, last = int(match[1]), int(match[2])
             if first != words + 1 or last < first or first <= covered:
@@ -289,8 +350,8 @@ def _nodes(sentence: _Sentence, empty_nodes: bool) -> dict[str, int]:
             if ident != (expected := f"{words}.{empties}"):
                 message = f"the empty node {ident} was found where {expected} is expected; renumber it"
                 raise sentence.fault(row, message)
-            if empty_nodes:
-                nodes[ident] = row
+            if graph == "dag":
+                nodes[ident] = [row]
         else:
             message = f"the ID {short(ident)} was found where {words + 1} is expected; number words 1, 2, …"
             raise sentence.fault(row, message)
@@ -303,12 +364,12 @@ def _nodes(sentence: _Sentence, empty_nodes: bool) -> dict[str, int]:
 
 
 def _values(
-    sentence: _Sentence, nodes: dict[str, int], observed: list[Field], label: LabelField | None
+    sentence: _Sentence, nodes: dict[str, list[int]], observed: list[Field], label: LabelField | None
 ) -> tuple[list[str | tuple[str, ...]], list[Label]]:
     """The observations and the labels of the nodes."""
     observations: list[str | tuple[str, ...]] = []
     labels: list[Label] = []
-    for row in nodes.values():
+    for row, *_ in nodes.values():
         cells = sentence.rows[row]
         try:
             values = tuple(field.get(cells) or EMPTY for field in observed)
@@ -320,16 +381,34 @@ def _values(
     return observations, labels
 
 
-def _structure(graph: str, sentence: _Sentence, nodes: dict[str, int], observations: list) -> Structure:
+def _edges(
+    graph: str, sentence: _Sentence, nodes: dict[str, list[int]]
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """The edges of a sentence in the shape `graph`, and the nodes that it calls roots."""
+    if graph == "sequence":
+        return [], []
+    numbers = {ident: node for node, ident in enumerate(nodes)}
+    enhanced = graph == "dag" and not sentence.layout.repeats
+    edges: set[tuple[int, int]] = set()
+    roots = []
+    for child, rows in enumerate(nodes.values()):
+        parents = set(_parents(sentence, rows[0], numbers) if enhanced else _heads(sentence, rows, numbers))
+        if -1 in parents:
+            roots.append(child)
+        edges |= {(parent, child) for parent in parents if parent >= 0}
+    return sorted(edges), roots
+
+
+def _structure(graph: str, observations: list, edges: list[tuple[int, int]]) -> Structure:
     """The structure of a sentence, in the shape `graph`."""
     if graph == "sequence":
         return structures.Sequence(observations)
-    if graph == "tree":
-        return _acyclic(Tree, observations, [_head(sentence, row, len(nodes)) for row in nodes.values()])
-    numbers = {ident: node for node, ident in enumerate(nodes)}
-    children = enumerate(nodes.values())
-    edges = {(parent, child) for child, row in children for parent in _parents(sentence, row, numbers)}
-    return _acyclic(Dag, observations, sorted(edges))
+    if graph == "dag":
+        return _acyclic(Dag, observations, edges)
+    heads = [-1] * len(observations)
+    for parent, child in edges:
+        heads[child] = parent
+    return _acyclic(Tree, observations, heads)
 
 
 def _acyclic(shape: Callable[..., Structure], observations: list, links: list) -> Structure:
@@ -340,21 +419,24 @@ def _acyclic(shape: Callable[..., Structure], observations: list, links: list) -
         raise _CycleError(str(error)) from None
 
 
-def _head(sentence: _Sentence, row: int, words: int) -> int:
-    """The parent of a word in the basic tree, −1 at the root."""
-    head = sentence.rows[row][HEAD]
-    if not _NUMBER.match(head):
-        message = f"HEAD is {short(head)}, not a number; read a file without trees with graph='sequence'"
-        raise sentence.fault(row, message)
-    if int(head) > words:
-        message = f"HEAD is {head}, but the sentence has {words} words; correct it (0 is the root)"
-        raise sentence.fault(row, message)
-    return int(head) - 1
+def _heads(sentence: _Sentence, rows: list[int], numbers: dict[str, int]) -> Iterator[int]:
+    """The parents of a word by the column HEAD, −1 at the root."""
+    column, words = sentence.layout.index("HEAD"), sum(ident.isdecimal() for ident in numbers)
+    for row in rows:
+        head = EMPTY if column is None else sentence.rows[row][column]
+        if not _NUMBER.match(head):
+            message = f"HEAD is {short(head)}, not a number; read a file without trees with graph='sequence'"
+            raise sentence.fault(row, message)
+        if int(head) > words:
+            message = f"HEAD is {head}, but the sentence has {words} words; correct it (0 is the root)"
+            raise sentence.fault(row, message)
+        yield int(head) - 1
 
 
 def _parents(sentence: _Sentence, row: int, numbers: dict[str, int]) -> Iterator[int]:
-    """The parents of a node in the enhanced graph."""
-    deps = sentence.rows[row][DEPS]
+    """The parents of a node in the enhanced graph, −1 at the root."""
+    column = sentence.layout.index("DEPS")
+    deps = EMPTY if column is None else sentence.rows[row][column]
     if deps == EMPTY:
         message = "DEPS is _: the file has no enhanced graph here; read it with graph='tree'"
         raise sentence.fault(row, message)
@@ -363,36 +445,11 @@ def _parents(sentence: _Sentence, row: int, numbers: dict[str, int]) -> Iterator
         if not colon or not relation:
             message = f"DEPS contains {short(item)}; write each parent as ID:relation, such as 4:nsubj"
             raise sentence.fault(row, message)
-        if head in numbers:
-            yield numbers[head]
-        elif head != "0":
+        if head in numbers or head == "0":
+            yield numbers.get(head, -1)
+        else:
             message = f"DEPS names the node {short(head)}, which the sentence does not have; correct it"
             raise sentence.fault(row, message)
-
-
-def _new_lines(index: int, record: Record, fields: list[Field]) -> list[str]:
-    """Rows for a structure that was read from another format."""
-    structure = record.structure
-    parents: list[list[str]] = [[] for _ in structure.observations]
-    for parent, child in structure.edges.tolist():
-        parents[child].append(f"{parent + 1}:dep")
-    lines = []
-    for node, observation in enumerate(structure.observations):
-        cells = [str(node + 1)] + [EMPTY] * (len(COLUMNS) - 1)
-        if isinstance(structure, Tree):
-            cells[HEAD] = str(structure.heads[node] + 1)
-            cells[DEPREL] = "root" if structure.heads[node] < 0 else EMPTY
-        if isinstance(structure, Dag):
-            cells[DEPS] = "|".join(parents[node]) or "0:root"
-        values = dataset.column_values(observation, index, node)
-        if len(values) != len(fields):
-            message = f"an observation of {len(values)} columns, but {len(fields)} are named; name as many"
-            raise DataError(f"{place(index, node)}: {message} in columns, such as columns=['FORM', 'XPOS']")
-        for field, value in zip(fields, values, strict=True):
-            check_value(value, field, index, node)
-            field.put(cells, value)
-        lines.append("\t".join(cells))
-    return lines
 
 
 def _comment_lines(index: int, record: Record) -> list[str]:

@@ -8,8 +8,29 @@ from fuda.errors import DataError, place, short
 from fuda.formats.dataset import Label, label_text
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-NAMEABLE = ("FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "DEPREL")
 EMPTY = "_"
+_STRUCTURAL = ("ID", "HEAD", "DEPS", "MISC", "PHEAD")  # not observed, and not labels
+_KEYED = ("FEATS", "MISC")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a file, and whether a word with several heads has several lines."""
+
+    names: tuple[str, ...] = COLUMNS
+    repeats: bool = False
+
+    def index(self, name: str) -> int | None:
+        """The index of a column, None if there is none of that name."""
+        return self.names.index(name) if name in self.names else None
+
+    @property
+    def nameable(self) -> list[str]:
+        """The columns that can be observed or labels."""
+        return [name for name in self.names if name not in _STRUCTURAL]
+
+
+CONLLU = Layout()
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +39,7 @@ class Field:
 
     column: int
     key: str | None = None
+    title: str = "MISC"
 
     def get(self, cells: list[str]) -> str | None:
         """The value in a row; None if the key is absent."""
@@ -27,7 +49,7 @@ class Field:
         if self.key not in cell:  # fast: most words have no such key
             return None
         values = [value for key, _, value in _items(cell) if key == self.key]
-        where = f"{COLUMNS[self.column]} has the key {self.key}"
+        where = f"{self.title} has the key {self.key}"
         if len(values) > 1:
             raise DataError(f"{where} twice: {short(cell)}; keep it once")
         if values == [""]:
@@ -80,24 +102,27 @@ class LabelField:
         self.field.put(cells, text)
 
 
-def parse_field(name: str, option: str) -> Field:
+def parse_field(name: str, option: str, layout: Layout = CONLLU) -> Field:
     """The field of that name, such as ``UPOS`` or ``MISC:NE``, the value of `option`."""
     if isinstance(name, str):
-        column, colon, key = name.partition(":")
-        if not colon and column in NAMEABLE:
-            return Field(COLUMNS.index(column))
-        if column in ("FEATS", "MISC") and key and not set(key) & set("|=\t\r\n"):
-            return Field(COLUMNS.index(column), key)
-    raise DataError(
-        f"{option}={name!r}: choose one of {', '.join(NAMEABLE)}, or a key such as MISC:NE or FEATS:Case"
-    )
+        if name in layout.nameable:
+            return Field(layout.names.index(name), None, name)
+        column, _, key = name.partition(":")
+        where = layout.index(column) if column in _KEYED else None
+        if where is not None and key and not set(key) & set("|=\t\r\n"):
+            return Field(where, key, column)
+    keys = [
+        f"{column}:{key}" for column, key in (("MISC", "NE"), ("FEATS", "Case")) if column in layout.names
+    ]
+    named = f", or a key such as {' or '.join(keys)}" if keys else ""
+    raise DataError(f"{option}={name!r}: choose one of {', '.join(layout.nameable)}{named}")
 
 
 def check_value(value: str, field: Field, index: int, node: int) -> None:
     """Refuse a value that would not be read back from its field."""
     if not value or any(c in value for c in ("\t\n" if field.key is None else "\t\n|")):
         raise DataError(
-            f"{place(index, node)}: {short(value)} does not fit into {COLUMNS[field.column]}: it is empty, "
+            f"{place(index, node)}: {short(value)} does not fit into {field.title}: it is empty, "
             "or contains a tab, a line break or, under a key, a bar; write jsonl"
         )
 

@@ -17,7 +17,8 @@ sequence: it is kept among the comments and written again; to learn by it, pass 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from fuda.data import structures
@@ -52,16 +53,21 @@ def read(text: str, name: str) -> Dataset:
     >>> list(X[0].observations), y
     ([['w=Ana', 'capital'], {'w=sings': 1.0, 'length': 5.0}], [['PER', 'O']])
     """
-    records: list[Record] = []
+    return Dataset(list(records(split_lines(text, name), name, [])))
+
+
+def records(lines: Iterable[str], name: str, notes: list[str]) -> Iterator[Record]:
+    """Yield the records of `read` as soon as their lines have come; there are no notes."""
     items: list[Any] = []
     labels: list[Label] = []
     comments: list[str] = []
-    for number, line in enumerate([*split_lines(text, name), ""], 1):
+    empty = True
+    for number, line in enumerate(chain(lines, [""]), 1):
         fields = [field for field in line.split("\t") if field]
         try:
             if not fields and items:
-                records.append(Record(structures.Sequence(items), labels, comments))
-                items, labels, comments = [], [], []
+                yield Record(structures.Sequence(items), labels, comments)
+                items, labels, comments, empty = [], [], [], False
             elif fields and fields[0].startswith("@"):
                 comments.append(_declaration(line))
             elif fields:
@@ -69,9 +75,8 @@ def read(text: str, name: str) -> Dataset:
                 items.append(_item(fields[1:]))
         except DataError as error:
             raise fault(name, number, str(error)) from None
-    if not records:
+    if empty:
         raise DataError(f"{name}: no items; write a line per item: label, tab, attribute, tab, attribute …")
-    return Dataset(records)
 
 
 def _declaration(line: str) -> str:
@@ -119,13 +124,15 @@ def _number(text: str) -> float:
     return value
 
 
-def write(records: Sequence[Record]) -> str:
+def write(records: Sequence[Record], after: Record | None = None) -> str:
     """Write sequences whose observations are collections of features.
 
     Parameters
     ----------
     records : list of Record
         The sequences and labels.
+    after : Record, optional
+        The first record of the file, if `records` are to follow others in it.
 
     Returns
     -------

@@ -8,6 +8,7 @@ from typing import Any
 
 from fuda.data.labels import Label
 from fuda.data.structures import Observation, Structure
+from fuda.data.text import Text
 from fuda.errors import DataError, described, place, short
 
 
@@ -27,12 +28,22 @@ class Record:
     rows : object, optional
         What the reader of a format keeps for the writer of the same format, so that only labels
         change. Writers of other formats ignore it.
+    text : Text, optional
+        The text that the nodes are parts of, and where each of them begins and ends in it.
+    more : dict
+        Further values of the structure by name, as JSON has them: what a file contains beside
+        structure and labels, or what is known of predicted labels. Formats with keys write them.
+    marginals : list of dict, optional
+        For each node the probabilities of labels; columns have room for that of the node's label.
     """
 
     structure: Structure
     labels: list[Label] | None = None
     comments: list[str] = field(default_factory=list)
     rows: Any = None
+    text: Text | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+    marginals: list[dict[Label, float]] | None = None
 
     def _repr_html_(self) -> str:
         from fuda.render.display import Display
@@ -123,6 +134,31 @@ def labels_to_write(index: int, record: Record) -> list[Label] | None:
         problem = f"{len(record.labels)} labels for {len(record.structure)} nodes"
         raise DataError(f"{place(index)}: {problem}; give one per node, None where it is not known")
     return list(record.labels)
+
+
+def text_to_write(index: int, record: Record) -> Text:
+    """The text of record `index` after a check, or else its words with a space between them."""
+    if record.text is not None:
+        if len(record.text.offsets) != len(record.structure):
+            problem = f"{len(record.text.offsets)} offsets for {len(record.structure)} nodes"
+            raise DataError(f"{place(index)}: {problem}; set text=None for a structure that was changed")
+        return record.text
+    content, offsets = "", []
+    for node, observation in enumerate(record.structure.observations):
+        word = column_values(observation, index, node)[0]
+        if not word:
+            raise DataError(f"{place(index, node)}: an empty word has no place in a text; write jsonl")
+        content += " " if node else ""
+        offsets.append((len(content), len(content) + len(word)))
+        content += word
+    return Text(content, offsets)
+
+
+def probability_text(record: Record, node: int) -> str:
+    """The probability of the label of a node, for columns; ``_`` if it is not known."""
+    if record.marginals is None or record.labels is None or record.labels[node] is None:
+        return "_"
+    return f"{record.marginals[node].get(record.labels[node], 0.0):.4f}"
 
 
 def label_text(label: Label, index: int, node: int, absent: str = "_") -> str:

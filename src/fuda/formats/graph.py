@@ -13,6 +13,7 @@ from fuda.checks import check_choice
 from fuda.data import structures
 from fuda.data.structures import Dag, Structure, Tree
 from fuda.errors import DataError, place, short
+from fuda.formats.cycles import without_cycles
 from fuda.formats.dataset import Dataset, Label, Record, labels_to_write
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def from_networkx(
     observation: str = "observation",
     label: str = "label",
     shape: str = "dag",
+    cyclic: str = "error",
 ) -> Dataset:
     """Convert networkx graphs; node t is the t-th node of the graph.
 
@@ -40,6 +42,9 @@ def from_networkx(
         of any graph has it, there are no labels.
     shape : {"dag", "tree", "sequence"}
         The shape of the structures; graphs of another shape are refused.
+    cyclic : {"error", "break"}
+        Refuse graphs with cycles, or leave out the edges that close one on a walk from nodes
+        without parents (`fuda.formats.cycles`); the notes count them.
 
     Returns
     -------
@@ -54,11 +59,13 @@ def from_networkx(
     >>> from_networkx([graph], shape="tree").X
     [Tree(['sleeps', 'Ana'], 2 nodes)]
     """
-    nx = _networkx()
+    nx = networkx_module()
     check_choice("shape", shape, SHAPES)
+    check_choice("cyclic", cyclic, ("error", "break"))
     if isinstance(graphs, nx.Graph):
         raise DataError("a list of graphs is expected, but a single one was given; pass [graph]")
     records = []
+    left_out = 0
     for index, graph in enumerate(graphs):
         if not isinstance(graph, nx.DiGraph) or graph.is_multigraph():
             problem = f"a {type(graph).__name__} where a networkx DiGraph is expected"
@@ -73,6 +80,10 @@ def from_networkx(
             labels.append(attributes.get(label))
         numbers = {name: node for node, name in enumerate(graph.nodes)}
         edges = [(numbers[parent], numbers[child]) for parent, child in graph.edges]
+        if cyclic == "break":
+            kept = without_cycles(len(numbers), edges)
+            left_out += len(edges) - len(kept)
+            edges = kept
         try:
             records.append(Record(_structure(shape, observations, edges), labels))
         except DataError as error:
@@ -80,7 +91,7 @@ def from_networkx(
     if all(value is None for record in records for value in record.labels or []):
         for record in records:
             record.labels = None
-    return Dataset(records)
+    return Dataset(records, [f"{left_out} edges left out: they close a cycle"] if left_out else [])
 
 
 def to_networkx(structure: Structure, labels: Sequence[Label] | None = None) -> networkx.DiGraph:
@@ -105,7 +116,7 @@ def to_networkx(structure: Structure, labels: Sequence[Label] | None = None) -> 
     ([(0, 1)], {'observation': 'sleeps', 'label': 'V'})
     """
     values = labels_to_write(0, Record(structure, None if labels is None else list(labels)))
-    graph = _networkx().DiGraph()
+    graph = networkx_module().DiGraph()
     for node, observation in enumerate(structure.observations):
         label = None if values is None else values[node]
         graph.add_node(node, observation=observation, **({} if label is None else {"label": label}))
@@ -113,7 +124,7 @@ def to_networkx(structure: Structure, labels: Sequence[Label] | None = None) -> 
     return graph
 
 
-def _networkx() -> ModuleType:
+def networkx_module() -> ModuleType:
     """The module networkx."""
     try:
         import networkx
