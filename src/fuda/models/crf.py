@@ -25,9 +25,10 @@ from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.functions.linear import LinearFunction
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import NamedWeights, largest
+from fuda.models.training_data import TrainingData
 from fuda.optimize import AdaGrad, ConjugateGradient, Lbfgs
 from fuda.optimize.regularized import l2_regularized
 from fuda.optimize.result import Function, Minimizer

@@ -35,9 +35,10 @@ from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
 from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import as_kernel
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import NamedWeights, feature_names, largest
+from fuda.models.training_data import TrainingData
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import Checkpoint

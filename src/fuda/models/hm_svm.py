@@ -30,8 +30,9 @@ from fuda.errors import DataError, short
 from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for, squared_norms
 from fuda.interrupts import is_inner
 from fuda.kernels import Polynomial, as_kernel
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
+from fuda.models.training_data import TrainingData
 from fuda.optimize.result import INTERRUPTED
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures

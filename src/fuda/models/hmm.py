@@ -26,8 +26,9 @@ from fuda.checks import check_arrays, check_numbers
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError
 from fuda.functions.linear import LinearFunction
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
+from fuda.models.training_data import TrainingData
 
 
 class HMM(MarkovLabeler):

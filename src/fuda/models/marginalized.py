@@ -18,7 +18,6 @@ from fuda import inference
 from fuda.checks import check_flags, is_number, is_whole
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
-from fuda.data.labels import as_object_array
 from fuda.data.structures import Structure
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, place, short
@@ -35,9 +34,10 @@ from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
 from fuda.marginalized.support import Support, members_of, supports
 from fuda.models import marginalized_file, priors
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler
 from fuda.models.folds import calibration_parts
 from fuda.models.priors import PriorSource
+from fuda.models.training_data import TrainingData
 from fuda.progress import warn
 from fuda.schemes import OUTSIDE, forbid, scheme_name
 from fuda.storage import structures as stored_structures
@@ -112,10 +112,9 @@ class MarginalizedLabeler(Labeler):
         ndarray of shape (n_structures,), dtype object
             One list of labels per structure.
         """
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        return self._named(encoded, self._decided(encoded, self._evidence(encoded, prior)))
+        return self._by_structure(
+            X, lambda encoded: self._named(encoded, self._decided(encoded, self._evidence(encoded, prior)))
+        )
 
     def predict_marginals(self, X: Any, prior: Any = None) -> Array:
         """Compute P(y_t = label) for every node t, by the calibrated scores.
@@ -132,15 +131,15 @@ class MarginalizedLabeler(Labeler):
         ndarray of shape (n_structures,), dtype object
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        if not self._fitted_params["calibrate"]:
-            raise DataError(
-                "calibrate=False: the scores are not calibrated to probabilities; fit with calibrate=True"
-            )
-        marginals = self._calibration.marginals(self._evidence(encoded, prior))
-        return as_object_array(encoded.corpus.split(marginals))
+
+        def marginals(encoded: Encoded) -> list[Array]:
+            if not self._fitted_params["calibrate"]:
+                raise DataError(
+                    "calibrate=False: the scores are not calibrated to probabilities; fit with calibrate=True"
+                )
+            return encoded.corpus.split(self._calibration.marginals(self._evidence(encoded, prior)))
+
+        return self._by_structure(X, marginals, self._no_rows)
 
     def decision_scores(self, X: Any, prior: Any = None) -> Array:
         """Compute the scores S(t,σ).
@@ -160,9 +159,9 @@ class MarginalizedLabeler(Labeler):
         ndarray of shape (n_structures,), dtype object
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
-        encoded = self._encode(X)
-        scores = [] if encoded is None else encoded.corpus.split(self._evidence(encoded, prior).scores)
-        return as_object_array(scores)
+        return self._by_structure(
+            X, lambda encoded: encoded.corpus.split(self._evidence(encoded, prior).scores), self._no_rows
+        )
 
     def explain(self, x: Any, node: int, prior: Any = None, top: int = 5) -> Explanation:
         """Find the support positions that decide between the two best labels of a node.
@@ -185,7 +184,8 @@ class MarginalizedLabeler(Labeler):
             Of `fuda.marginalized.explain`; ``print`` shows it.
         """
         encoded = self._encode([x])
-        assert encoded is not None  # there is one structure
+        if encoded is None:
+            raise DataError("structure 0 is empty: it has no node to explain")
         of_x = self._prior_of(encoded.corpus, None if prior is None else [prior])
         parts = self._parts_of(self._support, encoded, of_x, 1.0)
         if self._memory and is_whole(node, 0, encoded.corpus.size - 1):

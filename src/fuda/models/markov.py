@@ -15,9 +15,9 @@ from fuda import inference
 from fuda.checks import check_threads, is_whole
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
-from fuda.data.labels import as_object_array
 from fuda.errors import DataError, short
-from fuda.models.base import Labeler, TrainingData, data_weights
+from fuda.models.base import Labeler
+from fuda.models.training_data import TrainingData, data_weights
 from fuda.optimize.result import INTERRUPTED, Minimizer, Result
 from fuda.progress import Iterations
 from fuda.schemes import forbid, scheme_name
@@ -60,10 +60,7 @@ class MarkovLabeler(Labeler):
             One list of labels per structure.
         """
         self._check_live_params()
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        return self._named(encoded, self._best(encoded, known))
+        return self._by_structure(X, lambda encoded: self._named(encoded, self._best(encoded, known)))
 
     def predict_marginals(self, X: Any, known: Any = None) -> np.ndarray:
         """Compute P(y_t = label | x) for every node t.
@@ -81,10 +78,9 @@ class MarkovLabeler(Labeler):
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
         self._check_live_params()
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        return as_object_array(encoded.corpus.split(self._marginals(encoded, known)))
+        return self._by_structure(
+            X, lambda encoded: encoded.corpus.split(self._marginals(encoded, known)), self._no_rows
+        )
 
     def predict_nbest(self, X: Any, n: int, known: Any = None) -> np.ndarray:
         """Find the n best labelings of each structure.
@@ -106,23 +102,17 @@ class MarkovLabeler(Labeler):
         self._check_live_params()
         if not is_whole(n, 1):
             raise DataError(f"n={short(n)}: give a whole number of at least 1")
-        encoded = self._encode(X)
-        return np.empty(0, dtype=object) if encoded is None else self._nbest(encoded, int(n), known)
+        return self._by_structure(X, lambda encoded: self._nbest(encoded, int(n), known), lambda: [([], 0.0)])
 
-    def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> np.ndarray:
+    def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
         graph = encoded.corpus.graph
         scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
         log_z = inference.log_partition(graph, scores, transitions, self.n_jobs)
         best = inference.nbest(graph, scores, transitions, n, self.n_jobs)
-        return as_object_array(
-            [
-                [
-                    ([self.classes_[k] for k in labels], min(0.0, float(score - z)))
-                    for labels, score in candidates
-                ]
-                for candidates, z in zip(best, log_z, strict=True)
-            ]
-        )
+        return [
+            [([self.classes_[k] for k in labels], min(0.0, float(score - z))) for labels, score in candidates]
+            for candidates, z in zip(best, log_z, strict=True)
+        ]
 
     def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
         """The label numbers (N,) that are predicted."""

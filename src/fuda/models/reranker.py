@@ -22,7 +22,7 @@ much that matters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -42,8 +42,9 @@ from fuda.kernels import Polynomial, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
 from fuda.marginalized.labelled import Labelings, Similarity, check_mixing
 from fuda.metrics import Report, evaluate
-from fuda.models.base import Labeler, TrainingData, check_without_checkpoint
+from fuda.models.base import Labeler, check_without_checkpoint
 from fuda.models.crf import CRF
+from fuda.models.training_data import TrainingData
 from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import Checkpoint, part
@@ -226,11 +227,12 @@ class Reranker(Labeler):
         ndarray of shape (n_structures,), dtype object
             One list of labels per structure.
         """
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        candidates = self._candidates(encoded)
-        return candidates.chosen(self._ranking(encoded, candidates))
+
+        def best(encoded: Encoded) -> Iterable[list[Any]]:
+            candidates = self._candidates(encoded)
+            return candidates.chosen(self._ranking(encoded, candidates))
+
+        return self._by_structure(X, best)
 
     def oracle_report(self, X: Any, y: Any) -> OracleReport:
         """Compare base labeler, re-ranking, and the best that re-ranking could do.

@@ -1,0 +1,67 @@
+"""What a labeler is fitted on: encoded structures, labels and weights."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fuda.data.corpus import Corpus
+from fuda.data.encoding import Encoded
+from fuda.data.labels import node_weights, renumbered, structure_weights
+from fuda.data.template_encoding import TemplateEncoder
+from fuda.data.window_encoding import WindowEncoder
+
+
+class TrainingData(NamedTuple):
+    """Training data of a labeler: encoded structures, labels and weights.
+
+    Attributes
+    ----------
+    encoder : WindowEncoder or TemplateEncoder
+        The encoder, fitted on exactly these structures.
+    encoded : Encoded
+        The structures.
+    classes : list
+        The distinct labels, in order.
+    labels : (N,) array
+        The label number of each node, −1 where it is not known.
+    sample_weight, position_weight : (n,) and (N,) arrays, or None
+        The weights of structures and of nodes; None is 1 for all.
+    """
+
+    encoder: WindowEncoder | TemplateEncoder
+    encoded: Encoded
+    classes: list[Any]
+    labels: np.ndarray
+    sample_weight: np.ndarray | None
+    position_weight: np.ndarray | None
+
+    def take(self, members: np.ndarray) -> TrainingData:
+        """Some of the structures, under the same encoder and classes."""
+        nodes = self.encoded.corpus.nodes_of(members)
+        return self._replace(
+            encoded=self.encoded.take(members),
+            labels=self.labels[nodes],
+            sample_weight=None if self.sample_weight is None else self.sample_weight[members],
+            position_weight=None if self.position_weight is None else self.position_weight[nodes],
+        )
+
+    def split(self, members: np.ndarray, others: np.ndarray) -> tuple[TrainingData, Encoded]:
+        """Some structures as training data, and others encoded by the vocabulary of the former.
+
+        Both are equal to a new encoding of the structures, up to the order of features, but
+        nothing is encoded again.
+        """
+        part = self.take(members)
+        encoder, columns = self.encoder.refitted(part.encoded)
+        kept, (classes, labels) = self.encoded.keep(columns), renumbered(self.classes, part.labels)
+        part = part._replace(encoder=encoder, encoded=kept.take(members), classes=classes, labels=labels)
+        return part, kept.take(others)
+
+
+def data_weights(
+    corpus: Corpus, sample_weight: Any, position_weight: Any
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The weights of structures and of nodes as arrays, or None."""
+    return structure_weights(sample_weight, corpus), node_weights(position_weight, corpus)
