@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from fuda.cli import options
+from fuda.cli.values import LEARNERS, parameter
 from fuda.errors import DataError
-from fuda.registry import MODELS, model_class
+from fuda.registry import model_class
 
-LEARNERS = {model.command: name for name, model in MODELS.items()}
 _EXAMPLES = """\b
 Examples:
   fuda train esp.train -o spanish.fuda
@@ -20,6 +20,8 @@ Examples:
   fuda train esp.train -o spanish.fuda --learner hmm --set smoothing=0.5
   fuda train train.conllu -o entities.fuda --label MISC:NE --graph tree
   fuda train notes.tsv -o notes.fuda --template crfpp.template
+  fuda train esp.train -o m.fuda --learner marginalized --set prior=crf(l2=0.5)
+  fuda train esp.train -o m.fuda --learner hm-svm --set "kernel=polynomial(2).normalized()"
 """
 _CHECKPOINT = "Keep the state of training in a file: the same command continues from it after a kill."
 _SET = "A parameter of the learner, such as window=2; an unknown name prints the list of parameters."
@@ -51,7 +53,7 @@ def train(
         raise DataError("-o -: a model is not written to standard output; name a file")
     options.check_output(output, *files, *([template] if template else []))
     keywords = options.reading_keywords(**how)
-    assigned = options.assignments(parameters, "--set")
+    assigned = options.assignments(parameters, "--set", parameter)
     if checkpoint is not None:
         assigned = _with_checkpoint(assigned, learner, checkpoint, output, *files)
     model = make_learner(learner, assigned, template)
@@ -118,9 +120,9 @@ def make_learner(name: str, parameters: dict[str, Any], template: str | None = N
 
     cls = model_class(LEARNERS[name])
     known = cls._get_param_names()
-    for parameter in parameters:
-        if parameter not in known:
-            raise DataError(f"--set {parameter}=…: {name} has no such parameter; it has {', '.join(known)}")
+    for given in parameters:
+        if given not in known:
+            raise DataError(f"--set {given}=…: {name} has no such parameter; it has {', '.join(known)}")
     if template is not None:
         from fuda.features.templates import Template
 
