@@ -1,6 +1,8 @@
-"""fuda train: parameters that are kernels or learners."""
+"""fuda train: parameters that are kernels or learners, validation data, labels."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 
@@ -76,3 +78,43 @@ def test_a_bad_kernel_is_one_line_before_anything_is_read(run, tmp_path):
         "fuda: --set kernel=poly: there is no kernel 'poly'; there are linear, polynomial, rbf, delta, "
         "precomputed, constant\n"
     )
+
+
+def test_validation_data_and_their_curve(run, data, tmp_path):
+    model, state = tmp_path / "m.fuda", tmp_path / "state"
+    given = ["train", data, "-o", model, "--dev", data]
+    outcome = run(*given)
+    assert outcome.code == 0
+    labels, curve, last = outcome.err.splitlines()
+    assert labels == "labels: O 3, B-PER 2, B-LOC 1"
+    assert re.fullmatch(r"entity F1 by iteration: 1: 1\.0000, .*, \d+: 1\.0000 \(best\)", curve)
+    assert last == f"{model}: CRF, 2 sequences, 6 nodes, 3 labels"
+    before = model.read_bytes()
+    assert run(*given, "--checkpoint", state).code == 0
+    assert model.read_bytes() == before
+    assert not state.exists()
+
+
+def test_validation_data_that_cannot_be_used(run, data, tmp_path):
+    (tmp_path / "bad.conll").write_text("Ana\n\n")
+    for dev, learner, message in (
+        (tmp_path / "bad.conll", "crf", "bad.conll"),
+        (tmp_path / "none.conll", "crf", "none.conll"),
+        (data, "hmm", "HMM learns in one pass"),
+    ):
+        outcome = run("train", data, "-o", tmp_path / "m", "--dev", dev, "--learner", learner)
+        assert outcome.code == 2
+        assert message in outcome.err.splitlines()[-1]
+        assert "Traceback" not in outcome.err
+
+
+def test_labels_that_are_too_many_are_noticed(run, tmp_path):
+    path = tmp_path / "words.conll"
+    path.write_text("".join(f"a{i} w{i}\n" for i in range(60)))
+    outcome = run("train", path, "-o", tmp_path / "m", "--learner", "hmm")
+    assert outcome.code == 0
+    warning, labels = outcome.err.splitlines()[:2]
+    assert "60 labels for 60 nodes are many" in warning
+    assert "--label" in warning
+    assert labels.startswith("labels: w0 1, w1 1")
+    assert labels.endswith(", and 40 more")

@@ -41,6 +41,7 @@ from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
 from fuda.models.fingerprint import content, digest, parameters
 from fuda.models.training_data import TrainingData, data_weights
+from fuda.models.validation import Held
 from fuda.progress import Callback
 from fuda.registry import MODELS, model_class
 from fuda.storage import models as stored_models
@@ -97,6 +98,9 @@ class Labeler(BaseEstimator):
         The shape of the structures: "sequence", "tree" or "dag".
     encoder_ : WindowEncoder or TemplateEncoder
         The vocabulary of the training data.
+    validation_curve_ : list of float
+        The score on the validation data after each iteration, where `fit` was given such data. Not
+        in model files.
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree")
@@ -114,6 +118,7 @@ class Labeler(BaseEstimator):
     classes_: np.ndarray
     shape_: str
     encoder_: WindowEncoder | TemplateEncoder
+    validation_curve_: list[float]
     # The parameters of the last fit, with defaults in place of None, and the names of the latter.
     _fitted_params: dict[str, Any]
     _defaulted: list[str]
@@ -131,7 +136,16 @@ class Labeler(BaseEstimator):
             )
         return super().__new__(cls)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        position_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+    ) -> Self:
         """Learn from structures and their labels.
 
         Once learning has begun, the model has forgotten what it learned before, and has all or
@@ -149,6 +163,12 @@ class Labeler(BaseEstimator):
             Weights of structures.
         position_weight : list of array-like, optional
             Weights of nodes, one array per structure.
+        X_val, y_val : list of structures, list of lists, optional
+            Data to validate on. After every iteration the model is scored on them: by the F1 of
+            entities, by that of labels other than O, or by accuracy, whichever fits the labels.
+            Training ends when the score has been below its best for ten iterations, and the model
+            is that of the best one. `validation_curve_` has the scores, `n_iter_` the iterations to
+            the best.
 
         Returns
         -------
@@ -164,7 +184,35 @@ class Labeler(BaseEstimator):
         encoded = encoder.fit_corpus(corpus)
         classes, labels = number_labels(y, corpus)
         weights = data_weights(corpus, sample_weight, position_weight)
-        return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights))
+        held = self._held(encoder, corpus.shape, X_val, y_val)
+        return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights, held))
+
+    def _held(self, encoder: WindowEncoder | TemplateEncoder, shape: str, X: Any, y: Any) -> Held | None:
+        """Data to validate on; None where there are none."""
+        if X is None and y is None:
+            return None
+        if X is None or y is None:
+            raise DataError("X_val and y_val belong together; give both, or none")
+        if "callback" not in self._get_param_names():
+            raise DataError(
+                f"X_val: {type(self).__name__} learns in one pass, which has no iterations to choose from; "
+                "leave X_val and y_val out"
+            )
+        try:
+            structures = self._checked_structures(X)
+            if not any(structures):
+                raise DataError("there is nothing to validate on; give at least one structure")
+            corpus = Corpus(structures)
+            if corpus.shape != shape:
+                raise DataError(f"structures are {corpus.shape}s, but those of X are {shape}s; give {shape}s")
+            labels = flat_labels(y, corpus)
+            if all(label is None for label in labels):
+                raise DataError("no node has a label: every label in y_val is None; give labels")
+            encoded = encoder.encode_corpus(corpus)
+        except DataError as error:
+            raise DataError(f"validation data: {error}") from None
+        encoded.check_values()
+        return Held(encoded, [labels[a:b] for a, b in pairwise(corpus.offsets.tolist())])
 
     def _remember_params(self) -> None:
         """Keep the parameters as they are now, with defaults in place of None."""
@@ -283,8 +331,10 @@ class Labeler(BaseEstimator):
     def _fingerprint(self, data: TrainingData) -> list[Any]:
         """What a checkpoint must agree in to be continued from."""
         arrays = data.labels, data.sample_weight, data.position_weight
+        held = [] if data.held is None else [content(data.held.encoded), data.held.labels]
         return [
             parameters(self, self._free_params),
+            *held,
             *(list(data.classes), data.encoder.vocabularies()),
             *(content(data.encoded), list(map(digest, arrays))),
         ]

@@ -281,7 +281,7 @@ class CRF(NamedWeights, MarkovLabeler):
             minimizer: Minimizer = AdaGrad(self._batches(data), start, seed=self.random_state)
         else:
             minimizer, scale = self._scaled_minimizer(self._training_loss(data), start)
-        self.result_ = self._minimized(minimizer, f"CRF, {self.loss}")
+        self.result_ = self._minimized(minimizer, f"CRF, {self.loss}", data.held, lambda x: x / scale)
         self.result_.x = self.result_.x / scale
         self.n_iter_ = len(self.result_.history)
         self.weights_ = self.result_.solution("CRF")

@@ -16,6 +16,7 @@ not have, minus those of y that y_i does not have. `fuda.training.max_margin` fi
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,6 +34,7 @@ from fuda.kernels import Polynomial, as_kernel
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.models.training_data import TrainingData
+from fuda.models.validation import Validation
 from fuda.optimize.result import INTERRUPTED
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
@@ -295,7 +297,17 @@ class HMSVM(MarkovLabeler):
             self.random_state,
             self.n_jobs,
         )
-        reason, (self.history_, multipliers) = self._run(problem)
+
+        def predict(others: Encoded) -> list[list[Any]]:
+            probe = copy(self)
+            probe._keep_support(problem.multipliers(), right, encoded)
+            probe._prepare_predictions()
+            return self._named(others, probe._best(others, None))
+
+        validation = Validation(problem, data.held, predict)
+        reason, (self.history_, multipliers) = self._run(problem, validation)
+        if data.held is not None:
+            self.validation_curve_ = validation.curve
         self.n_iter_ = len(self.history_)
         if reason is not None:
             warn(
@@ -319,16 +331,19 @@ class HMSVM(MarkovLabeler):
             f"or set C near {_CLOSE_FIT / 10 / square:.1g}, or allow a larger gap by tol"
         )
 
-    def _run(self, problem: MaxMargin) -> tuple[str | None, tuple[list[Measured], Multipliers]]:
+    def _run(
+        self, problem: MaxMargin, validation: Validation
+    ) -> tuple[str | None, tuple[list[Measured], Multipliers]]:
         """Rounds until the gap is small or a callback ends them.
 
         Why training ended otherwise, or None; and what each round measured, with the labelings
         and α of the last one.
         """
         found: tuple[list[Measured], Multipliers] = [], []  # always replaced as a whole
-        checkpoint = Checkpoint(problem)
-        with Iterations("HM-SVM", self.verbose, checkpoint, self.callback) as progress:
-            progress.count, ended = problem.resumed, checkpoint.has_ended
+        checkpoint = Checkpoint(validation)
+        watch = Iterations("HM-SVM", self.verbose, checkpoint, self.callback, validation=validation)
+        with watch as progress:
+            progress.count, ended = problem.resumed, checkpoint.has_ended or validation.is_over
             try:
                 while True:
                     last = problem.measure()
@@ -338,11 +353,16 @@ class HMSVM(MarkovLabeler):
                     if ended or last.gap <= self.tol or len(found[0]) >= self.max_iter:
                         break
                     problem.improve(self.tol)
+                if validation.return_to_best():
+                    ended, last, found = True, problem.measure(), (problem.history, problem.multipliers())
                 checkpoint.finish()
             except KeyboardInterrupt:
                 if is_inner() or len(found[0]) < 2:
                     raise  # there is nothing to keep yet
-                return INTERRUPTED, found
+                if not validation.return_to_best():
+                    return INTERRUPTED, found
+                problem.measure()
+                return None, (problem.history, problem.multipliers())
         converged = ended or last.gap <= self.tol
         return None if converged else f"max_iter={self.max_iter} was reached", found
 

@@ -8,7 +8,7 @@ are the scores of nodes t, with coefficients α at nodes τ of *support* structu
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -32,12 +32,13 @@ from fuda.marginalized.kernel import MIXING, label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
-from fuda.marginalized.support import Support, members_of, supports
+from fuda.marginalized.support import Support, SupportPosition, members_of, supports
 from fuda.models import marginalized_file, priors
 from fuda.models.base import Labeler
 from fuda.models.folds import calibration_parts
 from fuda.models.priors import PriorSource
 from fuda.models.training_data import TrainingData
+from fuda.models.validation import Held
 from fuda.progress import warn
 from fuda.schemes import OUTSIDE, forbid, scheme_name
 from fuda.storage import structures as stored_structures
@@ -46,14 +47,6 @@ from fuda.storage.checkpoint import part
 Array = np.ndarray
 
 DECODERS = ("pointwise", "viterbi")
-
-
-class SupportPosition(NamedTuple):
-    """A node with coefficients: its structure in `support_structures_`, its number there, its α."""
-
-    structure: int
-    node: int
-    alpha: dict[Any, float]  # by label
 
 
 class MarginalizedLabeler(Labeler):
@@ -95,6 +88,8 @@ class MarginalizedLabeler(Labeler):
     _support: list[Support]
     _memory: list[Support]
     _calibration: calibration.Calibration
+    _validating: Held | None = None  # during a fit
+    _most_epochs: int | None = None  # where folds learn for as long as the model did
 
     def predict(self, X: Any, prior: Any = None) -> Array:
         """Label structures.
@@ -302,14 +297,17 @@ class MarginalizedLabeler(Labeler):
         amounts = np.ones(corpus.size) if data.position_weight is None else data.position_weight.copy()
         if sample_weight is not None:
             amounts *= np.repeat(sample_weight, examples.sizes)
+        self._validating = data.held
         alpha, whole = self._learned("machine", sources, labels, amounts)
+        self._validating = None
         self._support, self._memory = supports(examples, alpha), []
         self._calibration = calibration.untrained(len(self.classes_))
         if self.calibrate and whole and len(corpus) > 1:
             try:
                 with inner_training(), part("calibration"):
-                    learner = copy(self)  # since learning leaves more behind than α
-                    learner.callback = None
+                    learner: Any = copy(self)  # since learning leaves more behind than α
+                    learner.callback = learner._validating = None
+                    learner._most_epochs = learner.n_iter_ if data.held else None
                     self._calibration = learner._calibrated(sources, labels, amounts)
             except KeyboardInterrupt:
                 self._warn_or_raise()

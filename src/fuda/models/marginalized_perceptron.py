@@ -33,6 +33,7 @@ from fuda.marginalized.problem import Examples, Sources
 from fuda.marginalized.support import Support, merged, supports
 from fuda.models.base import Labeler
 from fuda.models.marginalized import MarginalizedLabeler
+from fuda.models.marginalized_validation import validation_of
 from fuda.progress import Callback, Iterations
 from fuda.randomness import restore_random, stored_random
 from fuda.storage.checkpoint import Checkpoint
@@ -288,21 +289,27 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.orders_ = self.orders or (_ORDERS if self.average else 1)
         engine = make_engine(self.engine, sources.problem(), self.n_jobs)
         training = _Orders(self, engine, alpha)
-        checkpoint = Checkpoint(training)
-        with Iterations("MarginalizedPerceptron", self.verbose, checkpoint, self.callback) as progress:
+        validation = validation_of(self, sources, training, training.mean, training.go_back)
+        checkpoint = Checkpoint(validation)
+        title, has_ended = "MarginalizedPerceptron", checkpoint.has_ended or validation.is_over
+        with Iterations(title, self.verbose, checkpoint, self.callback, validation=validation) as progress:
             progress.count = self.n_iter_
-            while training.number < self.orders_ and not checkpoint.has_ended:
+            while training.number < self.orders_ and not has_ended:
                 stopped = False
                 try:
                     while not stopped and training.goes_on:
                         training.run_epoch(labels, amounts)
                         stopped = progress.report(mistakes=training.mistakes[-1])
+                        stopped |= self.n_iter_ == self._most_epochs
                 finally:
-                    training.add_to_mean()
+                    alpha[:] = training.mean()
                 if stopped:
                     break
                 training.begin_next()
+        validation.return_to_best()
         checkpoint.finish()
+        if validation.held is not None:
+            self.validation_curve_ = validation.curve
 
     def _arrays(self) -> dict[str, Array]:
         return super()._arrays() | {"mistakes": np.array(self.mistakes_, dtype=np.int64)}
@@ -355,9 +362,14 @@ class _Orders:
             self.model.mistakes_ = self.mistakes
         self.model.n_iter_ += 1
 
-    def add_to_mean(self) -> None:
-        """Add the current perceptron to the mean."""
-        self.alpha += (self.perceptron.alpha(self.model.average) - self.alpha) / (self.number + 1)
+    def mean(self) -> Array:
+        """The mean with the current perceptron."""
+        return self.alpha + (self.perceptron.alpha(self.model.average) - self.alpha) / (self.number + 1)
+
+    def go_back(self, alpha: Array, epochs: int) -> None:
+        """Return to the mean after a number of epochs, and end there."""
+        self.alpha[:], self.model.n_iter_, self.number = alpha, epochs, self.model.orders_
+        self.model.mistakes_ = self.model.mistakes_[:epochs]
 
     def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what the next epoch depends on; a `final` state has the mean alone."""

@@ -7,6 +7,9 @@ A model defines s and A; decoding, marginals and the n best labelings are the sa
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +21,13 @@ from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
 from fuda.models.base import Labeler
 from fuda.models.training_data import TrainingData, data_weights
+from fuda.models.validation import Held, Validation
 from fuda.optimize.result import INTERRUPTED, Minimizer, Result
 from fuda.progress import Iterations
 from fuda.schemes import forbid, scheme_name
 from fuda.storage.checkpoint import Checkpoint
+
+Array = np.ndarray
 
 
 class MarkovLabeler(Labeler):
@@ -173,11 +179,31 @@ class MarkovLabeler(Labeler):
             scheme_name(self.scheme)
         check_threads(self)
 
-    def _minimized(self, minimizer: Minimizer, title: str) -> Result:
-        """Run a minimizer by the parameters `tol` and `max_iter`, from its checkpoint if it has one."""
-        checkpoint = Checkpoint(minimizer)
-        with Iterations(title, self.verbose, checkpoint, self.callback) as progress:
-            result = minimizer.minimize(self.tol, self.max_iter, progress)
-        if result.reason != INTERRUPTED:
+    def _minimized(
+        self, minimizer: Minimizer, title: str, held: Held | None, weights: Callable[[Array], Array]
+    ) -> Result:
+        """Run a minimizer by the parameters `tol` and `max_iter`, from its checkpoint if it has one.
+
+        `weights` makes the attribute `weights_` of a point of the minimizer.
+        """
+
+        def predict(encoded: Encoded) -> list[list[Any]]:
+            probe: Any = copy(self)
+            probe.weights_ = weights(minimizer.x)
+            return self._named(encoded, probe._best(encoded, None))
+
+        validation = Validation(minimizer, held, predict)
+        checkpoint = Checkpoint(validation)
+        ended = Result(minimizer.x, True, "the score on validation data was best", minimizer.history)
+        with Iterations(title, self.verbose, checkpoint, self.callback, validation=validation) as progress:
+            result = ended
+            if not (validation.curve and (checkpoint.has_ended or validation.is_over)):
+                result = minimizer.minimize(self.tol, self.max_iter, progress)
+        interrupted = result.reason == INTERRUPTED
+        if validation.return_to_best():
+            result = replace(ended, x=minimizer.x, history=minimizer.history)
+        if not interrupted:
             checkpoint.finish()
+        if held is not None:
+            self.validation_curve_ = validation.curve
         return result

@@ -191,10 +191,11 @@ class MEMM(NamedWeights, MarkovLabeler):
         scale[scale == 0] = 1.0
         function = l2_regularized(loss, self.l2, scale, self.n_jobs)
         minimizer = Lbfgs(function, np.zeros(len(scale)), n_jobs=self.n_jobs)
-        self.result_ = self._minimized(minimizer, "MEMM")
+        shape = (-1, len(self.classes_))
+        self.result_ = self._minimized(minimizer, "MEMM", data.held, lambda x: (x / scale).reshape(shape))
         self.result_.x = self.result_.x / scale
         self.n_iter_ = len(self.result_.history)
-        self.weights_ = self.result_.solution("MEMM").reshape(-1, len(self.classes_))
+        self.weights_ = self.result_.solution("MEMM").reshape(shape)
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
         scores = self._prepare(self.weights_, self._function).of(encoded)

@@ -11,6 +11,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, renumbered, structure_weights
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
+from fuda.models.validation import Held
 
 
 class TrainingData(NamedTuple):
@@ -28,6 +29,8 @@ class TrainingData(NamedTuple):
         The label number of each node, −1 where it is not known.
     sample_weight, position_weight : (n,) and (N,) arrays, or None
         The weights of structures and of nodes; None is 1 for all.
+    held : Held or None
+        Data to validate on; parts of the data have none.
     """
 
     encoder: WindowEncoder | TemplateEncoder
@@ -36,6 +39,7 @@ class TrainingData(NamedTuple):
     labels: np.ndarray
     sample_weight: np.ndarray | None
     position_weight: np.ndarray | None
+    held: Held | None = None
 
     def take(self, members: np.ndarray) -> TrainingData:
         """Some of the structures, under the same encoder and classes."""
@@ -45,6 +49,7 @@ class TrainingData(NamedTuple):
             labels=self.labels[nodes],
             sample_weight=None if self.sample_weight is None else self.sample_weight[members],
             position_weight=None if self.position_weight is None else self.position_weight[nodes],
+            held=None,
         )
 
     def split(self, members: np.ndarray, others: np.ndarray) -> tuple[TrainingData, Encoded]:
