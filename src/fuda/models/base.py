@@ -40,7 +40,7 @@ from fuda.errors import DataError
 from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
 from fuda.models.fingerprint import content, digest, parameters
-from fuda.models.training_data import TrainingData, data_weights
+from fuda.models.training_data import TrainingData, check_class_weight, data_weights
 from fuda.models.validation import Held
 from fuda.progress import Callback
 from fuda.registry import MODELS, model_class
@@ -67,6 +67,14 @@ _FOREIGN_PARAMETERS = {
     "all_possible_states": "all pairs of feature and label have weights",
     "all_possible_transitions": "all pairs of labels have weights",
     "model_filename": "save writes a model, and fuda.load reads it",
+}
+
+_FOREIGN_PARAMETERS = {
+    name: f"{hint}; fuda.compat.sklearn_crfsuite.CRF takes the parameters of sklearn-crfsuite"
+    for name, hint in _FOREIGN_PARAMETERS.items()
+} | {
+    "class_weight": "it learns from structures as a whole, which sample_weight weighs; labels have weights "
+    "in CRF(loss='pointwise' or 'markov'), MEMM, HMM, HMSVM(rescale=True) and the marginalized models"
 }
 
 
@@ -130,10 +138,7 @@ class Labeler(BaseEstimator):
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Name the right parameter where one has another program's name."""
         for name in parameters.keys() & _FOREIGN_PARAMETERS.keys() - set(cls._get_param_names()):
-            raise TypeError(
-                f"{cls.__name__} has no parameter {name!r}: {_FOREIGN_PARAMETERS[name]}; "
-                "fuda.compat.sklearn_crfsuite.CRF takes the parameters of sklearn-crfsuite"
-            )
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}: {_FOREIGN_PARAMETERS[name]}")
         return super().__new__(cls)
 
     def fit(
@@ -297,6 +302,7 @@ class Labeler(BaseEstimator):
         for name, check in _SHARED_PARAMETERS.items():
             if name in names:
                 check(self)
+        check_class_weight(names.get("class_weight"))
         if names.get("kernel") is not None:
             as_kernel(names["kernel"])
 
@@ -316,6 +322,7 @@ class Labeler(BaseEstimator):
 
     def _fit_encoded(self, data: TrainingData) -> Self:
         """Learn from data that are encoded; parameters have been checked."""
+        data = data.weighted(getattr(self, "class_weight", None))
         data.encoded.check_values()
         learner = self._unfitted()
         self._become(self._unfitted())

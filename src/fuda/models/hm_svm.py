@@ -82,6 +82,10 @@ class HMSVM(MarkovLabeler):
     rescale : bool, default=False
         Whether a labeling must be outscored by its number of wrong nodes, and not by 1. Then
         `position_weight` may give the cost of a wrong node.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
+        all labels the same weight in total. Needs
+        `rescale`: it is then the cost of a wrong node.
     features : str, Template or callable, default="spelling"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
@@ -166,6 +170,7 @@ class HMSVM(MarkovLabeler):
         C: float = 1.0,
         slack: str | None = "l1",
         rescale: bool = False,
+        class_weight: Any = None,
         features: Any = "spelling",
         window: int | None = None,
         scheme: str | None = None,
@@ -179,6 +184,7 @@ class HMSVM(MarkovLabeler):
         verbose: bool = False,
     ) -> None:
         self.kernel, self.C, self.slack, self.rescale = kernel, C, slack, rescale
+        self.class_weight = class_weight
         self.features, self.window, self.scheme = features, window, scheme
         self.max_iter, self.tol = max_iter, tol
         self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
@@ -263,6 +269,10 @@ class HMSVM(MarkovLabeler):
         if self.slack not in SLACKS:
             raise DataError(f"slack={short(self.slack)}: choose 'l1', 'l2' or None")
         check_flags(self, "rescale")
+        if self.class_weight is not None and not self.rescale:
+            raise DataError(
+                "class_weight is the cost of a wrong node where margins are rescaled; set rescale=True"
+            )
         check_counts(self, "max_iter")
         check_counts(self, "cache_bytes", least=0)
 

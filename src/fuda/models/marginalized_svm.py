@@ -88,6 +88,9 @@ class MarginalizedSVM(MarginalizedLabeler):
         shape (n_nodes, n_labels) per structure.
     prior_form : {"marginals", "chain"}, default="marginals"
         Whether a labeler's prior is its node marginals, or its exact distribution over sequences.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
+        all labels the same weight in total.
     features : str or callable, default="spelling"
         The feature set ("word", "spelling", "text", "protein", "dna"), or a function from an
         observation to a list of feature names or a dict.
@@ -174,6 +177,7 @@ class MarginalizedSVM(MarginalizedLabeler):
         gap: float = 0.0,
         prior: Any = "uniform",
         prior_form: str = "marginals",
+        class_weight: Any = None,
         features: Any = "spelling",
         decode: str = "pointwise",
         scheme: str | None = None,
@@ -189,7 +193,7 @@ class MarginalizedSVM(MarginalizedLabeler):
     ) -> None:
         self.kernel, self.label_kernel, self.C = kernel, label_kernel, C
         self.mixing, self.gap = mixing, gap
-        self.prior, self.prior_form = prior, prior_form
+        self.prior, self.prior_form, self.class_weight = prior, prior_form, class_weight
         self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
         self.epochs, self.tol = epochs, tol
         self.engine, self.n_jobs, self.random_state = engine, n_jobs, random_state

@@ -47,6 +47,9 @@ class MEMM(NamedWeights, MarkovLabeler):
     ----------
     l2 : float, default=1.0
         Weight of ‖w‖².
+    class_weight : dict, "balanced" or None, default=None
+        Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
+        all labels the same weight in total.
     features : str, Template or callable, default="text"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
@@ -117,6 +120,7 @@ class MEMM(NamedWeights, MarkovLabeler):
         self,
         l2: float = 1.0,
         *,
+        class_weight: Any = None,
         features: Any = "text",
         window: int | None = None,
         decode: str = "viterbi",
@@ -128,7 +132,7 @@ class MEMM(NamedWeights, MarkovLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.l2 = l2
+        self.l2, self.class_weight = l2, class_weight
         self.features, self.window, self.decode, self.scheme = features, window, decode, scheme
         self.max_iter, self.tol, self.n_jobs = max_iter, tol, n_jobs
         self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose

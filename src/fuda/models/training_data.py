@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fuda.checks import LARGEST, SMALLEST, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, renumbered, structure_weights
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
+from fuda.errors import DataError, short
 from fuda.models.validation import Held
 
 
@@ -52,6 +54,15 @@ class TrainingData(NamedTuple):
             held=None,
         )
 
+    def weighted(self, class_weight: Any) -> TrainingData:
+        """The data with nodes weighted by their labels too, as the parameter `class_weight` says."""
+        if class_weight is None:
+            return self
+        by_label = np.array([*_class_weights(class_weight, self.classes, self.labels), 1.0])
+        weights = by_label[self.labels]  # the last is that of nodes without a label, −1
+        given = 1.0 if self.position_weight is None else self.position_weight
+        return self._replace(position_weight=weights * given)
+
     def split(self, members: np.ndarray, others: np.ndarray) -> tuple[TrainingData, Encoded]:
         """Some structures as training data, and others encoded by the vocabulary of the former.
 
@@ -70,3 +81,32 @@ def data_weights(
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """The weights of structures and of nodes as arrays, or None."""
     return structure_weights(sample_weight, corpus), node_weights(position_weight, corpus)
+
+
+def check_class_weight(class_weight: Any) -> None:
+    """Raise DataError where a parameter `class_weight` has a bad value, whatever the labels."""
+    if class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced"):
+        return
+    if not isinstance(class_weight, dict):
+        raise DataError(
+            f"class_weight={short(class_weight)}: give a dict from labels to weights, 'balanced' or None"
+        )
+    for label, weight in class_weight.items():
+        if not is_number(weight, 0, LARGEST) or 0 < weight < SMALLEST:
+            raise DataError(
+                f"class_weight: that of the label {label!r} is {short(weight)}; give a number of at least 0"
+            )
+
+
+def _class_weights(class_weight: Any, classes: list[Any], labels: np.ndarray) -> list[float]:
+    """The weight of each label; balanced ones give all labels the same weight in total."""
+    if isinstance(class_weight, str):
+        counts = np.bincount(labels[labels >= 0], minlength=len(classes))
+        return (counts.sum() / (len(classes) * np.maximum(counts, 1))).tolist()
+    unknown = [label for label in class_weight if label not in classes]
+    if unknown:
+        known = ", ".join(map(repr, classes[:20]))
+        raise DataError(
+            f"class_weight: the label {unknown[0]!r} is not in the data; known are {known}; remove it"
+        )
+    return [float(class_weight.get(label, 1.0)) for label in classes]
