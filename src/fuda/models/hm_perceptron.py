@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fuda.checks import check_choice, check_counts, check_flags, check_numbers, is_flag
 from fuda.data.encoding import Encoded
-from fuda.data.labels import structure_weights
+from fuda.data.labels import flat_labels, structure_weights
 from fuda.errors import DataError, short
 from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for
 from fuda.functions.linear import LinearFunction
@@ -37,6 +37,7 @@ from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import as_kernel
 from fuda.models import hm_perceptron_file
 from fuda.models.base import Labeler
+from fuda.models.label_growth import added_labels, grow_perceptron
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import NamedWeights, feature_names, largest
 from fuda.models.training_data import TrainingData
@@ -191,11 +192,11 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         """The number of epochs, those of `partial_fit` included."""
         return len(self.mistakes_)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from more structures, in one epoch; a model that is not fitted begins with them.
 
-        New features are added; new labels are an error. After any exception, an interrupt
-        included, the model is as it was before.
+        New features and labels are added. After any exception, an interrupt included, the model is
+        as it was before.
 
         Parameters
         ----------
@@ -205,6 +206,8 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
             Their labels, None where not known.
         sample_weight : array-like of shape (n_structures,), optional
             The size of the corrections of each structure.
+        classes : list, optional
+            Labels that may come later. Labels that are new in y need not be among them.
 
         Returns
         -------
@@ -214,21 +217,26 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         learner = copy(self)
         with inner_training():
             if hasattr(self, "classes_"):
-                learner._learn_more(X, y, sample_weight)
+                learner._learn_more(X, y, sample_weight, classes)
             else:
                 learner.epochs, learner.checkpoint = 1, None
                 learner.fit(X, y, sample_weight)
                 learner.epochs = learner._fitted_params["epochs"] = self.epochs
                 learner.checkpoint = learner._fitted_params["checkpoint"] = self.checkpoint
+                grow_perceptron(learner, added_labels(learner, [], classes))
+                learner._prepare_predictions()
         self._become(learner)
         return self
 
-    def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _learn_more(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
         """Learn from more structures; arrays and vocabularies are copied before they change."""
         self._check_parameters()
         new = self._encode(X)
         if new is None:
+            grow_perceptron(self, added_labels(self, [], classes))
+            self._prepare_predictions()
             return
+        grow_perceptron(self, added_labels(self, flat_labels(y, new.corpus), classes))
         labels, eta = self._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
         encoder, encoded = self.encoder_.grown(new.corpus)
         encoded.check_values()
