@@ -10,9 +10,9 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,8 @@ class Iteration:
         The relative duality gap, (primal − dual) / primal.
     evaluations : int or None
         How often the objective has been evaluated so far.
+    validation : float or None
+        The score on validation data.
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Iteration:
     mistakes: int | None = None
     gap: float | None = None
     evaluations: int | None = None
+    validation: float | None = None
 
     def __str__(self) -> str:
         measured = {
@@ -60,6 +63,7 @@ class Iteration:
             "gradient {:.2g}": self.gradient_norm,
             "mistakes {:,}": self.mistakes,
             "gap {:.2g}": self.gap,
+            "validation {:.4f}": self.validation,
             "{:.1f} s": self.seconds,
         }
         return ", ".join(text.format(value) for text, value in measured.items() if value is not None)
@@ -79,6 +83,17 @@ def warn(message: str, category: type[Warning]) -> None:
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("fuda."):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+class Validation(Protocol):
+    """Scores a training after every iteration."""
+
+    def measure(self) -> float | None:
+        """Return the score, None where there is nothing to validate on."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether to end the training."""
 
 
 # Called after every iteration. StopIteration ends the training, which keeps what it has learned.
@@ -130,6 +145,9 @@ class Iterations:
         Whether to show iterations: one live line on a terminal, else a line for every tenth.
     *callbacks : callable or None
         Called in this order, after the display; None is left out.
+    validation : object, optional
+        Its method `measure` returns the score after an iteration, or None; then its attribute
+        `is_over` tells whether to end the training.
 
     Attributes
     ----------
@@ -137,8 +155,10 @@ class Iterations:
         The number of iterations so far, of earlier runs too where a training continues.
     """
 
-    def __init__(self, title: str, shown: bool, *callbacks: Callback | None) -> None:
-        self.title, self.shown = title, shown
+    def __init__(
+        self, title: str, shown: bool, *callbacks: Callback | None, validation: Validation | None = None
+    ) -> None:
+        self.title, self.shown, self.validation = title, shown, validation
         self.callbacks = [callback for callback in callbacks if callback is not None]
         self._status: Any = None
         self.count, self._began = 0, time.perf_counter()
@@ -154,14 +174,16 @@ class Iterations:
         return self
 
     def __call__(self, iteration: Iteration) -> bool:
-        """Show an iteration and run the callbacks; whether one of them ends the training."""
+        """Validate, show an iteration and run the callbacks; whether one of them ends the training."""
+        if self.validation is not None:
+            iteration = replace(iteration, validation=self.validation.measure())
         self.show(iteration.iteration, str(iteration))
         try:
             for callback in self.callbacks:
                 callback(iteration)
         except StopIteration:
             return True
-        return False
+        return self.validation is not None and self.validation.is_over
 
     def report(self, **measured: Any) -> bool:
         """Count an iteration, show it with what was measured in it, and run the callbacks.

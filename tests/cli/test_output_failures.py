@@ -112,7 +112,7 @@ def test_training_goes_on_where_the_checkpoint_cannot_be_written(run, places, mo
         f"fuda: checkpoint {state}: cannot be written: No space left on device; training continues, but "
         "cannot be resumed from here"
     )
-    assert len(found.err.splitlines()) == 2
+    assert len(found.err.splitlines()) == 3
     assert not state.exists()
     model, expected = (sealed_file_arrays(path) for path in (places["out"], models["crf"]))
     assert (model["weights"] == expected["weights"]).all()

@@ -27,6 +27,7 @@ from fuda.kernels import (
     as_kernel,
     check_kernel,
     from_json,
+    parse_kernel,
 )
 from fuda.kernels.points import Numbering, points
 
@@ -165,6 +166,25 @@ def test_functions_are_kernels_too():
         Function(lambda a, b: "x").gram(p, p)
 
 
+def same_initial(a, b):
+    return float(a[0] == b[0])
+
+
+def test_functions_are_operands_of_sums_products_and_normalization():
+    p = points_of(["Ana", "Alf", "Bo"])
+    by_hand = Function(same_initial).gram(p, p)
+    np.testing.assert_array_equal((Linear() + same_initial).gram(p, p), Linear().gram(p, p) + by_hand)
+    np.testing.assert_array_equal((same_initial + Linear()).gram(p, p), Linear().gram(p, p) + by_hand)
+    np.testing.assert_array_equal((same_initial * Delta()).gram(p, p), np.eye(3))
+    np.testing.assert_array_equal(Normalized(same_initial).gram(p, p), by_hand)
+    np.testing.assert_array_equal(Sum(same_initial, Delta()).gram(p, p), by_hand + np.eye(3))
+    kernel = as_kernel(Normalized(Linear() + same_initial))
+    assert clone(kernel) == kernel
+    assert repr(kernel) == "(Linear() + Function(function=same_initial)).normalized()"
+    with pytest.raises(TypeError):
+        Linear() + "text"
+
+
 def test_parameters_are_reached_through_the_algebra():
     kernel = Polynomial(2).normalized() * Delta() + 3
     assert isinstance(kernel, Sum)
@@ -300,7 +320,44 @@ kernels = st.recursive(
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_repr_is_code_that_makes_the_kernel(kernel):
     assert eval(repr(kernel)) == kernel
+    assert parse_kernel(repr(kernel)) == kernel
+    assert parse_kernel(repr(kernel).lower()) == kernel
     assert as_kernel(from_json(kernel.to_json())) == kernel
+
+
+def test_kernels_are_parsed_from_short_texts():
+    assert parse_kernel("rbf(0.5) * 2 + linear") == RBF(0.5) * 2.0 + Linear()
+    assert parse_kernel("polynomial(3, scale=0.5).normalized()") == Polynomial(3, scale=0.5).normalized()
+    assert parse_kernel("precomputed([[1, 0], [0, 1]])") == Precomputed([[1, 0], [0, 1]])
+    assert parse_kernel("((delta))") == Delta()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("polynom(2)", "there is no kernel 'polynom'; there are linear, polynomial, rbf"),
+        ("polynomial(degree=2, degree=3)", "each given once"),
+        ("polynomial(2, degree=3)", "has the parameters degree, offset, scale, each given once"),
+        ("polynomial(1, 2, 3, 4)", "each given once"),
+        ("polynomial(**{})", "each given once"),
+        ("linear - delta", "is not a kernel"),
+        ("linear.norm()", "is not a kernel"),
+        ("linear.normalized(2)", "is not a kernel"),
+        ("__import__('os').system('true')", "is not a kernel"),
+        ("polynomial(print(1))", "is not a number or a text"),
+        ("rbf(-1)", "gamma=-1"),
+        ("precomputed", "needs its parameters gram_matrix"),
+        ("function(max)", "there is no kernel 'function'"),
+        ("linear +", "is not an expression"),
+        ("", "is not an expression"),
+        ("(" * 5000 + "linear" + ")" * 5000, "is not an expression"),
+        (" + ".join(["linear"] * 5000), "deep|is not an expression"),
+        ("linear" + ".normalized()" * 3000, "nested|is not an expression"),
+    ],
+)
+def test_what_is_no_text_of_a_kernel_is_said(text, message):
+    with pytest.raises(DataError, match=message):
+        parse_kernel(text)
 
 
 @given(kernels)

@@ -49,7 +49,6 @@ BAD = {
     "X of numbers": (fit([1, 2]), "structure 0", "1 (int)", "give a list"),
     "X of none": (fit([["a", "b"], None]), "structure 1", "None (NoneType)", "give a list"),
     "X of dicts": (fit([{"f": 1}], [["A"]]), "structure 0", "(dict)", "put it in a list"),
-    "X of empty lists": (fit([["a"], []], [["A"], []]), "structure 1", "empty sequence", "remove empty ones"),
     "X flat array": (fit(np.zeros(3)), "structure 0", "(float64)", "give a list"),
     "X matrix": (
         fit(np.zeros((2, 2))),
@@ -357,7 +356,6 @@ BAD = {
     ),
     "predict none": (predict(None), "X is a list of structures", "None"),
     "predict a word": (predict(["abc"]), "structure 0", "'abc' (str)"),
-    "predict an empty structure": (predict([["a"], []]), "structure 1", "empty sequence"),
     "predict nan": (
         predict([[{"f": np.nan}]], fitted=[[{"f": 1.0}]], y=[["A"]]),
         "structure 0, node 0",

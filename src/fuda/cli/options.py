@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fuda.cli.values import literal
 from fuda.errors import DataError
 from fuda.progress import stage
 
@@ -74,8 +74,13 @@ def reading_keywords(
     return keywords | further
 
 
-def assignments(pairs: Iterable[str], option: str) -> dict[str, Any]:
-    """The values of NAME=VALUE pairs by name: Python literals where possible, else text."""
+def assignments(
+    pairs: Iterable[str], option: str, convert: Callable[[str, str], Any] = lambda name, text: literal(text)
+) -> dict[str, Any]:
+    """The values of NAME=VALUE pairs by name: Python literals where possible, else text.
+
+    `convert` makes a value of a name and a text in another way.
+    """
     values = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -83,23 +88,11 @@ def assignments(pairs: Iterable[str], option: str) -> dict[str, Any]:
             raise DataError(f"{option} {pair}: write {option} NAME=VALUE")
         if name in values:
             raise DataError(f"{option} {pair}: {name} is given twice; give it once")
-        values[name] = literal(value)
+        try:
+            values[name] = convert(name, value)
+        except DataError as error:
+            raise DataError(f"{option} {pair}: {error}") from None
     return values
-
-
-def literal(text: str) -> Any:
-    """Convert a value from the command line.
-
-    >>> [literal(text) for text in ("2", "0.5", "true", "None", "word", "'2'")]
-    [2, 0.5, True, None, 'word', '2']
-    """
-    named = {"true": True, "false": False, "none": None}
-    if text.lower() in named:
-        return named[text.lower()]
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
 
 
 def check_output(path: str, *others: str) -> None:

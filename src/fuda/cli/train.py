@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from typing import Any
 
 import click
 
 from fuda.cli import options
+from fuda.cli.values import LEARNERS, parameter
 from fuda.errors import DataError
-from fuda.registry import MODELS, model_class
+from fuda.registry import model_class
 
-LEARNERS = {model.command: name for name, model in MODELS.items()}
 _EXAMPLES = """\b
 Examples:
   fuda train esp.train -o spanish.fuda
@@ -20,8 +21,13 @@ Examples:
   fuda train esp.train -o spanish.fuda --learner hmm --set smoothing=0.5
   fuda train train.conllu -o entities.fuda --label MISC:NE --graph tree
   fuda train notes.tsv -o notes.fuda --template crfpp.template
+  fuda train esp.train -o spanish.fuda --dev esp.testa
+  fuda train esp.train -o m.fuda --learner marginalized --set prior=crf(l2=0.5)
+  fuda train esp.train -o m.fuda --learner hm-svm --set "kernel=polynomial(2).normalized()"
 """
 _CHECKPOINT = "Keep the state of training in a file: the same command continues from it after a kill."
+_DEV = "Validate on a labelled file: training ends when it no longer helps there."
+_SHOWN, _MANY, _MANY_OF_NODES = 20, 50, 0.05  # labels shown; from how many on they are too many
 _SET = "A parameter of the learner, such as window=2; an unknown name prints the list of parameters."
 
 
@@ -31,6 +37,7 @@ _SET = "A parameter of the learner, such as window=2; an unknown name prints the
 @click.option("--learner", type=click.Choice(list(LEARNERS)), default="crf", show_default=True)
 @click.option("--set", "parameters", metavar="NAME=VALUE", multiple=True, help=_SET)
 @click.option("--checkpoint", metavar="FILE", help=_CHECKPOINT)
+@click.option("--dev", metavar="FILE", help=_DEV)
 @click.option("--template", metavar="FILE", help="Features by a CRF++ or Wapiti template.")
 @options.reading_options
 def train(
@@ -39,6 +46,7 @@ def train(
     learner: str,
     parameters: tuple[str, ...],
     checkpoint: str | None,
+    dev: str | None,
     template: str | None,
     **how: Any,
 ) -> None:
@@ -49,25 +57,59 @@ def train(
     """
     if output == "-":
         raise DataError("-o -: a model is not written to standard output; name a file")
-    options.check_output(output, *files, *([template] if template else []))
+    options.check_output(output, *files, *filter(None, [template, dev]))
     keywords = options.reading_keywords(**how)
-    assigned = options.assignments(parameters, "--set")
+    assigned = options.assignments(parameters, "--set", parameter)
     if checkpoint is not None:
         assigned = _with_checkpoint(assigned, learner, checkpoint, output, *files)
     model = make_learner(learner, assigned, template)
     parts = [options.read(path, keywords) for path in files]
-    for path, part in zip(files, parts, strict=True):
-        if part.y is None:
+    held = None if dev is None else options.read(dev, keywords)
+    for path, part in zip((*files, dev), (*parts, held), strict=True):
+        if part is not None and part.y is None:
             raise DataError(f"{path}: has no labels to learn from; name their column with --label")
     X, y = [x for part in parts for x in part.X], [labels for part in parts for labels in part.y or []]
+    summary = _labels_found(y)
+    if sys.stderr.isatty():
+        click.echo(summary, err=True)
     with options.errors_name_file(files, parts):
-        fit(model, X, y)
+        fit(model, X, y, **({} if held is None else {"X_val": held.X, "y_val": held.y}))
     model.reading_ = options.options_to_store(files[0], keywords, parts[0])
     with click.get_current_context().obj.held():
         model.save(output)
         remove_checkpoint(model)
+    if not sys.stderr.isatty():  # where an error is a single line
+        click.echo(summary, err=True)
+    if held is not None:
+        _show_curve(model)
     labels = options.counted(len(model.classes_), "label")
     click.echo(f"{output}: {type(model).__name__}, {options.describe(*parts)}, {labels}", err=True)
+
+
+def _labels_found(y: list[list[Any]]) -> str:
+    """The labels in a line, the most frequent first; warns where they are too many to be labels."""
+    counts = Counter(label for labels in y for label in labels if label is not None)
+    shown = [f"{label} {count:,}" for label, count in counts.most_common(_SHOWN)]
+    more = f", and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
+    nodes = sum(counts.values())
+    if len(counts) > max(_MANY, nodes * _MANY_OF_NODES):
+        click.echo(
+            f"fuda: {len(counts):,} labels for {nodes:,} nodes are many; if these are not what to learn, "
+            "name the right column with --label. Time and memory grow with the square of their number",
+            err=True,
+        )
+    return f"labels: {', '.join(shown)}{more}"
+
+
+def _show_curve(model: Any) -> None:
+    """Print the score on the validation data after the first, some, the best and the last iteration."""
+    from fuda.models.validation import score_name
+
+    curve = model.validation_curve_
+    rounds = {base * 10**power for base in (1, 2, 5) for power in range(6)}
+    shown = sorted({k for k in rounds if k < len(curve)} | {model.n_iter_, len(curve)})
+    points = [f"{k}: {curve[k - 1]:.4f}{' (best)' if k == model.n_iter_ else ''}" for k in shown]
+    click.echo(f"{score_name(model.classes_)} by iteration: {', '.join(points)}", err=True)
 
 
 def _with_checkpoint(parameters: dict[str, Any], learner: str, path: str, *others: str) -> dict[str, Any]:
@@ -82,7 +124,7 @@ def _with_checkpoint(parameters: dict[str, Any], learner: str, path: str, *other
     return parameters | {"checkpoint": path}
 
 
-def fit(model: Any, X: list[Any], y: list[list[Any]]) -> None:
+def fit(model: Any, X: list[Any], y: list[list[Any]], **validation: Any) -> None:
     """Fit a model, with progress on a terminal; each warning becomes a line on standard error."""
     verbose = getattr(model, "verbose", None)
     if verbose is False:
@@ -94,7 +136,7 @@ def fit(model: Any, X: list[Any], y: list[list[Any]]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show_warning
-        model.fit(X, y)
+        model.fit(X, y, **validation)
     if verbose is False:  # the file does not depend on where the command ran
         model.verbose = verbose
 
@@ -118,9 +160,9 @@ def make_learner(name: str, parameters: dict[str, Any], template: str | None = N
 
     cls = model_class(LEARNERS[name])
     known = cls._get_param_names()
-    for parameter in parameters:
-        if parameter not in known:
-            raise DataError(f"--set {parameter}=…: {name} has no such parameter; it has {', '.join(known)}")
+    for given in parameters:
+        if given not in known:
+            raise DataError(f"--set {given}=…: {name} has no such parameter; it has {', '.join(known)}")
     if template is not None:
         from fuda.features.templates import Template
 

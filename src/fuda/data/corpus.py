@@ -10,7 +10,7 @@ same kind, see `fuda.data.observations`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from itertools import accumulate, chain
 from typing import Any
@@ -21,7 +21,7 @@ from fuda.data.graph import Graph
 from fuda.data.observations import Kind, Observation, kind_of
 from fuda.data.structures import Structure
 from fuda.data.tables import FeatureTable
-from fuda.errors import DataError, short
+from fuda.errors import DataError, place, short
 
 
 class Corpus:
@@ -30,7 +30,7 @@ class Corpus:
     Parameters
     ----------
     structures : list of Structure
-        At least one.
+        At least one. None stands for an empty structure, which is left out.
 
     Attributes
     ----------
@@ -47,6 +47,10 @@ class Corpus:
         The observation of each type, in plain form.
     feature_tables : dict
         The features of the types by sets and functions, shared by encoders of the same set.
+    numbers : list or range
+        The number of each structure among those given, empty ones included.
+    given : int
+        How many structures were given.
 
     Examples
     --------
@@ -56,15 +60,39 @@ class Corpus:
     ([0, 1, 0, 1], [0, 3, 4], ['a', 'b'])
     """
 
-    def __init__(self, structures: list[Structure]) -> None:
-        if not structures:
+    def __init__(self, structures: Sequence[Structure | None]) -> None:
+        self.structures = [structure for structure in structures if structure is not None]
+        if not self.structures:
             raise DataError("there are no structures; give at least one")
-        self.shape = structures[0].shape
-        self.offsets = np.array([0, *accumulate(map(len, structures))], dtype=np.int64)
-        self.structures = structures
-        self.types, self.observations = _deduplicate(structures, self.place)
+        if len(self.structures) < len(structures):
+            self._given = [i for i, x in enumerate(structures) if x is not None], len(structures)
+        self.shape = self.structures[0].shape
+        self.offsets = np.array([0, *accumulate(map(len, self.structures))], dtype=np.int64)
+        self.types, self.observations = _deduplicate(self.structures, self.place)
         self.kind = self._one_kind()
         self.feature_tables: dict[str | int, FeatureTable] = {}
+
+    _given: tuple[list[int], int] | None = None  # numbers and given, where some were empty
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The number of each structure among those given, empty ones included."""
+        return range(len(self)) if self._given is None else self._given[0]
+
+    @property
+    def given(self) -> int:
+        """How many structures were given, empty ones included."""
+        return len(self) if self._given is None else self._given[1]
+
+    def for_given(self, values: Iterable[Any], empty: Callable[[], Any]) -> list[Any]:
+        """Return values of structures as values of all structures given, `empty()` for empty ones.
+
+        >>> from fuda import Sequence
+        >>> Corpus([None, Sequence(["a", "b"])]).for_given([["X", "Y"]], list)
+        [[], ['X', 'Y']]
+        """
+        by_number = dict(zip(self.numbers, values, strict=True))
+        return [by_number[i] if i in by_number else empty() for i in range(self.given)]
 
     @classmethod
     def of_rows(cls, offsets: np.ndarray, kind: Kind) -> Corpus:
@@ -143,7 +171,8 @@ class Corpus:
 
     def place(self, node: int) -> str:
         """Return the name of a node in messages: its structure and its index there."""
-        return self.graph.place(node)
+        structure = int(np.searchsorted(self.offsets, node, side="right")) - 1
+        return place(self.numbers[structure], int(node - self.offsets[structure]))
 
     def place_of_type(self, type_id: int) -> str:
         """Return the name of a type in messages: its first node, or else the observation."""

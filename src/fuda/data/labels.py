@@ -69,9 +69,7 @@ def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
         The labels, as Python values.
     """
     flat: list[Any] = []
-    for i, (given, size) in enumerate(
-        zip(per_structure(y, "y", corpus), np.diff(corpus.offsets), strict=True)
-    ):
+    for i, given, size in per_structure(y, "y", corpus):
         labels = listed(given)
         if labels is None:
             raise DataError(
@@ -98,30 +96,36 @@ def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
     return flat
 
 
-def per_structure(values: Any, name: str, corpus: Corpus) -> list[Any]:
-    """Return values as a list of one entry per structure."""
+def per_structure(values: Any, name: str, corpus: Corpus) -> list[tuple[int, Any, int]]:
+    """Return the number of each structure that is not empty, its entry in `values`, and its size."""
     entries = listed(values)
     if entries is None:
         raise DataError(f"{name} is {described(values)}; give one list per structure")
-    if len(entries) != len(corpus):
+    if len(entries) != corpus.given:
         raise DataError(
-            f"X has {len(corpus)} structures but {name} has {len(entries)}; give one list per structure"
+            f"X has {corpus.given} structures but {name} has {len(entries)}; give one list per structure"
         )
-    return entries
+    for i in set(range(corpus.given)).difference(corpus.numbers):
+        if listed(entries[i]) != []:
+            raise DataError(f"{place(i)} is empty, but its {name} is {described(entries[i])}; give []")
+    sizes = np.diff(corpus.offsets).tolist()
+    return [(i, entries[i], size) for i, size in zip(corpus.numbers, sizes, strict=True)]
 
 
 def structure_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
     """Return `sample_weight`, checked: a weight per structure."""
-    return None if weights is None else _weights(weights, len(corpus), "sample_weight", "structure")
+    if weights is None:
+        return None
+    return _weights(weights, corpus.given, "sample_weight", "structure")[list(corpus.numbers)]
 
 
 def node_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
     """Return `position_weight`, checked: a weight per node of the corpus."""
     if weights is None:
         return None
-    parts = zip(per_structure(weights, "position_weight", corpus), np.diff(corpus.offsets), strict=True)
     name = "position_weight"
-    return np.concatenate([_weights(w, n, f"{place(i)}: {name}", "node") for i, (w, n) in enumerate(parts)])
+    parts = per_structure(weights, name, corpus)
+    return np.concatenate([_weights(w, n, f"{place(i)}: {name}", "node") for i, w, n in parts])
 
 
 def _weights(weights: Any, size: int, name: str, of: str) -> np.ndarray:

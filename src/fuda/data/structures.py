@@ -59,7 +59,7 @@ class Structure:
             )
         self.observations = tuple(nodes)
         if not self.observations:
-            raise DataError(f"an empty {self.shape}: a structure has at least one node; remove empty ones")
+            raise DataError(_empty(self.shape))
 
     def __len__(self) -> int:
         return len(self.observations)
@@ -252,11 +252,23 @@ class Dag(Structure):
         return Dag, (self.observations, self._edges.tolist())
 
 
+def _empty(shape: str) -> str:
+    return f"an empty {shape}: a structure has at least one node; remove empty ones"
+
+
 _LARGEST_NODE = np.iinfo(np.int32).max
 
 
 def as_structures(X: Any) -> list[Structure]:
     """Return X as a list of structures, where a plain list of observations is a Sequence."""
+    structures = as_structures_or_none(X)
+    if None in structures:
+        raise DataError(f"{place(structures.index(None))}: {_empty('sequence')}")
+    return structures  # type: ignore[return-value]
+
+
+def as_structures_or_none(X: Any) -> list[Structure | None]:
+    """Return X as a list of structures, with None for empty lists, which have no shape."""
     if isinstance(X, Structure):
         raise DataError(
             f"X is a list of structures, but a single {type(X).__name__} was given; put it in a list: [x]"
@@ -264,19 +276,29 @@ def as_structures(X: Any) -> list[Structure]:
     given = listed(X)
     if given is None:
         raise DataError(f"X is a list of structures, but {described(X)} was given; give a list of lists")
-    structures: list[Structure] = []
+    structures: list[Structure | None] = []
+    first: tuple[int, str] | None = None
     for i, x in enumerate(given):
         try:
-            structures.append(x if isinstance(x, Structure) else Sequence(x))
+            structure = x if isinstance(x, Structure) else _sequence_or_none(x)
         except DataError as error:
             hint = "; if X is one sequence, wrap it in a list: [X]" if isinstance(x, str | dict) else ""
             raise DataError(f"{place(i)}: {error}{hint}") from None
-        if structures[-1].shape != structures[0].shape:
+        structures.append(structure)
+        if structure is None:
+            continue
+        first = first or (i, structure.shape)
+        if structure.shape != first[1]:
             raise DataError(
-                f"{place(i)} is a {structures[-1].shape} but structure 0 is a {structures[0].shape}; "
+                f"{place(i)} is a {structure.shape} but {place(first[0])} is a {first[1]}; "
                 "give structures of one shape"
             )
     return structures
+
+
+def _sequence_or_none(x: Any) -> Sequence | None:
+    nodes = listed(x)
+    return None if nodes == [] else Sequence(x if nodes is None else nodes)
 
 
 def _node_numbers(values: Any, what: str) -> list[int]:

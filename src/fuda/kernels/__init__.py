@@ -1,10 +1,12 @@
 """Kernels between observations (or labels), their algebra, and the points that they compare."""
 
-from fuda.kernels.algebra import Constant, Kernel, Normalized, PolynomialForm, Product, Sees, Sum
+from fuda.kernels.algebra import Constant, Function, Kernel, Normalized, PolynomialForm, Product, Sees, Sum
 from fuda.kernels.checked import KERNELS, as_kernel, check_kernel, from_json
-from fuda.kernels.observations import RBF, Delta, Function, Linear, Polynomial, Precomputed
+from fuda.kernels.expressions import parse_kernel
+from fuda.kernels.observations import RBF, Delta, Linear, Polynomial, Precomputed
 
 __all__ = [
     "KERNELS", "RBF", "Constant", "Delta", "Function", "Kernel", "Linear", "Normalized", "Polynomial",
     "PolynomialForm", "Precomputed", "Product", "Sees", "Sum", "as_kernel", "check_kernel", "from_json",
+    "parse_kernel",
 ]  # fmt: skip

@@ -11,7 +11,8 @@ Delta()                [a = b]                                     of observatio
 Precomputed(G)         G[a, b], a and b integers                   of ids
 Function(f)            f(a, b)                                     of observations
 Constant(v)            v
-k + l, k * l           sums and products of kernels
+k + l, k * l           sums and products; l may be a number
+                       or a function
 k.normalized()         k(a, b) / √(k(a, a) k(b, b))                0 where a root is 0
 =====================  ==========================================  =============================
 
@@ -42,8 +43,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from fuda.checks import LARGEST, SMALLEST, is_number
-from fuda.errors import DataError, short
+from fuda.checks import LARGEST, SMALLEST, is_flag, is_number
+from fuda.errors import DataError, described, short
 from fuda.kernels.points import Points
 
 Array = np.ndarray
@@ -300,6 +301,48 @@ class Constant(Kernel):
         self._check_number("value", "of at least 0, or values would not be those of a kernel")
 
 
+class Function(Kernel):
+    """A Python function of two observations; 0 at boundary marks.
+
+    It is slow, and cannot be stored in files.
+
+    Parameters
+    ----------
+    function : callable
+        Takes two observations and returns a number.
+    """
+
+    def __init__(self, function: Callable[[Any, Any], float]) -> None:
+        self.function = function
+
+    def inners(self, a: Points, b: Points) -> list[Array]:
+        values = [[self._value(x, y) for y in b.observations] for x in a.observations]
+        return [np.array(values).reshape(len(a), len(b))]
+
+    def norms(self, a: Points) -> list[Array]:
+        return [np.array([self._value(x, x) for x in a.observations])]
+
+    def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
+        return inners[0]
+
+    def _value(self, x: Any, y: Any) -> float:
+        """The function's value, checked to be a number."""
+        if x is None or y is None:
+            return 0.0
+        value = self.function(x, y)
+        if is_flag(value) or is_number(value) or isinstance(value, float | np.floating):
+            return float(value)  # `check_kernel` rejects values that are not finite
+        raise DataError(
+            f"the kernel function gave {described(value)} for {short(x)} and {short(y)}; give a number"
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Raise DataError: a function cannot be described by plain values."""
+        raise DataError(
+            "a Python function cannot be stored in a model file; use Precomputed, or pickle the model"
+        )
+
+
 class _Composite(Kernel):
     """A kernel of the inner products of its parts, concatenated."""
 
@@ -328,8 +371,7 @@ class _Pair(_Composite):
     _sign: ClassVar[str]
 
     def __init__(self, left: Kernel, right: Kernel) -> None:
-        self.left = left
-        self.right = right
+        self.left, self.right = as_operand(left), as_operand(right)
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
         cut = self.left.inner_count
@@ -383,7 +425,7 @@ class Normalized(_Composite):
     _operands = ("kernel",)
 
     def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+        self.kernel = as_operand(kernel)
 
     @property
     def polynomial(self) -> PolynomialForm | None:  # type: ignore[override]
@@ -429,9 +471,15 @@ def _reciprocal_root(values: Array) -> Array:
         return np.where(values > 0, 1 / np.sqrt(np.maximum(values, 0.0)), 0.0)
 
 
+def as_operand(value: Any) -> Any:
+    """A function of two observations as a kernel; other values as they are."""
+    is_function = callable(value) and not isinstance(value, Kernel | type)
+    return Function(value) if is_function else value
+
+
 def _combined(kind: type[_Pair], *operands: Any) -> Kernel:
-    """Two kernels (or numbers, as constants) combined; NotImplemented for other operands."""
-    kernels = [Constant(float(x)) if is_number(x) else x for x in operands]
+    """Two kernels, numbers or functions combined; NotImplemented for other operands."""
+    kernels = [Constant(float(x)) if is_number(x) else as_operand(x) for x in operands]
     return kind(*kernels) if all(isinstance(x, Kernel) for x in kernels) else NotImplemented
 
 

@@ -22,7 +22,7 @@ KERNELS: dict[str, type[Kernel]] = {
     if isinstance(value, type)
     and issubclass(value, Kernel)
     and not name.startswith("_")
-    and value not in (Kernel, observations.Function)
+    and value not in (Kernel, algebra.Function)
 }
 
 
@@ -43,8 +43,7 @@ def as_kernel(value: Any, name: str = "kernel") -> Kernel:
     """
     if isinstance(value, type) and issubclass(value, Kernel):
         raise DataError(f"{name}={value.__name__}: that is a class; write {value.__name__}()")
-    if not isinstance(value, Kernel) and callable(value):
-        value = observations.Function(value)
+    value = algebra.as_operand(value)
     if not isinstance(value, Kernel):
         raise DataError(
             f"{name}={short(value)}: give a kernel of fuda.kernels ({', '.join(KERNELS)}) or a function of "

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fuda.checks import is_flag, is_number, is_whole
-from fuda.errors import DataError, described, short
+from fuda.checks import is_whole
+from fuda.errors import DataError, short
 from fuda.kernels.algebra import Array, Kernel, PolynomialForm, Sees, check_values
 from fuda.kernels.points import Points
 
@@ -155,42 +154,3 @@ class Precomputed(_OneInnerProduct):
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
             raise DataError(f"Precomputed({short(self.gram_matrix)}): give a square matrix of numbers")
         check_values(self, matrix, lambda i: f"id {i}")
-
-
-class Function(_OneInnerProduct):
-    """A Python function of two observations; 0 at boundary marks.
-
-    It is slow, and cannot be stored in files.
-
-    Parameters
-    ----------
-    function : callable
-        Takes two observations and returns a number.
-    """
-
-    def __init__(self, function: Callable[[Any, Any], float]) -> None:
-        self.function = function
-
-    def inners(self, a: Points, b: Points) -> list[Array]:
-        values = [[self._value(x, y) for y in b.observations] for x in a.observations]
-        return [np.array(values).reshape(len(a), len(b))]
-
-    def norms(self, a: Points) -> list[Array]:
-        return [np.array([self._value(x, x) for x in a.observations])]
-
-    def _value(self, x: Any, y: Any) -> float:
-        """The function's value, checked to be a number."""
-        if x is None or y is None:
-            return 0.0
-        value = self.function(x, y)
-        if is_flag(value) or is_number(value) or isinstance(value, float | np.floating):
-            return float(value)  # `check_kernel` rejects values that are not finite
-        raise DataError(
-            f"the kernel function gave {described(value)} for {short(x)} and {short(y)}; give a number"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Raise DataError: a function cannot be described by plain values."""
-        raise DataError(
-            "a Python function cannot be stored in a model file; use Precomputed, or pickle the model"
-        )

@@ -62,11 +62,10 @@ def uniform_prior(corpus: Corpus, label_count: int) -> Prior:
 
 def given_prior(given: Any, corpus: Corpus, label_count: int) -> Prior:
     """Check and concatenate arrays given by the user, one (nodes, labels) array per structure."""
-    shapes = [(size, label_count) for size in np.diff(corpus.offsets).tolist()]
-    pairs = zip(per_structure(given, "prior", corpus), shapes, strict=True)
+    parts = per_structure(given, "prior", corpus)
     return Prior(
         np.concatenate(
-            [distributions(x, s, f"{place(i)}: its prior", "node") for i, (x, s) in enumerate(pairs)]
+            [distributions(x, (n, label_count), f"{place(i)}: its prior", "node") for i, x, n in parts]
         )
     )
 

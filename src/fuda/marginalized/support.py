@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,14 @@ from fuda.marginalized.problem import Examples, Settings, Sources
 
 Array = np.ndarray
 _RECENT = 256  # nodes up to which new support is kept separate from the old
+
+
+class SupportPosition(NamedTuple):
+    """A node with coefficients: its structure in `support_structures_`, its number there, its α."""
+
+    structure: int
+    node: int
+    alpha: dict[Any, float]  # by label
 
 
 @dataclass

@@ -9,11 +9,11 @@ and decodes encoded structures; encoding, checks, labels and files are here.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -21,25 +21,27 @@ from sklearn.utils import Tags, TargetTags
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import __version__
-from fuda.checks import check_callback, check_checkpoint, check_flags, check_randomness, check_threads
+from fuda.checks import (
+    check_callback,
+    check_checkpoint,
+    check_flags,
+    check_randomness,
+    check_threads,
+    listed,
+)
 from fuda.data.corpus import Corpus
 from fuda.data.encoders import make_encoder
 from fuda.data.encoding import Encoded
-from fuda.data.labels import (
-    as_object_array,
-    flat_labels,
-    node_weights,
-    number_labels,
-    renumbered,
-    structure_weights,
-)
-from fuda.data.structures import Structure, as_structures
+from fuda.data.labels import as_object_array, flat_labels, number_labels
+from fuda.data.structures import Structure, as_structures_or_none
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
 from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
 from fuda.models.fingerprint import content, digest, parameters
+from fuda.models.training_data import TrainingData, check_class_weight, data_weights
+from fuda.models.validation import Held
 from fuda.progress import Callback
 from fuda.registry import MODELS, model_class
 from fuda.storage import models as stored_models
@@ -67,52 +69,13 @@ _FOREIGN_PARAMETERS = {
     "model_filename": "save writes a model, and fuda.load reads it",
 }
 
-
-class TrainingData(NamedTuple):
-    """Training data of a labeler: encoded structures, labels and weights.
-
-    Attributes
-    ----------
-    encoder : WindowEncoder or TemplateEncoder
-        The encoder, fitted on exactly these structures.
-    encoded : Encoded
-        The structures.
-    classes : list
-        The distinct labels, in order.
-    labels : (N,) array
-        The label number of each node, −1 where it is not known.
-    sample_weight, position_weight : (n,) and (N,) arrays, or None
-        The weights of structures and of nodes; None is 1 for all.
-    """
-
-    encoder: WindowEncoder | TemplateEncoder
-    encoded: Encoded
-    classes: list[Any]
-    labels: np.ndarray
-    sample_weight: np.ndarray | None
-    position_weight: np.ndarray | None
-
-    def take(self, members: np.ndarray) -> TrainingData:
-        """Some of the structures, under the same encoder and classes."""
-        nodes = self.encoded.corpus.nodes_of(members)
-        return self._replace(
-            encoded=self.encoded.take(members),
-            labels=self.labels[nodes],
-            sample_weight=None if self.sample_weight is None else self.sample_weight[members],
-            position_weight=None if self.position_weight is None else self.position_weight[nodes],
-        )
-
-    def split(self, members: np.ndarray, others: np.ndarray) -> tuple[TrainingData, Encoded]:
-        """Some structures as training data, and others encoded by the vocabulary of the former.
-
-        Both are equal to a new encoding of the structures, up to the order of features, but
-        nothing is encoded again.
-        """
-        part = self.take(members)
-        encoder, columns = self.encoder.refitted(part.encoded)
-        kept, (classes, labels) = self.encoded.keep(columns), renumbered(self.classes, part.labels)
-        part = part._replace(encoder=encoder, encoded=kept.take(members), classes=classes, labels=labels)
-        return part, kept.take(others)
+_FOREIGN_PARAMETERS = {
+    name: f"{hint}; fuda.compat.sklearn_crfsuite.CRF takes the parameters of sklearn-crfsuite"
+    for name, hint in _FOREIGN_PARAMETERS.items()
+} | {
+    "class_weight": "it learns from structures as a whole, which sample_weight weighs; labels have weights "
+    "in CRF(loss='pointwise' or 'markov'), MEMM, HMM, HMSVM(rescale=True) and the marginalized models"
+}
 
 
 class Labeler(BaseEstimator):
@@ -128,7 +91,7 @@ class Labeler(BaseEstimator):
     - `_shapes`, the shapes it accepts,
     - `_check_parameters()`, which raises DataError, after that of its base class,
     - `_fit(data)`,
-    - `predict(X)`, by `_encode(X)` and `_named(encoded, label numbers)`,
+    - `predict(X)`, by `_by_structure(X, …)` and `_named(encoded, label numbers)`,
     - `_arrays()`, its fitted arrays by name, and `_restore(arrays, texts, parts)`, which restores
       them together with `_texts()` and `_parts()` where a subclass defines those too.
 
@@ -143,6 +106,9 @@ class Labeler(BaseEstimator):
         The shape of the structures: "sequence", "tree" or "dag".
     encoder_ : WindowEncoder or TemplateEncoder
         The vocabulary of the training data.
+    validation_curve_ : list of float
+        The score on the validation data after each iteration, where `fit` was given such data. Not
+        in model files.
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree")
@@ -160,6 +126,7 @@ class Labeler(BaseEstimator):
     classes_: np.ndarray
     shape_: str
     encoder_: WindowEncoder | TemplateEncoder
+    validation_curve_: list[float]
     # The parameters of the last fit, with defaults in place of None, and the names of the latter.
     _fitted_params: dict[str, Any]
     _defaulted: list[str]
@@ -171,13 +138,19 @@ class Labeler(BaseEstimator):
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Name the right parameter where one has another program's name."""
         for name in parameters.keys() & _FOREIGN_PARAMETERS.keys() - set(cls._get_param_names()):
-            raise TypeError(
-                f"{cls.__name__} has no parameter {name!r}: {_FOREIGN_PARAMETERS[name]}; "
-                "fuda.compat.sklearn_crfsuite.CRF takes the parameters of sklearn-crfsuite"
-            )
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}: {_FOREIGN_PARAMETERS[name]}")
         return super().__new__(cls)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        position_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+    ) -> Self:
         """Learn from structures and their labels.
 
         Once learning has begun, the model has forgotten what it learned before, and has all or
@@ -195,6 +168,12 @@ class Labeler(BaseEstimator):
             Weights of structures.
         position_weight : list of array-like, optional
             Weights of nodes, one array per structure.
+        X_val, y_val : list of structures, list of lists, optional
+            Data to validate on. After every iteration the model is scored on them: by the F1 of
+            entities, by that of labels other than O, or by accuracy, whichever fits the labels.
+            Training ends when the score has been below its best for ten iterations, and the model
+            is that of the best one. `validation_curve_` has the scores, `n_iter_` the iterations to
+            the best.
 
         Returns
         -------
@@ -203,14 +182,42 @@ class Labeler(BaseEstimator):
         """
         self._check_parameters()
         structures = self._checked_structures(X)
-        if not structures:
+        if not any(structures):
             raise DataError("there is nothing to learn from: X is empty; give at least one structure")
         corpus = Corpus(structures)
         encoder = make_encoder(self.features, self.window, corpus.kind)
         encoded = encoder.fit_corpus(corpus)
         classes, labels = number_labels(y, corpus)
         weights = data_weights(corpus, sample_weight, position_weight)
-        return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights))
+        held = self._held(encoder, corpus.shape, X_val, y_val)
+        return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights, held))
+
+    def _held(self, encoder: WindowEncoder | TemplateEncoder, shape: str, X: Any, y: Any) -> Held | None:
+        """Data to validate on; None where there are none."""
+        if X is None and y is None:
+            return None
+        if X is None or y is None:
+            raise DataError("X_val and y_val belong together; give both, or none")
+        if "callback" not in self._get_param_names():
+            raise DataError(
+                f"X_val: {type(self).__name__} learns in one pass, which has no iterations to choose from; "
+                "leave X_val and y_val out"
+            )
+        try:
+            structures = self._checked_structures(X)
+            if not any(structures):
+                raise DataError("there is nothing to validate on; give at least one structure")
+            corpus = Corpus(structures)
+            if corpus.shape != shape:
+                raise DataError(f"structures are {corpus.shape}s, but those of X are {shape}s; give {shape}s")
+            labels = flat_labels(y, corpus)
+            if all(label is None for label in labels):
+                raise DataError("no node has a label: every label in y_val is None; give labels")
+            encoded = encoder.encode_corpus(corpus)
+        except DataError as error:
+            raise DataError(f"validation data: {error}") from None
+        encoded.check_values()
+        return Held(encoded, [labels[a:b] for a, b in pairwise(corpus.offsets.tolist())])
 
     def _remember_params(self) -> None:
         """Keep the parameters as they are now, with defaults in place of None."""
@@ -295,6 +302,7 @@ class Labeler(BaseEstimator):
         for name, check in _SHARED_PARAMETERS.items():
             if name in names:
                 check(self)
+        check_class_weight(names.get("class_weight"))
         if names.get("kernel") is not None:
             as_kernel(names["kernel"])
 
@@ -314,6 +322,7 @@ class Labeler(BaseEstimator):
 
     def _fit_encoded(self, data: TrainingData) -> Self:
         """Learn from data that are encoded; parameters have been checked."""
+        data = data.weighted(getattr(self, "class_weight", None))
         data.encoded.check_values()
         learner = self._unfitted()
         self._become(self._unfitted())
@@ -329,8 +338,10 @@ class Labeler(BaseEstimator):
     def _fingerprint(self, data: TrainingData) -> list[Any]:
         """What a checkpoint must agree in to be continued from."""
         arrays = data.labels, data.sample_weight, data.position_weight
+        held = [] if data.held is None else [content(data.held.encoded), data.held.labels]
         return [
             parameters(self, self._free_params),
+            *held,
             *(list(data.classes), data.encoder.vocabularies()),
             *(content(data.encoded), list(map(digest, arrays))),
         ]
@@ -354,11 +365,15 @@ class Labeler(BaseEstimator):
     ) -> None:
         raise NotImplementedError
 
-    def _named(self, encoded: Encoded, labels: np.ndarray) -> np.ndarray:
+    def _named(self, encoded: Encoded, labels: np.ndarray) -> list[list[Any]]:
         """Label numbers of all nodes as one list of labels per structure."""
         names = np.array([*self.classes_, None], dtype=object)[labels].tolist()
         bounds = encoded.corpus.offsets.tolist()
-        return as_object_array([names[a:b] for a, b in pairwise(bounds)])
+        return [names[a:b] for a, b in pairwise(bounds)]
+
+    def _no_rows(self) -> np.ndarray:
+        """The marginals of an empty structure."""
+        return np.empty((0, len(self.classes_)))
 
     def _numbers(self, y: Any, corpus: Corpus) -> np.ndarray:
         """Label numbers of all nodes, −1 for None; labels never seen in training are an error."""
@@ -381,10 +396,20 @@ class Labeler(BaseEstimator):
             )
 
     def _encode(self, X: Any) -> Encoded | None:
-        """X encoded by the fitted vocabulary; None where X is empty."""
+        """X encoded by the fitted vocabulary; None where it has no nodes."""
         self._check_fitted()
         structures = self._checked_structures(X)
-        return self._encode_corpus(Corpus(structures)) if structures else None
+        return self._encode_corpus(Corpus(structures)) if any(structures) else None
+
+    def _by_structure(
+        self, X: Any, of: Callable[[Encoded], Iterable[Any]], empty: Callable[[], Any] = list
+    ) -> np.ndarray:
+        """What `of` returns for the encoded structures, one by one, and `empty()` for empty ones."""
+        X = X if isinstance(X, Structure) else listed(X) or X  # an iterator is consumed once
+        encoded = self._encode(X)
+        if encoded is None:
+            return as_object_array([empty() for _ in X])
+        return as_object_array(encoded.corpus.for_given(of(encoded), empty))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "classes_"):  # scikit-learn's check is slow
@@ -429,10 +454,10 @@ class Labeler(BaseEstimator):
             )
         super().__setstate__(state)
 
-    def _checked_structures(self, X: Any) -> list[Structure]:
-        structures = as_structures(X)
-        if structures:
-            self._check_shape(structures[0].shape)
+    def _checked_structures(self, X: Any) -> list[Structure | None]:
+        """X as structures of a shape that the model takes, None for empty ones."""
+        structures = as_structures_or_none(X)
+        self._check_shape(next((s.shape for s in structures if s is not None), self._shapes[0]))
         return structures
 
     def _check_shape(self, shape: str) -> None:
@@ -454,13 +479,6 @@ class Labeler(BaseEstimator):
         tags.input_tags.dict = True
         tags.no_validation = True
         return tags
-
-
-def data_weights(
-    corpus: Corpus, sample_weight: Any, position_weight: Any
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The weights of structures and of nodes as arrays, or None."""
-    return structure_weights(sample_weight, corpus), node_weights(position_weight, corpus)
 
 
 def check_without_checkpoint(inner: Labeler, name: str) -> None:

@@ -26,9 +26,10 @@ from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.functions.linear import LinearFunction
 from fuda.models import explained_markov
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import NamedWeights, largest
+from fuda.models.training_data import TrainingData
 from fuda.optimize import AdaGrad, ConjugateGradient, Lbfgs
 from fuda.optimize.regularized import l2_regularized
 from fuda.optimize.result import Function, Minimizer
@@ -57,6 +58,10 @@ class CRF(NamedWeights, MarkovLabeler):
         Weight of ‖w‖², as CRFsuite's c2.
     l1 : float, default=0.0
         Weight of ‖w‖₁, as CRFsuite's c1.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
+        all labels the same weight in total. Needs the
+        pointwise or the Markov loss.
     features : str, Template or callable, default="text"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
@@ -156,6 +161,7 @@ class CRF(NamedWeights, MarkovLabeler):
         order: float = 1.0,
         l2: float = 1.0,
         l1: float = 0.0,
+        class_weight: Any = None,
         features: Any = "text",
         window: int | None = None,
         pair_features: bool = False,
@@ -173,6 +179,7 @@ class CRF(NamedWeights, MarkovLabeler):
         verbose: bool = False,
     ) -> None:
         self.loss, self.order, self.l2, self.l1 = loss, order, l2, l1
+        self.class_weight = class_weight
         self.features, self.window, self.pair_features = features, window, pair_features
         self.decode, self.scheme = decode, scheme
         self.outside_penalty = outside_penalty
@@ -242,6 +249,11 @@ class CRF(NamedWeights, MarkovLabeler):
         Loss.named(self.loss, 0.0)
         check_numbers(self, "order", "l2", "l1", "tol")
         check_flags(self, "pair_features", "warm_start")
+        if self.class_weight is not None and self.loss == "sequential":
+            raise DataError(
+                "class_weight weighs nodes in the pointwise loss, which loss='sequential' has no part of; "
+                "choose loss='pointwise' or 'markov'"
+            )
         if self.solver not in SOLVERS:
             raise DataError(f"solver={short(self.solver)}: choose {', '.join(SOLVERS)}")
         check_counts(self, "max_iter")
@@ -286,7 +298,7 @@ class CRF(NamedWeights, MarkovLabeler):
             minimizer: Minimizer = AdaGrad(self._batches(data), start, seed=self.random_state)
         else:
             minimizer, scale = self._scaled_minimizer(self._training_loss(data), start)
-        self.result_ = self._minimized(minimizer, f"CRF, {self.loss}")
+        self.result_ = self._minimized(minimizer, f"CRF, {self.loss}", data.held, lambda x: x / scale)
         self.result_.x = self.result_.x / scale
         self.n_iter_ = len(self.result_.history)
         self.weights_ = self.result_.solution("CRF")

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from fuda import inference
 from fuda.data.encoding import Channel, Encoded
+from fuda.errors import DataError
 from fuda.explanations.base import Contribution, Voice
 from fuda.explanations.decisions import (
     Context,
@@ -33,6 +34,7 @@ from fuda.functions.windows import kernel_values, window_of
 from fuda.inference import higher_order
 from fuda.kernels.points import Numbering
 from fuda.render.text import shown
+from fuda.schemes import OUTSIDE
 
 Array = np.ndarray
 
@@ -40,7 +42,8 @@ Array = np.ndarray
 def encoded_question(model: Any, x: Any, node: Any, top: Any) -> Encoded:
     """Encode the structure that a question is about, after checking the question."""
     encoded = model._encode([x])
-    assert encoded is not None  # there is one structure
+    if encoded is None:
+        raise DataError("structure 0 is empty: it has no node to explain")
     check_question(encoded.corpus.structures[0], node, top)
     return encoded
 
@@ -52,7 +55,7 @@ def markov_decision(model: Any, encoded: Encoded, known: Any = None) -> Decision
     if model.decode != "posterior" and not (voted and model.scheme is None):
         return markov_labelings(model, encoded, known)
     corpus, heads = encoded.corpus, encoded.corpus.graph.heads
-    scores, transitions = model._allowed(corpus, *model._scores(encoded), known)
+    scores, transitions = model._allowed(corpus, *_decided_by(model, encoded), known)
     labels = scores.argmax(axis=1) if voted else model._best(encoded, known)
     about = corpus.structures[0], model.classes_.tolist(), labels
     if voted:
@@ -61,7 +64,7 @@ def markov_decision(model: Any, encoded: Encoded, known: Any = None) -> Decision
     odds = _Odds(model, encoded, heads, scores, transitions)
     if model.scheme is None:
         return Pointwise(*about, "log-probability", odds.log_p, odds.terms)
-    right = model._marginals(encoded, known)
+    right = inference.marginals(corpus.graph, scores, transitions)[1]
     table, allowed = model._allowed(corpus, right.copy(), np.zeros((right.shape[1],) * 2), known)
 
     def best(scores: Array) -> Array:
@@ -78,7 +81,8 @@ def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelin
     corpus, graph, size = encoded.corpus, encoded.corpus.graph, len(model.classes_)
     unit = "score of the best labeling"
     if getattr(model, "order_", 1) > 1 and not model._voted:
-        scores, allowed = model._allowed(corpus, model._node_scores(encoded), np.zeros((size, size)), known)
+        scores = model._penalized(model._node_scores(encoded))
+        scores, allowed = model._allowed(corpus, scores, np.zeros((size, size)), known)
         grams = higher_order.with_pairs(model._grams, model.order_, allowed)
         contexts = _gram_contexts(graph.heads, grams, model.order_)
 
@@ -86,7 +90,7 @@ def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelin
             return higher_order.viterbi(graph, scores, grams, model.order_)[0]
 
     else:
-        scores, transitions = model._allowed(corpus, *model._scores(encoded), known)
+        scores, transitions = model._allowed(corpus, *_decided_by(model, encoded), known)
         contexts = pairs(graph.heads, transitions)
         if getattr(model, "_voted", False):
             unit = "shares of votes"
@@ -104,6 +108,12 @@ def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelin
         cache(lambda node: model._node_positions(encoded, node)),
         partial(model._edge_terms, encoded),
     )
+
+
+def _decided_by(model: Any, encoded: Encoded) -> tuple[Array, Array]:
+    """The node and pair scores that predictions are found from."""
+    scores, transitions = model._scores(encoded)
+    return model._penalized(scores), transitions
 
 
 def _gram_contexts(heads: Array, grams: higher_order.Grams, order: int) -> Contexts:
@@ -132,7 +142,10 @@ def _with_score(model: Any, encoded: Encoded, scores: Array) -> NodeTerms:
         if not found:
             names, both = model.classes_[[a, b]], scores[node, [a, b]].tolist()
             found = [Contribution("score", f"score of {names[0]}", both[0], node)]
-            found.append(Contribution("score", f"score of {names[1]}", -both[1], node))
+            return [*found, Contribution("score", f"score of {names[1]}", -both[1], node)]
+        if model.outside_penalty and OUTSIDE in model.classes_[[a, b]]:
+            value = model._penalized(np.zeros((1, len(model.classes_))))[0]
+            found.append(Contribution("penalty", "penalty of O", float(value[a] - value[b]), node))
         return found
 
     return votes if getattr(model, "_voted", False) else terms

@@ -25,9 +25,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import check_choice, check_counts, check_flags, check_numbers, is_flag, split_prefix
+from fuda.checks import check_choice, check_counts, check_flags, check_numbers, is_flag
 from fuda.data.encoding import Encoded
-from fuda.data.labels import structure_weights
+from fuda.data.labels import flat_labels, structure_weights
 from fuda.errors import DataError, short
 from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for
 from fuda.functions.linear import LinearFunction
@@ -35,17 +35,19 @@ from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
 from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import as_kernel
-from fuda.models import explained_markov
-from fuda.models.base import Labeler, TrainingData
+from fuda.models import explained_markov, hm_perceptron_file
+from fuda.models.base import Labeler
+from fuda.models.label_growth import added_labels, grow_perceptron
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import NamedWeights, feature_names, largest
+from fuda.models.training_data import TrainingData
+from fuda.models.validation import Held, Validation
 from fuda.progress import Callback, Iterations, warn
-from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import Checkpoint
 from fuda.training.online_updates import UPDATES, Sized, Update
 from fuda.training.perceptron import Dual, Examples, Mistakes, Pass, Primal, State
-from fuda.training.perceptron_epochs import Epochs, unpack_mistakes
-from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections, votes
+from fuda.training.perceptron_epochs import Epochs
+from fuda.training.voted_perceptron import Correction, votes
 
 Array = np.ndarray
 
@@ -195,11 +197,11 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         """The number of epochs, those of `partial_fit` included."""
         return len(self.mistakes_)
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from more structures, in one epoch; a model that is not fitted begins with them.
 
-        New features are added; new labels are an error. After any exception, an interrupt
-        included, the model is as it was before.
+        New features and labels are added. After any exception, an interrupt included, the model is
+        as it was before.
 
         Parameters
         ----------
@@ -209,6 +211,8 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
             Their labels, None where not known.
         sample_weight : array-like of shape (n_structures,), optional
             The size of the corrections of each structure.
+        classes : list, optional
+            Labels that may come later. Labels that are new in y need not be among them.
 
         Returns
         -------
@@ -218,21 +222,26 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         learner = copy(self)
         with inner_training():
             if hasattr(self, "classes_"):
-                learner._learn_more(X, y, sample_weight)
+                learner._learn_more(X, y, sample_weight, classes)
             else:
                 learner.epochs, learner.checkpoint = 1, None
                 learner.fit(X, y, sample_weight)
                 learner.epochs = learner._fitted_params["epochs"] = self.epochs
                 learner.checkpoint = learner._fitted_params["checkpoint"] = self.checkpoint
+                grow_perceptron(learner, added_labels(learner, [], classes))
+                learner._prepare_predictions()
         self._become(learner)
         return self
 
-    def _learn_more(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _learn_more(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
         """Learn from more structures; arrays and vocabularies are copied before they change."""
         self._check_parameters()
         new = self._encode(X)
         if new is None:
+            grow_perceptron(self, added_labels(self, [], classes))
+            self._prepare_predictions()
             return
+        grow_perceptron(self, added_labels(self, flat_labels(y, new.corpus), classes))
         labels, eta = self._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
         encoder, encoded = self.encoder_.grown(new.corpus)
         encoded.check_values()
@@ -332,7 +341,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         state = State.new(rows, self.order_, len(self.classes_))
         self._state = state._replace(variances=self._variances(data, state))
         eta = np.ones(len(encoded.corpus)) if sample_weight is None else sample_weight
-        self._learn(encoded, data.labels, eta, self.epochs)
+        self._learn(encoded, data.labels, eta, self.epochs, data.held)
         self._prepare_predictions()
 
     def _variances(self, data: TrainingData, state: State) -> Array:
@@ -347,7 +356,9 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         self._voted = isinstance(self.average, str)
         self._averaged = bool(self.average) and not self._voted
 
-    def _learn(self, encoded: Encoded, labels: Array, eta: Array, epochs: int) -> None:
+    def _learn(
+        self, encoded: Encoded, labels: Array, eta: Array, epochs: int, held: Held | None = None
+    ) -> None:
         """Learn from the structures whose weight is not 0; those of the support come first."""
         examples = Examples.of(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
         learner: Primal | Sized | Dual
@@ -360,27 +371,37 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
             scores = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs, self.cache_bytes)
             learner = Dual(scores, examples, self._state)
             self._state = learner.state
-        self._run(learner, epochs)
+        changes = self._changes if self._voted else None
+        training = Epochs(learner, bool(self.shuffle), self.random_state, changes)
+
+        def predict(others: Encoded) -> list[list[Any]]:
+            probe = copy(self)
+            probe._state, probe._changes = learner.state, training.changes or []
+            probe._keep_support(encoded)
+            probe._prepare_predictions()
+            return self._named(others, probe._best(others, None))
+
+        self._run(training, epochs, Validation(training, held, predict))
         self._keep_support(encoded)
 
-    def _run(self, learner: Primal | Sized | Dual, epochs: int) -> None:
-        seed, changes = self.random_state, self._changes if self._voted else None
-        training = Epochs(learner, bool(self.shuffle), seed, changes)
-        checkpoint = Checkpoint(training)
+    def _run(self, training: Epochs, epochs: int, validation: Validation) -> None:
+        learner, checkpoint = training.learner, Checkpoint(validation)
         before, whole = self.mistakes_, None
         if training.mistakes and not is_inner():
             whole = learner.state.copy(), training.mistakes, training.changes
-        with Iterations("HM-perceptron", self.verbose, checkpoint, self.callback) as progress:
+        watch = Iterations("HM-perceptron", self.verbose, checkpoint, self.callback, validation=validation)
+        with watch as progress:
             progress.count = len(training.mistakes)
             try:
                 while len(training.mistakes) < epochs and not training.is_perfect:
-                    if checkpoint.has_ended:
+                    if checkpoint.has_ended or validation.is_over:
                         break
                     self._after_epoch(training.run(), learner.examples)
                     if not is_inner():
                         whole = learner.state.copy(), training.mistakes, training.changes
                     if progress.report(mistakes=training.mistakes[-1].nodes):
                         break
+                validation.return_to_best()
                 checkpoint.finish()
                 whole = self._state, training.mistakes, training.changes
             except KeyboardInterrupt:
@@ -389,7 +410,11 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
                 # part of an epoch would distort the mean
                 text = f"the weights are those after {len(before) + len(whole[1])} epochs"
                 warn(f"the perceptron was interrupted; {text}", ConvergenceWarning)
+        if validation.return_to_best():  # after an interrupt
+            whole = learner.state, training.mistakes, training.changes
         self._state, self.mistakes_, self._changes = whole[0], [*before, *whole[1]], whole[2] or []
+        if validation.held is not None:
+            self.validation_curve_ = validation.curve
 
     def _after_epoch(self, found: Pass, examples: Examples) -> None:
         """Look at what was found in an epoch; for subclasses."""
@@ -466,31 +491,12 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     _node_positions = explained_markov.perceptron_positions
 
     def _texts(self) -> list[list[str]]:
-        return [] if self._support is None else [stored_structures.pack(self._support.corpus.structures)[0]]
+        return hm_perceptron_file.texts_of(self)
 
     def _arrays(self) -> dict[str, Array]:
-        arrays = self._state.arrays() | {"mistakes": np.array(self.mistakes_, dtype=np.int64).reshape(-1, 2)}
-        if self._support is not None:
-            packed = stored_structures.pack(self._support.corpus.structures)[1]
-            arrays |= {f"support_{name}": array for name, array in packed.items()}
-        if self._voted:
-            arrays |= {f"change_{name}": array for name, array in pack_corrections(self._changes).items()}
-        return arrays
+        return hm_perceptron_file.arrays_of(self)
 
     def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
         self._resolve_parameters()
-        support, arrays = split_prefix(arrays, "support_")
-        changes, arrays = split_prefix(arrays, "change_")
-        structures = stored_structures.unpack(texts[0], support, self.shape_) if texts else []
-        self._support = self.encoder_.encode(structures) if structures else None
-        self.mistakes_ = unpack_mistakes(arrays.pop("mistakes", None))
-        sizes = list(map(len, structures))
-        nodes = sum(sizes) if self.kernel_ is not None else sum(self._feature_counts())
-        self._state = State.of(arrays, nodes, self.order_, len(self.classes_))
-        if (self.update == "arow") != (len(self._state.variances) > 0):
-            raise DataError("its array 'variances' is missing, or is not needed")
-        self._changes = []
-        if self._voted:
-            last = int(self._state.steps[0])
-            self._changes = unpack_corrections(changes, sizes, len(self.classes_), last)
+        hm_perceptron_file.restore(self, arrays, texts)
         self._prepare_predictions()

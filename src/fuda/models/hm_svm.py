@@ -16,6 +16,7 @@ not have, minus those of y that y_i does not have. `fuda.training.max_margin` fi
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,8 +32,10 @@ from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for,
 from fuda.interrupts import is_inner
 from fuda.kernels import Polynomial, as_kernel
 from fuda.models import explained_markov
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
+from fuda.models.training_data import TrainingData
+from fuda.models.validation import Validation
 from fuda.optimize.result import INTERRUPTED
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage import structures as stored_structures
@@ -80,6 +83,10 @@ class HMSVM(MarkovLabeler):
     rescale : bool, default=False
         Whether a labeling must be outscored by its number of wrong nodes, and not by 1. Then
         `position_weight` may give the cost of a wrong node.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
+        all labels the same weight in total. Needs
+        `rescale`: it is then the cost of a wrong node.
     features : str, Template or callable, default="spelling"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
@@ -167,6 +174,7 @@ class HMSVM(MarkovLabeler):
         C: float = 1.0,
         slack: str | None = "l1",
         rescale: bool = False,
+        class_weight: Any = None,
         features: Any = "spelling",
         window: int | None = None,
         scheme: str | None = None,
@@ -181,6 +189,7 @@ class HMSVM(MarkovLabeler):
         verbose: bool = False,
     ) -> None:
         self.kernel, self.C, self.slack, self.rescale = kernel, C, slack, rescale
+        self.class_weight = class_weight
         self.features, self.window, self.scheme = features, window, scheme
         self.outside_penalty = outside_penalty
         self.max_iter, self.tol = max_iter, tol
@@ -266,6 +275,10 @@ class HMSVM(MarkovLabeler):
         if self.slack not in SLACKS:
             raise DataError(f"slack={short(self.slack)}: choose 'l1', 'l2' or None")
         check_flags(self, "rescale")
+        if self.class_weight is not None and not self.rescale:
+            raise DataError(
+                "class_weight is the cost of a wrong node where margins are rescaled; set rescale=True"
+            )
         check_counts(self, "max_iter")
         check_counts(self, "cache_bytes", least=0)
 
@@ -300,7 +313,17 @@ class HMSVM(MarkovLabeler):
             self.random_state,
             self.n_jobs,
         )
-        reason, (self.history_, multipliers) = self._run(problem)
+
+        def predict(others: Encoded) -> list[list[Any]]:
+            probe = copy(self)
+            probe._keep_support(problem.multipliers(), right, encoded)
+            probe._prepare_predictions()
+            return self._named(others, probe._best(others, None))
+
+        validation = Validation(problem, data.held, predict)
+        reason, (self.history_, multipliers) = self._run(problem, validation)
+        if data.held is not None:
+            self.validation_curve_ = validation.curve
         self.n_iter_ = len(self.history_)
         if reason is not None:
             warn(
@@ -324,16 +347,19 @@ class HMSVM(MarkovLabeler):
             f"or set C near {_CLOSE_FIT / 10 / square:.1g}, or allow a larger gap by tol"
         )
 
-    def _run(self, problem: MaxMargin) -> tuple[str | None, tuple[list[Measured], Multipliers]]:
+    def _run(
+        self, problem: MaxMargin, validation: Validation
+    ) -> tuple[str | None, tuple[list[Measured], Multipliers]]:
         """Rounds until the gap is small or a callback ends them.
 
         Why training ended otherwise, or None; and what each round measured, with the labelings
         and α of the last one.
         """
         found: tuple[list[Measured], Multipliers] = [], []  # always replaced as a whole
-        checkpoint = Checkpoint(problem)
-        with Iterations("HM-SVM", self.verbose, checkpoint, self.callback) as progress:
-            progress.count, ended = problem.resumed, checkpoint.has_ended
+        checkpoint = Checkpoint(validation)
+        watch = Iterations("HM-SVM", self.verbose, checkpoint, self.callback, validation=validation)
+        with watch as progress:
+            progress.count, ended = problem.resumed, checkpoint.has_ended or validation.is_over
             try:
                 while True:
                     last = problem.measure()
@@ -343,11 +369,16 @@ class HMSVM(MarkovLabeler):
                     if ended or last.gap <= self.tol or len(found[0]) >= self.max_iter:
                         break
                     problem.improve(self.tol)
+                if validation.return_to_best():
+                    ended, last, found = True, problem.measure(), (problem.history, problem.multipliers())
                 checkpoint.finish()
             except KeyboardInterrupt:
                 if is_inner() or len(found[0]) < 2:
                     raise  # there is nothing to keep yet
-                return INTERRUPTED, found
+                if not validation.return_to_best():
+                    return INTERRUPTED, found
+                problem.measure()
+                return None, (problem.history, problem.multipliers())
         converged = ended or last.gap <= self.tol
         return None if converged else f"max_iter={self.max_iter} was reached", found
 

@@ -27,8 +27,9 @@ from fuda.data.encoding import Encoded
 from fuda.errors import DataError
 from fuda.functions.linear import LinearFunction
 from fuda.models import explained_markov
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
+from fuda.models.training_data import TrainingData
 
 
 class HMM(MarkovLabeler):
@@ -38,6 +39,10 @@ class HMM(MarkovLabeler):
     ----------
     smoothing : float, default=0.1
         What is added to every count, above 0.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
+        all labels the same weight in total. It acts
+        on emissions, not on transitions.
     features : str, Template or callable, default="word"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
@@ -81,9 +86,16 @@ class HMM(MarkovLabeler):
     """
 
     def __init__(
-        self, smoothing: float = 0.1, *, features: Any = "word", window: int = 0, decode: str = "viterbi"
+        self,
+        smoothing: float = 0.1,
+        *,
+        class_weight: Any = None,
+        features: Any = "word",
+        window: int = 0,
+        decode: str = "viterbi",
     ) -> None:
-        self.smoothing, self.features, self.window, self.decode = smoothing, features, window, decode
+        self.smoothing, self.class_weight = smoothing, class_weight
+        self.features, self.window, self.decode = features, window, decode
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

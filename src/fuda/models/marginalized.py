@@ -8,7 +8,7 @@ are the scores of nodes t, with coefficients α at nodes τ of *support* structu
 from __future__ import annotations
 
 from copy import copy
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -18,7 +18,6 @@ from fuda import inference
 from fuda.checks import check_flags, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
-from fuda.data.labels import as_object_array
 from fuda.data.structures import Structure
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, place, short
@@ -34,12 +33,14 @@ from fuda.marginalized.kernel import MIXING, label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
-from fuda.marginalized.support import Support, supports
+from fuda.marginalized.support import Support, SupportPosition, supports
 from fuda.models import held_out, marginalized_file, priors
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler
 from fuda.models.explained_marginalized import marginalized_decision
 from fuda.models.explained_markov import encoded_question
 from fuda.models.priors import PriorSource
+from fuda.models.training_data import TrainingData
+from fuda.models.validation import Held
 from fuda.progress import warn
 from fuda.schemes import forbid, scheme_name
 from fuda.storage import structures as stored_structures
@@ -48,14 +49,6 @@ from fuda.storage.checkpoint import part
 Array = np.ndarray
 
 DECODERS = ("pointwise", "viterbi")
-
-
-class SupportPosition(NamedTuple):
-    """A node with coefficients: its structure in `support_structures_`, its number there, its α."""
-
-    structure: int
-    node: int
-    alpha: dict[Any, float]  # by label
 
 
 class MarginalizedLabeler(Labeler):
@@ -97,6 +90,8 @@ class MarginalizedLabeler(Labeler):
     _support: list[Support]
     _memory: list[Support]
     _calibration: calibration.Calibration
+    _validating: Held | None = None  # during a fit
+    _most_epochs: int | None = None  # where folds learn for as long as the model did
 
     def predict(self, X: Any, prior: Any = None) -> Array:
         """Label structures.
@@ -114,10 +109,9 @@ class MarginalizedLabeler(Labeler):
         ndarray of shape (n_structures,), dtype object
             One list of labels per structure.
         """
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        return self._named(encoded, self._decided(encoded, self._evidence(encoded, prior)))
+        return self._by_structure(
+            X, lambda encoded: self._named(encoded, self._decided(encoded, self._evidence(encoded, prior)))
+        )
 
     def predict_marginals(self, X: Any, prior: Any = None) -> Array:
         """Compute P(y_t = label) for every node t, by the calibrated scores.
@@ -134,15 +128,15 @@ class MarginalizedLabeler(Labeler):
         ndarray of shape (n_structures,), dtype object
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        if not self._fitted_params["calibrate"]:
-            raise DataError(
-                "calibrate=False: the scores are not calibrated to probabilities; fit with calibrate=True"
-            )
-        marginals = self._calibration.marginals(self._evidence(encoded, prior))
-        return as_object_array(encoded.corpus.split(marginals))
+
+        def marginals(encoded: Encoded) -> list[Array]:
+            if not self._fitted_params["calibrate"]:
+                raise DataError(
+                    "calibrate=False: the scores are not calibrated to probabilities; fit with calibrate=True"
+                )
+            return encoded.corpus.split(self._calibration.marginals(self._evidence(encoded, prior)))
+
+        return self._by_structure(X, marginals, self._no_rows)
 
     def decision_scores(self, X: Any, prior: Any = None) -> Array:
         """Compute the scores S(t,σ).
@@ -162,9 +156,9 @@ class MarginalizedLabeler(Labeler):
         ndarray of shape (n_structures,), dtype object
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
-        encoded = self._encode(X)
-        scores = [] if encoded is None else encoded.corpus.split(self._evidence(encoded, prior).scores)
-        return as_object_array(scores)
+        return self._by_structure(
+            X, lambda encoded: encoded.corpus.split(self._evidence(encoded, prior).scores), self._no_rows
+        )
 
     def explain(self, x: Any, node: int, prior: Any = None, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
@@ -281,15 +275,17 @@ class MarginalizedLabeler(Labeler):
             amounts *= np.repeat(sample_weight, examples.sizes)
         self.mixing_ = self._chosen_mixing(examples, labels, amounts)
         sources = Sources(self._settings, examples, self.n_jobs)
+        self._validating = data.held
         alpha, whole = self._learned("machine", sources, labels, amounts)
+        self._validating = None
         self._support, self._memory = supports(examples, alpha), []
         self._calibration = calibration.untrained(len(self.classes_))
         if self.calibrate and whole and len(corpus) > 1:
             try:
                 with inner_training(), part("calibration"):
-                    self._calibration = held_out.calibrated(
-                        self._trial(self.mixing_), sources, labels, amounts
-                    )
+                    trial = self._trial(self.mixing_)
+                    trial._most_epochs = self.n_iter_ if data.held else None
+                    self._calibration = held_out.calibrated(trial, sources, labels, amounts)
             except KeyboardInterrupt:
                 self._warn_or_raise()
 

@@ -24,6 +24,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fuda.checks import check_arrays, check_counts, check_flags, is_count, split_prefix
+from fuda.data.labels import flat_labels
 from fuda.errors import DataError, short
 from fuda.marginalized import memory
 from fuda.marginalized.engines import make_engine
@@ -32,7 +33,9 @@ from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Examples, Sources
 from fuda.marginalized.support import Support, merged, supports
 from fuda.models.base import Labeler
+from fuda.models.label_growth import added_labels, grow_marginalized
 from fuda.models.marginalized import MarginalizedLabeler
+from fuda.models.marginalized_validation import validation_of
 from fuda.progress import Callback, Iterations
 from fuda.randomness import restore_random, stored_random
 from fuda.storage.checkpoint import Checkpoint
@@ -64,6 +67,9 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         shape (n_nodes, n_labels) per structure.
     prior_form : {"marginals", "chain"}, default="marginals"
         Whether a labeler's prior is its node marginals, or its exact distribution over sequences.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
+        all labels the same weight in total.
     features : str or callable, default="spelling"
         The feature set ("word", "spelling", "text", "protein", "dna"), or a function from an
         observation to a list of feature names or a dict.
@@ -156,6 +162,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         gap: float = 0.0,
         prior: Any = "uniform",
         prior_form: str = "marginals",
+        class_weight: Any = None,
         features: Any = "spelling",
         decode: str = "pointwise",
         scheme: str | None = None,
@@ -171,7 +178,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         verbose: bool = False,
     ) -> None:
         self.kernel, self.label_kernel, self.mixing, self.gap = kernel, label_kernel, mixing, gap
-        self.prior, self.prior_form = prior, prior_form
+        self.prior, self.prior_form, self.class_weight = prior, prior_form, class_weight
         self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
         self.epochs, self.average, self.orders = epochs, average, orders
         self.engine, self.n_jobs, self.random_state = engine, n_jobs, random_state
@@ -181,15 +188,16 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     orders_: int
     n_iter_: int
 
-    def partial_fit(self, X: Any, y: Any, prior: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, prior: Any = None, classes: Any = None) -> Self:
         """Learn from more structures, such as corrected predictions; they hold from now on.
 
         The labels given are predicted afterwards, and other text changes little: coefficients are
         changed by small steps, and what these do not achieve is remembered for the same words in
         the same context. The structures of `fit` are not visited again, so that a structure costs
         about as much as its prediction. A labeler that is the prior learns nothing more: after
-        many new structures, `fit` again. New labels are an error; on a model that is not fitted
-        this is `fit`. After any exception, an interrupt included, the model is as it was before.
+        many new structures, `fit` again. New labels are added, except with a label kernel, a chain
+        prior or priors given as arrays. On a model that is not fitted this is `fit`. After any
+        exception, an interrupt included, the model is as it was before.
 
         Parameters
         ----------
@@ -200,6 +208,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         prior : list of ndarray, optional
             One array of shape (n_nodes, n_labels) per structure, in place of the model's own
             prior.
+        classes : list, optional
+            Labels that may come later. Labels that are new in y need not be among them.
 
         Returns
         -------
@@ -212,15 +222,19 @@ class MarginalizedPerceptron(MarginalizedLabeler):
                     "the model is not fitted yet, and `fit` takes its prior from the parameter; "
                     "set_params(prior=…)"
                 )
-            return self.fit(X, y)
+            self.fit(X, y)
+            grow_marginalized(self, added_labels(self, [], classes))
+            return self
         learner = copy(self)
-        learner._learn_more(X, y, prior)
+        learner._learn_more(X, y, prior, classes)
         self._become(learner)
         return self
 
-    def _learn_more(self, X: Any, y: Any, prior: Any) -> None:
+    def _learn_more(self, X: Any, y: Any, prior: Any, classes: Any) -> None:
         """Learn from more structures; lists and vocabularies are replaced, not changed."""
         new = self._encode(X)
+        labels_given = [] if new is None else flat_labels(y, new.corpus)
+        grow_marginalized(self, added_labels(self, labels_given, classes))
         if new is None:
             return
         self.encoder_, encoded = self.encoder_.grown(new.corpus)
@@ -293,21 +307,27 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.orders_ = self.orders or (_ORDERS if self.average else 1)
         engine = make_engine(self.engine, sources.problem(), self.n_jobs)
         training = _Orders(self, engine, alpha)
-        checkpoint = Checkpoint(training)
-        with Iterations("MarginalizedPerceptron", self.verbose, checkpoint, self.callback) as progress:
+        validation = validation_of(self, sources, training, training.mean, training.go_back)
+        checkpoint = Checkpoint(validation)
+        title, has_ended = "MarginalizedPerceptron", checkpoint.has_ended or validation.is_over
+        with Iterations(title, self.verbose, checkpoint, self.callback, validation=validation) as progress:
             progress.count = self.n_iter_
-            while training.number < self.orders_ and not checkpoint.has_ended:
+            while training.number < self.orders_ and not has_ended:
                 stopped = False
                 try:
                     while not stopped and training.goes_on:
                         training.run_epoch(labels, amounts)
                         stopped = progress.report(mistakes=training.mistakes[-1])
+                        stopped |= self.n_iter_ == self._most_epochs
                 finally:
-                    training.add_to_mean()
+                    alpha[:] = training.mean()
                 if stopped:
                     break
                 training.begin_next()
+        validation.return_to_best()
         checkpoint.finish()
+        if validation.held is not None:
+            self.validation_curve_ = validation.curve
 
     def _arrays(self) -> dict[str, Array]:
         return super()._arrays() | {"mistakes": np.array(self.mistakes_, dtype=np.int64)}
@@ -360,9 +380,14 @@ class _Orders:
             self.model.mistakes_ = self.mistakes
         self.model.n_iter_ += 1
 
-    def add_to_mean(self) -> None:
-        """Add the current perceptron to the mean."""
-        self.alpha += (self.perceptron.alpha(self.model.average) - self.alpha) / (self.number + 1)
+    def mean(self) -> Array:
+        """The mean with the current perceptron."""
+        return self.alpha + (self.perceptron.alpha(self.model.average) - self.alpha) / (self.number + 1)
+
+    def go_back(self, alpha: Array, epochs: int) -> None:
+        """Return to the mean after a number of epochs, and end there."""
+        self.alpha[:], self.model.n_iter_, self.number = alpha, epochs, self.model.orders_
+        self.model.mistakes_ = self.model.mistakes_[:epochs]
 
     def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what the next epoch depends on; a `final` state has the mean alone."""

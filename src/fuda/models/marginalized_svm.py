@@ -31,6 +31,7 @@ from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, Margins
 from fuda.marginalized.problem import Examples, Sources
 from fuda.models.marginalized import MarginalizedLabeler
+from fuda.models.marginalized_validation import validation_of
 from fuda.progress import Callback, Iterations, warn
 from fuda.randomness import restore_random, stored_random
 from fuda.storage.checkpoint import Checkpoint
@@ -88,6 +89,9 @@ class MarginalizedSVM(MarginalizedLabeler):
         shape (n_nodes, n_labels) per structure.
     prior_form : {"marginals", "chain"}, default="marginals"
         Whether a labeler's prior is its node marginals, or its exact distribution over sequences.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
+        all labels the same weight in total.
     features : str or callable, default="spelling"
         The feature set ("word", "spelling", "text", "protein", "dna"), or a function from an
         observation to a list of feature names or a dict.
@@ -174,6 +178,7 @@ class MarginalizedSVM(MarginalizedLabeler):
         gap: float = 0.0,
         prior: Any = "uniform",
         prior_form: str = "marginals",
+        class_weight: Any = None,
         features: Any = "spelling",
         decode: str = "pointwise",
         scheme: str | None = None,
@@ -189,7 +194,7 @@ class MarginalizedSVM(MarginalizedLabeler):
     ) -> None:
         self.kernel, self.label_kernel, self.C = kernel, label_kernel, C
         self.mixing, self.gap = mixing, gap
-        self.prior, self.prior_form = prior, prior_form
+        self.prior, self.prior_form, self.class_weight = prior, prior_form, class_weight
         self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
         self.epochs, self.tol = epochs, tol
         self.engine, self.n_jobs, self.random_state = engine, n_jobs, random_state
@@ -232,16 +237,22 @@ class MarginalizedSVM(MarginalizedLabeler):
             )
         margins = Margins(np.where(bounds > _LEAST, labels, -1), bounds, 0.0)
         training = _Ascent(engine, margins, check_random_state(self.random_state), alpha)
-        checkpoint, self.history_ = Checkpoint(training), training.history
-        with Iterations("MarginalizedSVM", self.verbose, checkpoint, self.callback) as progress:
-            progress.count, ended = len(self.history_), checkpoint.has_ended
-            while not ended and len(self.history_) < self.epochs:
+        validation = validation_of(self, sources, training, alpha.copy, training.go_back)
+        checkpoint, self.history_ = Checkpoint(validation), training.history
+        title, most = "MarginalizedSVM", self._most_epochs or self.epochs
+        with Iterations(title, self.verbose, checkpoint, self.callback, validation=validation) as progress:
+            progress.count = len(self.history_)
+            ended = checkpoint.has_ended or validation.is_over
+            while not ended and len(self.history_) < most:
                 if self.history_ and self.history_[-1].gap <= self.tol:
                     break
                 training.run_epoch(self.tol)
                 last = self.history_[-1]
                 ended = progress.report(objective=last.primal, gap=last.gap)
+        ended |= validation.return_to_best() or most < self.epochs
         checkpoint.finish()
+        if validation.held is not None:
+            self.validation_curve_ = validation.curve
         if not ended and self.history_[-1].gap > self.tol:
             warn(
                 f"MarginalizedSVM has not converged: after {self.epochs} epochs the gap is "
@@ -266,6 +277,11 @@ class _Ascent:
         order = self.random.permutation(len(self.engine.problem.targets.sizes))
         scores = self.engine.margin_epoch(order, margins, self.alpha, self.random)
         self.history.append(_epoch(scores, self.alpha, margins, self._began))
+
+    def go_back(self, alpha: Array, epochs: int) -> None:
+        """Return to α after a number of epochs."""
+        self.alpha[:] = alpha
+        del self.history[epochs:]
 
     def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what the next epoch depends on; a `final` state has α and the history alone."""

@@ -7,6 +7,9 @@ A model defines s and A; decoding, marginals and the n best labelings are the sa
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,17 +18,20 @@ from fuda import inference
 from fuda.checks import LARGEST, check_threads, is_number, is_whole
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
-from fuda.data.labels import as_object_array
 from fuda.errors import DataError, short
 from fuda.explanations.base import Contribution, Explanation
 from fuda.explanations.decisions import Context, Decision, explained
 from fuda.explanations.positions import Positions
-from fuda.models.base import Labeler, TrainingData, data_weights
+from fuda.models.base import Labeler
 from fuda.models.explained_markov import encoded_question, markov_decision
+from fuda.models.training_data import TrainingData, data_weights
+from fuda.models.validation import Held, Validation
 from fuda.optimize.result import INTERRUPTED, Minimizer, Result
 from fuda.progress import Iterations
 from fuda.schemes import OUTSIDE, forbid, scheme_name
 from fuda.storage.checkpoint import Checkpoint
+
+Array = np.ndarray
 
 
 class MarkovLabeler(Labeler):
@@ -67,10 +73,7 @@ class MarkovLabeler(Labeler):
             One list of labels per structure.
         """
         self._check_live_params()
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        return self._named(encoded, self._best(encoded, known))
+        return self._by_structure(X, lambda encoded: self._named(encoded, self._best(encoded, known)))
 
     def predict_marginals(self, X: Any, known: Any = None) -> np.ndarray:
         """Compute P(y_t = label | x) for every node t.
@@ -88,10 +91,9 @@ class MarkovLabeler(Labeler):
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
         self._check_live_params()
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        return as_object_array(encoded.corpus.split(self._marginals(encoded, known)))
+        return self._by_structure(
+            X, lambda encoded: encoded.corpus.split(self._marginals(encoded, known)), self._no_rows
+        )
 
     def predict_nbest(self, X: Any, n: int, known: Any = None) -> np.ndarray:
         """Find the n best labelings of each structure.
@@ -113,8 +115,7 @@ class MarkovLabeler(Labeler):
         self._check_live_params()
         if not is_whole(n, 1):
             raise DataError(f"n={short(n)}: give a whole number of at least 1")
-        encoded = self._encode(X)
-        return np.empty(0, dtype=object) if encoded is None else self._nbest(encoded, int(n), known)
+        return self._by_structure(X, lambda encoded: self._nbest(encoded, int(n), known), lambda: [([], 0.0)])
 
     def explain(self, x: Any, node: int, known: Any = None, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
@@ -154,20 +155,15 @@ class MarkovLabeler(Labeler):
         """The training positions that the scores of a node are sums over, if they are."""
         return None
 
-    def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> np.ndarray:
+    def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
         graph = encoded.corpus.graph
         scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
         log_z = inference.log_partition(graph, scores, transitions, self.n_jobs)
         best = inference.nbest(graph, scores, transitions, n, self.n_jobs)
-        return as_object_array(
-            [
-                [
-                    ([self.classes_[k] for k in labels], min(0.0, float(score - z)))
-                    for labels, score in candidates
-                ]
-                for candidates, z in zip(best, log_z, strict=True)
-            ]
-        )
+        return [
+            [([self.classes_[k] for k in labels], min(0.0, float(score - z))) for labels, score in candidates]
+            for candidates, z in zip(best, log_z, strict=True)
+        ]
 
     def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
         """The label numbers (N,) that are predicted."""
@@ -239,11 +235,31 @@ class MarkovLabeler(Labeler):
             )
         check_threads(self)
 
-    def _minimized(self, minimizer: Minimizer, title: str) -> Result:
-        """Run a minimizer by the parameters `tol` and `max_iter`, from its checkpoint if it has one."""
-        checkpoint = Checkpoint(minimizer)
-        with Iterations(title, self.verbose, checkpoint, self.callback) as progress:
-            result = minimizer.minimize(self.tol, self.max_iter, progress)
-        if result.reason != INTERRUPTED:
+    def _minimized(
+        self, minimizer: Minimizer, title: str, held: Held | None, weights: Callable[[Array], Array]
+    ) -> Result:
+        """Run a minimizer by the parameters `tol` and `max_iter`, from its checkpoint if it has one.
+
+        `weights` makes the attribute `weights_` of a point of the minimizer.
+        """
+
+        def predict(encoded: Encoded) -> list[list[Any]]:
+            probe: Any = copy(self)
+            probe.weights_ = weights(minimizer.x)
+            return self._named(encoded, probe._best(encoded, None))
+
+        validation = Validation(minimizer, held, predict)
+        checkpoint = Checkpoint(validation)
+        ended = Result(minimizer.x, True, "the score on validation data was best", minimizer.history)
+        with Iterations(title, self.verbose, checkpoint, self.callback, validation=validation) as progress:
+            result = ended
+            if not (validation.curve and (checkpoint.has_ended or validation.is_over)):
+                result = minimizer.minimize(self.tol, self.max_iter, progress)
+        interrupted = result.reason == INTERRUPTED
+        if validation.return_to_best():
+            result = replace(ended, x=minimizer.x, history=minimizer.history)
+        if not interrupted:
             checkpoint.finish()
+        if held is not None:
+            self.validation_curve_ = validation.curve
         return result

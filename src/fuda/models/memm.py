@@ -29,9 +29,10 @@ from fuda.data.encoding import Encoded
 from fuda.errors import DataError
 from fuda.functions.linear import LinearFunction
 from fuda.models import explained_markov
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import NamedWeights
+from fuda.models.training_data import TrainingData
 from fuda.optimize import Lbfgs
 from fuda.optimize.regularized import l2_regularized
 from fuda.progress import Callback
@@ -47,6 +48,9 @@ class MEMM(NamedWeights, MarkovLabeler):
     ----------
     l2 : float, default=1.0
         Weight of ‖w‖².
+    class_weight : dict, "balanced" or None, default=None
+        Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
+        all labels the same weight in total.
     features : str, Template or callable, default="text"
         The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
         template, or a function from an observation to a list of feature names or a dict.
@@ -120,6 +124,7 @@ class MEMM(NamedWeights, MarkovLabeler):
         self,
         l2: float = 1.0,
         *,
+        class_weight: Any = None,
         features: Any = "text",
         window: int | None = None,
         decode: str = "viterbi",
@@ -132,7 +137,7 @@ class MEMM(NamedWeights, MarkovLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.l2 = l2
+        self.l2, self.class_weight = l2, class_weight
         self.features, self.window, self.decode, self.scheme = features, window, decode, scheme
         self.outside_penalty = outside_penalty
         self.max_iter, self.tol, self.n_jobs = max_iter, tol, n_jobs
@@ -196,10 +201,11 @@ class MEMM(NamedWeights, MarkovLabeler):
         scale[scale == 0] = 1.0
         function = l2_regularized(loss, self.l2, scale, self.n_jobs)
         minimizer = Lbfgs(function, np.zeros(len(scale)), n_jobs=self.n_jobs)
-        self.result_ = self._minimized(minimizer, "MEMM")
+        shape = (-1, len(self.classes_))
+        self.result_ = self._minimized(minimizer, "MEMM", data.held, lambda x: (x / scale).reshape(shape))
         self.result_.x = self.result_.x / scale
         self.n_iter_ = len(self.result_.history)
-        self.weights_ = self.result_.solution("MEMM").reshape(-1, len(self.classes_))
+        self.weights_ = self.result_.solution("MEMM").reshape(shape)
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
         scores = self._prepare(self.weights_, self._function).of(encoded)

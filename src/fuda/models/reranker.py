@@ -22,7 +22,8 @@ much that matters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -34,6 +35,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
+from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array, flat_labels
 from fuda.errors import DataError, short
@@ -44,10 +46,12 @@ from fuda.kernels import Polynomial, as_kernel, check_kernel
 from fuda.kernels.points import Numbering, points
 from fuda.marginalized.labelled import Labelings, Similarity, check_mixing
 from fuda.metrics import Report, evaluate
-from fuda.models.base import Labeler, TrainingData, check_without_checkpoint
+from fuda.models.base import Labeler, check_without_checkpoint
 from fuda.models.crf import CRF
 from fuda.models.explained_markov import encoded_question
 from fuda.models.explained_reranker import RankedCandidates
+from fuda.models.training_data import TrainingData
+from fuda.models.validation import Validation
 from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import Checkpoint, part
@@ -230,11 +234,12 @@ class Reranker(Labeler):
         ndarray of shape (n_structures,), dtype object
             One list of labels per structure.
         """
-        encoded = self._encode(X)
-        if encoded is None:
-            return np.empty(0, dtype=object)
-        candidates = self._candidates(encoded)
-        return candidates.chosen(self._ranking(encoded, candidates))
+
+        def best(encoded: Encoded) -> Iterable[list[Any]]:
+            candidates = self._candidates(encoded)
+            return candidates.chosen(self._ranking(encoded, candidates))
+
+        return self._by_structure(X, best)
 
     def explain(self, x: Any, node: int, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against that of the best other candidate.
@@ -316,13 +321,19 @@ class Reranker(Labeler):
         by_node = None if data.position_weight is None else corpus.split(data.position_weight)
 
         base = self._fitted_params["base"]
-        of_base = base._training_data(corpus, *data[2:])  # classes, labels and weights
+        of_base = base._training_data(corpus, *data[2:6])  # classes, labels and weights
         with inner_training():
             candidates = self._out_of_fold(of_base)
+        if data.held is not None:
+            self._fit_base(of_base)
         with part("ranking"):
-            self._learn(encoded, candidates, candidates.wrong(y, by_node), data.sample_weight)
+            self._learn(data, candidates, candidates.wrong(y, by_node))
+        if data.held is None:
+            self._fit_base(of_base)
+
+    def _fit_base(self, data: TrainingData) -> None:
         with inner_training(), part("base"):
-            self.base_ = clone(base)._fit_encoded(of_base)
+            self.base_ = clone(self._fitted_params["base"])._fit_encoded(data)
 
     def _out_of_fold(self, data: TrainingData) -> Candidates:
         """The candidates of each structure, from a base labeler fitted on the other folds."""
@@ -339,10 +350,9 @@ class Reranker(Labeler):
                 found[i] = candidates
         return Candidates(found)
 
-    def _learn(
-        self, encoded: Encoded, candidates: Candidates, wrong: Array, sample_weight: Array | None
-    ) -> None:
+    def _learn(self, data: TrainingData, candidates: Candidates, wrong: Array) -> None:
         """The kernel perceptron. A structure without a mistake costs nothing."""
+        encoded, sample_weight = data.encoded, data.sample_weight
         corpus, first = encoded.corpus, candidates.first
         similarity = self._similarity(Numbering(corpus))
         labelings = similarity.prepare(encoded, self._flat(candidates.labels), first)
@@ -355,13 +365,28 @@ class Reranker(Labeler):
             return similarity.rows(labelings, np.array([c]), labelings)[0]
 
         training = _Ranking(first, right, wrong, weight, ranking)
-        checkpoint = Checkpoint(training)
-        progress = Iterations("Reranker", False, checkpoint, self.callback)
-        progress.count, stopped = len(training.mistakes), checkpoint.has_ended
+        of_held = [] if data.held is None else [self._candidates(data.held.encoded)]
+
+        def predict(others: Encoded) -> list[list[Any]]:
+            probe = copy(self)
+            probe._keep(training, corpus, labelings, candidates)
+            return list(of_held[0].chosen(probe._ranking(others, of_held[0])))
+
+        validation = Validation(training, data.held, predict)
+        checkpoint = Checkpoint(validation)
+        progress = Iterations("Reranker", False, checkpoint, self.callback, validation=validation)
+        progress.count, stopped = len(training.mistakes), checkpoint.has_ended or validation.is_over
         while not stopped and len(training.mistakes) < self.epochs and 0 not in training.mistakes[-1:]:
             training.run_epoch(row)
             stopped = progress.report(mistakes=training.mistakes[-1])
+        validation.return_to_best()
         checkpoint.finish()
+        if data.held is not None:
+            self.validation_curve_ = validation.curve
+        self._keep(training, corpus, labelings, candidates)
+
+    def _keep(self, training: _Ranking, corpus: Corpus, labelings: Labelings, candidates: Candidates) -> None:
+        """Keep what has been learned: the candidates with coefficients, and these."""
         self.mistakes_, alpha = training.mistakes, training.alpha
         self.n_iter_ = len(self.mistakes_)
         if self.average:

@@ -8,6 +8,7 @@ unfitted models.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -271,7 +272,8 @@ def _default_names(names: Any, model: Storable) -> list[str]:
 
 def _parameters(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters as JSON."""
-    return {name: _to_json(name, value) for name, value in sorted(params.items()) if name not in _NOT_STORED}
+    left_out = _NOT_STORED if params.get("class_weight") else (*_NOT_STORED, "class_weight")
+    return {name: _to_json(name, value) for name, value in sorted(params.items()) if name not in left_out}
 
 
 def _unfitted(name: Any, parameters: Any, features: Any) -> Storable:
@@ -302,6 +304,8 @@ def _to_json(name: str, value: Any) -> Any:
         return {"kernel": value.to_json()}
     if type(value).__name__ in MODELS:
         return {"labeler": type(value).__name__, "parameters": _parameters(value.get_params(deep=False))}
+    if name == "class_weight" and isinstance(value, dict):
+        return {"weights": json.dumps([[label, float(weight)] for label, weight in value.items()])}
     if name == "features" and callable(value):
         return {"function": f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', '?')}"}
     if isinstance(value, np.generic):
@@ -328,6 +332,8 @@ def _from_json(name: str, value: Any, features: Any) -> Any:
             problem = f"the file does not contain the feature function {short(value.get('function'))}"
             raise ModelFileError(f"{problem}; pass it again: fuda.load(path, features=function)")
         return features
+    if name == "class_weight" and isinstance(value, dict) and isinstance(value.get("weights"), str):
+        return dict(json.loads(value["weights"]))
     if isinstance(value, dict | list):
         raise DataError(f"its parameter {name!r} has the wrong type")
     return value

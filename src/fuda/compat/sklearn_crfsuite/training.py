@@ -25,9 +25,9 @@ from fuda.data.observations import Kind
 from fuda.data.tables import Table
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, described
-from fuda.models.base import TrainingData
 from fuda.models.crf import CRF
 from fuda.models.hm_perceptron import HMPerceptron
+from fuda.models.training_data import TrainingData
 from fuda.progress import Iteration
 from fuda.training.crf_loss import TrainingLoss
 from fuda.training.perceptron import Examples, Pass, State

@@ -1,0 +1,163 @@
+"""Validation: the score on other data after every iteration, and the best iteration.
+
+A training is stopped when the score has been below its best for `PATIENCE` iterations, and returns
+to the state of the iteration with the best score, the last of equal ones. So the model is the one
+that the same fit would give if it ended after `n_iter_` iterations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fuda.checks import check_arrays
+from fuda.data.encoding import Encoded
+from fuda.errors import DataError
+from fuda.metrics import evaluate
+from fuda.schemes import OUTSIDE
+from fuda.storage.checkpoint import Learner
+
+PATIENCE = 10
+State = tuple[dict[str, Any], dict[str, np.ndarray]]
+
+
+class Held(NamedTuple):
+    """Data to validate on.
+
+    Attributes
+    ----------
+    encoded : Encoded
+        The structures, by the encoder of the training data.
+    labels : list of lists
+        Their labels, None where not known.
+    """
+
+    encoded: Encoded
+    labels: list[list[Any]]
+
+
+def score(y_true: list[list[Any]], y_pred: list[list[Any]]) -> float:
+    """The score to validate by.
+
+    It is the F1 of entities where labels encode these, else of labels where one of them is ``O``,
+    and else the accuracy.
+
+    Parameters
+    ----------
+    y_true, y_pred : lists of lists
+        The true and predicted labels of each structure; true labels may be None.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> score([["B-PER", "O"]], [["O", "O"]]), score([["N", "V"]], [["N", "N"]])
+    (0.0, 0.5)
+    """
+    report = evaluate(y_true, y_pred)
+    if report.entity_scores is not None:
+        return report.entity_scores.micro.f1
+    return report.label_scores.micro.f1 if OUTSIDE in report.labels else report.accuracy
+
+
+def score_name(labels: Iterable[Any]) -> str:
+    """The name of the score for structures with these labels.
+
+    >>> score_name(["B-PER", "O"]), score_name(["A", "O"]), score_name([1, 2])
+    ('entity F1', 'label F1', 'accuracy')
+    """
+    report = evaluate([list(labels)], [list(labels)])
+    if report.entity_scores is not None:
+        return "entity F1"
+    return "label F1" if OUTSIDE in report.labels else "accuracy"
+
+
+class Validation:
+    """A training with its validation, as one state of a checkpoint.
+
+    Parameters
+    ----------
+    training : Learner
+        The training.
+    held : Held or None
+        What to validate on; None for no validation.
+    predict : callable
+        From encoded structures to a list of labels per structure, by what has been learned so far.
+    keep, go_back : callable, optional
+        Return a state, and return to it; by default those of the training.
+
+    Attributes
+    ----------
+    curve : list of float
+        The score after each iteration.
+    """
+
+    def __init__(
+        self,
+        training: Learner,
+        held: Held | None,
+        predict: Callable[[Encoded], list[list[Any]]],
+        keep: Callable[[], State] | None = None,
+        go_back: Callable[[dict[str, Any], dict[str, np.ndarray]], None] | None = None,
+    ) -> None:
+        self.training, self.held, self.predict = training, held, predict
+        self.keep = keep or (lambda: training.state(final=True))
+        self.go_back = go_back or training.restore
+        self.curve: list[float] = []
+        self._best: State | None = None
+
+    def measure(self) -> float | None:
+        """Score the model as it is after an iteration; None without validation."""
+        if self.held is None:
+            return None
+        found = score(self.held.labels, self.predict(self.held.encoded))
+        if not self.curve or found >= max(self.curve):
+            values, arrays = self.keep()
+            self._best = values, {name: array.copy() for name, array in arrays.items()}
+        self.curve = [*self.curve, found]
+        return found
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the score has been below its best for too long."""
+        return bool(self.curve) and int(np.argmax(self.curve[::-1])) >= PATIENCE
+
+    def return_to_best(self) -> bool:
+        """Return to the state of the best iteration; whether there is one."""
+        if self._best is None:
+            return False
+        self.go_back(*self._best)
+        self._best = None
+        return True
+
+    def state(self, final: bool = False) -> State:
+        """Return what the next iteration and the result depend on."""
+        values, arrays = self.training.state(final)
+        if self.held is None:
+            return values, arrays
+        arrays = arrays | {"validation_curve": np.array(self.curve, dtype=np.float64)}
+        if self._best is not None:
+            values = values | {"best": self._best[0]}
+            arrays |= {f"best_{name}": array for name, array in self._best[1].items()}
+        return values, arrays
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Continue from a `state()`; raises DataError where it does not fit this problem."""
+        if self.held is None:
+            self.training.restore(values, arrays)
+            return
+        best = {name[5:]: array for name, array in arrays.items() if name.startswith("best_")}
+        own = {name: array for name, array in arrays.items() if not name.startswith("best_")}
+        curve = own.pop("validation_curve", np.empty(0))
+        check_arrays({"validation_curve": curve}, {"validation_curve": (None,)})
+        of_best = values.get("best")
+        if not isinstance(of_best, dict | None) or (of_best is None and best):
+            raise DataError("its best iteration is not described")
+        self.training.restore({key: value for key, value in values.items() if key != "best"}, own)
+        self.curve = curve.tolist()
+        self._best = None if of_best is None else (of_best, best)
