@@ -25,7 +25,7 @@ LAYERS = [
     ["storage"],
     ["functions"],
     ["training"],
-    ["marginalized"],
+    ["marginalized", "selection"],
     ["models"],
     ["datasets", "compat"],
     ["reproduce"],
