@@ -37,6 +37,16 @@ def test_bilou_entities_are_read_as_the_metrics_read_them():
     assert goal.score(goal.counts(true, guess)) == expected == 0.5
 
 
+def test_entities_of_random_labels_are_those_of_the_lenient_interpretation():
+    labels = [f"{prefix}-{kind}" for prefix in "BIES" for kind in "XY"] + ["O"]
+    for seed in range(50):
+        true, guess = random_labels(seed, labels, 3), random_labels(seed, labels, 3)
+        guess = [list(reversed(labels)) for labels in guess]
+        scores = metrics.entity_scores(true, guess).micro
+        counts = Goal("entity F1").counts(true, guess).sum(axis=(0, 1))
+        assert counts.tolist() == [scores.correct, scores.predicted, scores.support]
+
+
 def test_macro_f1_is_the_mean_over_labels():
     true, guess = [["a", "a", "b"], ["a", "c"]], [["a", "b", "b"], ["a", "a"]]
     goal = Goal("macro F1", labels=("a", "b", "c"))

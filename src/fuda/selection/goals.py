@@ -12,22 +12,27 @@ macro F1        each label           nodes with that label
 entity F1       one                  segments with their type
 ==============  ===================  ========================================
 
-Counts of structures are an array (n, classes, 3), so that the score of any selection of structures is
-a matter of sums.
+Counts of structures are an array (n, classes, 3), so that the score of any selection of structures
+is a matter of sums. Segments are those of the lenient interpretation of `fuda.schemes`; on
+well-formed labels every interpretation is the same.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fuda.errors import DataError
 from fuda.metrics import evaluate
-from fuda.schemes import OUTSIDE, entities, guess_scheme
+from fuda.schemes import OUTSIDE, entities, guess_scheme, split_label
 
+Counts = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 _UNBALANCED = 0.8  # share of one label from which token accuracy says little
 
 
@@ -100,8 +105,32 @@ class Goal:
         ndarray of shape (n_structures, n_classes, 3)
             Numbers of correct, predicted and true items.
         """
-        count = _COUNTERS[self.name]
-        return np.array([count(self, *both) for both in zip(y_true, y_pred, strict=True)], dtype=float)
+        labels = [*chain.from_iterable(y_true)], [*chain.from_iterable(y_pred)]
+        classes = sorted({label for each in labels for label in each if label is not None})
+        number = {label: k for k, label in enumerate(classes)} | {None: -1}
+        true, guess = (np.array([number[label] for label in each], dtype=np.int64) for each in labels)
+        offsets = np.cumsum([0, *map(len, y_true)])
+        return self.counter(classes)(true, guess, offsets)
+
+    def counter(self, classes: Sequence[Any]) -> Counts:
+        """The function that counts for label numbers of these classes.
+
+        Parameters
+        ----------
+        classes : sequence
+            The labels.
+
+        Returns
+        -------
+        callable
+            From true numbers (N,), −1 where not known, predicted ones (N,), and the offsets (n + 1,)
+            of the structures, to counts (n, n_classes, 3).
+        """
+        if self.name == "entity F1":
+            return _EntityCounts(classes)
+        outside = {"token accuracy": [], "label F1": [OUTSIDE], "macro F1": []}[self.name]
+        each = self.labels if self.name == "macro F1" else None
+        return partial(_node_counts, list(classes), outside, each)
 
     def score(self, counts: np.ndarray) -> float:
         """Compute the score of structures by the sum of their counts.
@@ -158,36 +187,61 @@ def goal_for(y: Any) -> Goal:
     return Goal("macro F1", None, labels) if most >= _UNBALANCED else Goal("token accuracy", None, labels)
 
 
-def _of_nodes(goal: Goal, true: list[Any], guess: list[Any]) -> list[list[int]]:
-    known = [(a, b) for a, b in zip(true, guess, strict=True) if a is not None]
-    return [[sum(a == b for a, b in known), len(known), len(known)]]
+def _node_counts(
+    classes: list[Any],
+    outside: list[Any],
+    each: tuple[Any, ...] | None,
+    true: np.ndarray,
+    guess: np.ndarray,
+    offsets: np.ndarray,
+) -> np.ndarray:
+    """Counts over nodes with the labels other than `outside`, of `each` label where it is given."""
+    known = true >= 0
+    groups = [[k for k, label in enumerate(classes) if label not in outside]]
+    if each is not None:
+        groups = [[classes.index(label)] if label in classes else [] for label in each]
+    counts = []
+    for group in groups:
+        is_true, is_guess = known & np.isin(true, group), known & np.isin(guess, group)
+        items = is_true & (true == guess), is_guess, is_true
+        counts.append([_sums(item, offsets) for item in items])
+    return np.array(counts).transpose(2, 0, 1)
 
 
-def _of_labels(goal: Goal, true: list[Any], guess: list[Any]) -> list[list[int]]:
-    known = [(a, b) for a, b in zip(true, guess, strict=True) if a is not None]
-    correct = sum(a == b != OUTSIDE for a, b in known)
-    return [[correct, sum(b != OUTSIDE for _, b in known), sum(a != OUTSIDE for a, _ in known)]]
+def _sums(items: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """The sum within each structure."""
+    before = np.concatenate([[0.0], np.cumsum(items, dtype=float)])
+    return before[offsets[1:]] - before[offsets[:-1]]
 
 
-def _of_each_label(goal: Goal, true: list[Any], guess: list[Any]) -> list[list[int]]:
-    known = [(a, b) for a, b in zip(true, guess, strict=True) if a is not None]
-    counts = [Counter(a for a, b in known if a == b), *map(Counter, zip(*known, strict=True))]
-    correct, support, predicted = counts if known else (Counter(), Counter(), Counter())
-    return [[correct[label], predicted[label], support[label]] for label in goal.labels]
+class _EntityCounts:
+    """Counts segments by the lenient interpretation, in which pairs of neighbours decide all bounds."""
 
+    def __init__(self, classes: Sequence[Any]) -> None:
+        known = {"L": "E", "U": "S"}  # which the lenient interpretation does not know
+        labels = [known.get(label[0], label[0]) + label[1:] for label in classes]
+        kinds = [split_label(label) for label in labels]
+        self.inside = np.array([prefix != OUTSIDE for prefix, _ in kinds], dtype=bool)
+        self.kind = np.unique([kind for _, kind in kinds], return_inverse=True)[1]
+        both = [[len(entities([a, b])) == 1 for b in labels] for a in labels]
+        self.joined = np.array(both) & self.inside[:, None] & self.inside
 
-def _of_entities(goal: Goal, true: list[Any], guess: list[Any]) -> list[list[int]]:
-    if None in true:  # segments next to it have no known bounds
-        return [[0, 0, 0]]
-    # As `evaluate` does, BILOU strictly: the lenient interpretation does not know L and U.
-    scheme = "BILOU" if goal.scheme == "BILOU" else None
-    support, predicted = (set(entities(labels, scheme)) for labels in (true, guess))
-    return [[len(support & predicted), len(predicted), len(support)]]
+    def __call__(self, true: np.ndarray, guess: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        # Next to a node whose label is not known, segments have no known bounds.
+        known = np.repeat(_sums(true < 0, offsets) == 0, np.diff(offsets))
+        support, predicted = (self._segments(np.where(known, y, -1), offsets) for y in (true, guess))
+        found = support[np.isin(support, predicted)], predicted, support
+        ends = np.searchsorted(offsets, np.arange(offsets[-1]), side="right") - 1
+        counts = [np.bincount(ends[keys // self._base], minlength=len(offsets) - 1) for keys in found]
+        return np.array(counts, dtype=float).T[:, None]
 
-
-_COUNTERS = {
-    "token accuracy": _of_nodes,
-    "label F1": _of_labels,
-    "macro F1": _of_each_label,
-    "entity F1": _of_entities,
-}
+    def _segments(self, labels: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+        """A number for each segment, which first node, last node and type determine."""
+        inside, count = self.inside[labels] & (labels >= 0), len(labels)
+        joined = np.zeros(count + 1, dtype=bool)  # whether a node continues the segment before it
+        joined[1:count] = self.joined[labels[:-1], labels[1:]] & inside[1:] & inside[:-1]
+        joined[offsets] = False
+        first = np.flatnonzero(inside & ~joined[:-1])
+        last = np.flatnonzero(inside & ~joined[1:])
+        self._base = (count + 1) * (len(self.inside) + 1)
+        return first * self._base + last * (len(self.inside) + 1) + self.kind[labels[first]]
