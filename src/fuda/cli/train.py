@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from typing import Any
@@ -18,10 +19,12 @@ Examples:
   fuda train esp.train -o spanish.fuda
   fuda train esp.train -o spanish.fuda --columns 1 --set loss=markov --set order=2
   fuda train esp.train -o spanish.fuda --learner hmm --set smoothing=0.5
+  fuda train esp.train -o spanish.fuda --learner auto --budget 20m
   fuda train train.conllu -o entities.fuda --label MISC:NE --graph tree
   fuda train notes.tsv -o notes.fuda --template crfpp.template
 """
 _CHECKPOINT = "Keep the state of training in a file: the same command continues from it after a kill."
+_BUDGET = "How long --learner auto may take, such as 60s, 20m or 1h."
 _SET = "A parameter of the learner, such as window=2; an unknown name prints the list of parameters."
 
 
@@ -30,6 +33,7 @@ _SET = "A parameter of the learner, such as window=2; an unknown name prints the
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
 @click.option("--learner", type=click.Choice(list(LEARNERS)), default="crf", show_default=True)
 @click.option("--set", "parameters", metavar="NAME=VALUE", multiple=True, help=_SET)
+@click.option("--budget", metavar="TIME", help=_BUDGET)
 @click.option("--checkpoint", metavar="FILE", help=_CHECKPOINT)
 @click.option("--template", metavar="FILE", help="Features by a CRF++ or Wapiti template.")
 @options.reading_options
@@ -38,6 +42,7 @@ def train(
     output: str,
     learner: str,
     parameters: tuple[str, ...],
+    budget: str | None,
     checkpoint: str | None,
     template: str | None,
     **how: Any,
@@ -51,7 +56,7 @@ def train(
         raise DataError("-o -: a model is not written to standard output; name a file")
     options.check_output(output, *files, *([template] if template else []))
     keywords = options.reading_keywords(**how)
-    assigned = options.assignments(parameters, "--set")
+    assigned = options.assignments(parameters, "--set") | _budget(budget, learner)
     if checkpoint is not None:
         assigned = _with_checkpoint(assigned, learner, checkpoint, output, *files)
     model = make_learner(learner, assigned, template)
@@ -66,8 +71,24 @@ def train(
     with click.get_current_context().obj.held():
         model.save(output)
         remove_checkpoint(model)
+    if hasattr(model, "report_"):
+        show = options.printer(err=True)
+        show(model.report_.table().rich())
+        show(*model.report_.table().notes, markup=False)
     labels = options.counted(len(model.classes_), "label")
     click.echo(f"{output}: {type(model).__name__}, {options.describe(*parts)}, {labels}", err=True)
+
+
+def _budget(text: str | None, learner: str) -> dict[str, float]:
+    """The parameter for `--budget`: a number with a unit, seconds without one."""
+    if text is None:
+        return {}
+    if learner != "auto":
+        raise DataError(f"--budget {text}: {learner} takes what it takes; choose --learner auto")
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|h|)", text.strip())
+    if found is None:
+        raise DataError(f"--budget {text}: give a time such as 60s, 20m or 1h")
+    return {"budget": float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]}
 
 
 def _with_checkpoint(parameters: dict[str, Any], learner: str, path: str, *others: str) -> dict[str, Any]:
@@ -75,9 +96,7 @@ def _with_checkpoint(parameters: dict[str, Any], learner: str, path: str, *other
     if "checkpoint" in parameters:
         raise DataError("--checkpoint and --set checkpoint=… both name the file; give one")
     if "checkpoint" not in model_class(LEARNERS[learner])._get_param_names():
-        raise DataError(
-            f"--checkpoint: {learner} learns in one pass, which has no state to continue from; leave it out"
-        )
+        raise DataError(f"--checkpoint: {learner} has no state of training to continue from; leave it out")
     options.check_output(path, *others)
     return parameters | {"checkpoint": path}
 

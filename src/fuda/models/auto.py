@@ -19,10 +19,11 @@ from sklearn.exceptions import ConvergenceWarning
 from fuda.checks import check_arrays, check_flags, is_number
 from fuda.errors import DataError, short
 from fuda.interrupts import inner_training, is_inner
-from fuda.models.base import Labeler, TrainingData
+from fuda.models.base import Labeler, TrainingData, check_without_checkpoint
 from fuda.models.candidates import candidates_for
 from fuda.models.combination import Combination, Decoder, Tuner, marginals_over
 from fuda.progress import Callback, Iterations, warn
+from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
 from fuda.selection.goals import Goal, goal_for
 from fuda.selection.search import Candidate, Race, SearchReport, Trial
@@ -160,13 +161,10 @@ class Auto(Labeler):
             if not isinstance(self.candidates, dict) or not self.candidates:
                 raise DataError(f"candidates={short(self.candidates)}: give a dict of names to labelers")
             for name, model in self.candidates.items():
-                if not isinstance(model, Labeler) or isinstance(model, Auto):
-                    raise DataError(f"candidates: {short(name)} is {short(model)}; give a labeler")
+                if not isinstance(name, str) or not isinstance(model, Labeler) or isinstance(model, Auto):
+                    raise DataError(f"candidates: {short(name)} is {short(model)}; give names and labelers")
                 model._check_parameters()
-
-    def _params_to_save(self) -> dict[str, Any]:
-        """The parameters to store; candidates are compared, and not needed afterwards."""
-        return super()._params_to_save() | {"candidates": None}
+                check_without_checkpoint(model, f"candidates: {short(name)}")
 
     def _fit(self, data: TrainingData) -> None:
         search = _Search(self, data)
@@ -205,13 +203,24 @@ class Auto(Labeler):
             raise DataError("its members or its report are not all there")
         if any(list(member.classes_) != list(self.classes_) for member in members if member):
             raise DataError("its members have other labels")
-        stored = json.loads(texts[0][0])
-        self.report_ = SearchReport(**stored["report"])
+        scheme, self.report_ = _read_report(texts[0][0])
         self.best_ = members[0]
         if arrays:
             L = len(self.classes_)
             check_arrays(arrays, {"powers": (len(members),), "bias": (L,), "pairs": (L, L)})
-            self.best_ = Combination(members, Decoder(**arrays, scheme=stored["scheme"]))  # type: ignore[arg-type]
+            decoder = Decoder(arrays["powers"], arrays["bias"], arrays["pairs"], scheme)
+            self.best_ = Combination([member for member in members if member], decoder)
+        if any(member.shape_ != self.shape_ for member in members if member):
+            raise DataError("its members label structures of another shape")
+
+
+def _read_report(text: str) -> tuple[str | None, SearchReport]:
+    """The scheme and the report of a model file."""
+    stored = json.loads(text)
+    scheme = None if stored["scheme"] is None else scheme_name(stored["scheme"])
+    report = SearchReport(**stored["report"])
+    report.text()  # fails where something is missing
+    return scheme, report
 
 
 class _Search:
