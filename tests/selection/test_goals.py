@@ -62,6 +62,7 @@ def test_unknown_labels_do_not_count():
 
 def test_the_goal_follows_from_the_labels():
     assert goal_for([["O", "B-A", "I-A"], [None]]) == Goal("entity F1", "IOB2")
+    assert goal_for([["O", "B-A", "I-A"], [None], [None, "O"]]) == Goal("label F1", "IOB2")
     assert goal_for([["I-A", "I-A"]]) == Goal("entity F1", None)  # more than one scheme fits
     assert goal_for([["-"] * 9 + ["+"]]) == Goal("macro F1", None, ("+", "-"))
     assert goal_for([["h", "e", "c"]]).name == "token accuracy"

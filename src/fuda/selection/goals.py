@@ -168,8 +168,9 @@ def goal_for(y: Any) -> Goal:
     Returns
     -------
     Goal
-        Entity F1 where labels encode segments; macro F1 where four of five nodes have the same
-        label; else token accuracy.
+        Entity F1 where labels encode segments, or label F1 if most structures have nodes whose
+        label is not known; macro F1 where four of five nodes have the same label; else token
+        accuracy.
 
     Examples
     --------
@@ -181,7 +182,8 @@ def goal_for(y: Any) -> Goal:
     if not frequency:
         raise DataError("no label is known; give some labels to learn from")
     if evaluate(known, known).entity_scores is not None:
-        return Goal("entity F1", guess_scheme(y))
+        whole = sum(None not in labels for labels in y)
+        return Goal("entity F1" if 2 * whole >= len(known) else "label F1", guess_scheme(y))
     labels = tuple(sorted(frequency))
     most = max(frequency.values()) / sum(frequency.values())
     return Goal("macro F1", None, labels) if most >= _UNBALANCED else Goal("token accuracy", None, labels)

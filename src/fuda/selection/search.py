@@ -35,6 +35,7 @@ _SMALL = 100  # nodes a second of the budget up to which all folds are repeated 
 _REPEATS = 2
 _FIRST_SHARE = 0.4  # of the budget, after which no candidate without a known time is begun
 _EXPONENT = 1.3  # of time in nodes, where nothing is known
+_LEAST = 1e-6  # seconds of a fit
 _LEADERS = 2  # for whose fit to everything time is kept
 
 
@@ -104,7 +105,8 @@ class Trial:
         (last, seconds), exponent = max(known.items()), _EXPONENT
         smaller = [size for size in known if 0 < size < 0.7 * last]
         if smaller:
-            growth = math.log(seconds / known[max(smaller)]) / math.log(last / max(smaller))
+            times_longer = max(seconds, _LEAST) / max(known[max(smaller)], _LEAST)
+            growth = math.log(times_longer) / math.log(last / max(smaller))
             exponent = min(2.0, max(1.0, growth))
         return float(seconds * max(1.0, nodes / (100 * max(last, 1))) ** exponent)
 
@@ -260,7 +262,8 @@ class Race:
         order = np.random.RandomState(self.seed).permutation(count)
         some = min(nodes, int(self.budget * _NODES_A_SECOND))
         while some * _GROWTH <= 2 * nodes:
-            members = np.sort(order[: max(2, int(np.searchsorted(np.cumsum(self.sizes[order]), some)))])
+            few = int(np.searchsorted(np.cumsum(self.sizes[order]), some, side="right"))
+            members = np.sort(order[: max(2, few)])
             halves = splits(len(members), 2, self.seed)
             yield [Split(members[train], members[test]) for train, test in halves], True
             some *= _GROWTH
