@@ -83,7 +83,7 @@ def test_the_report_says_what_was_tried():
     assert rows["crf"]["folds"] >= 7
     assert rows["crf"]["cpu"] + rows["crf"]["wall"] > 0
     text = str(model.report_)
-    assert "± " in text
+    assert "±" in text
     assert "chosen: " in text
     assert "<table>" in model.report_._repr_html_()
 

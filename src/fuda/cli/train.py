@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -107,15 +109,23 @@ def fit(model: Any, X: list[Any], y: list[list[Any]]) -> None:
     if verbose is False:
         model.verbose = sys.stderr.isatty()
 
+    with shown_warnings():
+        model.fit(X, y)
+    if verbose is False:  # the file does not depend on where the command ran
+        model.verbose = verbose
+
+
+@contextmanager
+def shown_warnings() -> Iterator[None]:
+    """Within the block, each warning becomes a line on standard error."""
+
     def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
         click.echo(f"fuda: {' '.join(str(message).split())}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show_warning
-        model.fit(X, y)
-    if verbose is False:  # the file does not depend on where the command ran
-        model.verbose = verbose
+        yield
 
 
 def remove_checkpoint(model: Any) -> None:

@@ -3,6 +3,8 @@
 Everything here takes estimators as objects, and knows no model.
 """
 
+from fuda.selection.comparison import Comparison as Comparison
+from fuda.selection.comparison import compare as compare
 from fuda.selection.folds import Split as Split
 from fuda.selection.folds import splits as splits
 from fuda.selection.goals import Goal as Goal

@@ -12,7 +12,7 @@ from fuda.errors import DataError
 class Split(NamedTuple):
     """Numbers of structures to fit on and to test on, each in ascending order.
 
-    Attributes
+    Parameters
     ----------
     train, test : ndarray of int
         The numbers of the structures.

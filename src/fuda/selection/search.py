@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ _REPEATS = 2
 _FIRST_SHARE = 0.4  # of the budget, after which no candidate without a known time is begun
 _EXPONENT = 1.3  # of time in nodes, where nothing is known
 _LEAST = 1e-6  # seconds of a fit
+_JUDGED = 4  # how often each candidate is judged after the race
 _LEADERS = 2  # for whose fit to everything time is kept
 
 
@@ -147,7 +149,7 @@ class SearchReport:
         header = ["candidate", self.goal, "folds", "nodes", "seconds", "CPU", "end"]
         rows = []
         for row in self.rows:
-            score = "–" if row["score"] is None else f"{row['score']:.2f} ± {row['spread']:.2f}"
+            score = "–" if row["score"] is None else f"{row['score']:.1f}±{row['spread']:.1f}"
             counts = [str(row["folds"]), f"{row['nodes']:,}"]
             rows.append([row["name"], score, *counts, f"{row['wall']:.1f}", f"{row['cpu']:.1f}", row["end"]])
         total = f"{self.seconds:.1f} s ({self.cpu_seconds:.1f} s of processors)"
@@ -214,6 +216,7 @@ class Race:
         self.observe, self.judge, self.show = observe, judge, show
         self.clock = Stopwatch()
         self.tests: list[np.ndarray] = []
+        self.seconds_to_judge = 0.0
 
     @property
     def running(self) -> list[Trial]:
@@ -230,11 +233,15 @@ class Race:
 
     def run(self) -> None:
         """Run until a few candidates have been compared on all structures, or time is over."""
-        for heat, restarts in self._plan():
-            for k, split in enumerate(heat):
-                if not self._run_fold(split, restarts=restarts and k == 0):
-                    return
-            self._halve()
+        try:
+            for heat, restarts in self._plan():
+                for k, split in enumerate(heat):
+                    if not self._run_fold(split, restarts=restarts and k == 0):
+                        return
+                self._judge()
+                self._halve()
+        finally:
+            self._judge()
 
     def rows(self) -> list[dict[str, Any]]:
         """What each candidate reached and took, those in the race first; for a `SearchReport`."""
@@ -289,21 +296,29 @@ class Race:
             if not self.tests:  # what has been found is all that is known
                 for trial in chosen:
                     trial.status = trial.status or ("" if id(trial) in found else "no time")
-                self._judge(split, found, restarts)
+                self._add(split, found, restarts)
             raise
-        self._judge(split, found, restarts)
+        self._add(split, found, restarts)
         return True
 
-    def _judge(self, split: Split, found: dict[int, Any], restarts: bool) -> None:
+    def _add(self, split: Split, found: dict[int, Any], restarts: bool) -> None:
         """Add the outputs of a fold to those of all candidates in the race."""
-        if not self.running:
-            return
-        self.tests = [split.test] if restarts else [*self.tests, split.test]
+        running = [trial for trial in self.trials if not trial.status]
+        if running:
+            self.tests = [split.test] if restarts else [*self.tests, split.test]
+        for trial in running:
+            trial.outputs = [*([] if restarts else trial.outputs), found[id(trial)]]
+
+    def _judge(self) -> None:
+        """Find the counts and scores of all candidates in the race, where they have new outputs."""
+        bounds = np.cumsum([0, *map(len, self.tests)])
         for trial in self.running:
-            before = ([], []) if restarts else (trial.outputs, trial.scores)
-            trial.outputs = [*before[0], found[id(trial)]]
+            if len(trial.counts) == bounds[-1] or not trial.outputs:
+                continue
+            stopwatch = Stopwatch()
             trial.counts = self.judge(self.tests, trial.outputs)
-            trial.scores = [*before[1], self.goal.score(trial.counts[-len(split.test) :])]
+            self.seconds_to_judge = stopwatch().wall
+            trial.scores = [self.goal.score(trial.counts[i:j]) for i, j in pairwise(bounds)]
 
     def _observed(self, trial: Trial, split: Split) -> Any:
         """The output of a candidate in a fold; what makes it impossible becomes its status."""
@@ -327,6 +342,7 @@ class Race:
         """Those of the candidates for which there is time; none where the leaders have none."""
         whole, running = int(self.sizes.sum()), by_family(running)
         left = self.seconds_left - sum(trial.seconds_to_refit(whole) for trial in running[:_LEADERS])
+        left -= _JUDGED * len(running) * self.seconds_to_judge
         costs = [trial.seconds_for(nodes) for trial in running]
         count = int(np.searchsorted(np.cumsum(costs), left, side="right"))
         return running[:count] if count >= min(_LEADERS, len(running)) else []

@@ -74,9 +74,9 @@ class Table(NamedTuple):
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        table = RichTable(box=SIMPLE_HEAD, pad_edge=False)
+        table = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for k, name in enumerate(self.header):
-            table.add_column(Text(name), justify="right" if k else "left")
+            table.add_column(Text(name), justify="right" if k else "left", no_wrap=k > 0, overflow="fold")
         for cells in self.rows:
             table.add_row(*map(Text, cells))
         return table

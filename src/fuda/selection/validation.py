@@ -47,7 +47,7 @@ def taken(values: Any, members: np.ndarray) -> Any:
 class Validation:
     """The results of the folds of a cross-validation so far.
 
-    Attributes
+    Parameters
     ----------
     tests : list of ndarray
         The numbers of the structures that each fold was tested on.
@@ -104,7 +104,13 @@ class Validation:
         return figure(entity) if entity else None
 
     def out_of_fold(self) -> dict[int, Any]:
-        """The predicted labels of every structure that was tested on, by its number."""
+        """Return the predicted labels of every structure that was tested on.
+
+        Returns
+        -------
+        dict of int to list
+            By the number of the structure.
+        """
         tests, found = np.concatenate(self.tests).tolist(), [y for fold in self.predictions for y in fold]
         return dict(zip(tests, found, strict=True))
 
