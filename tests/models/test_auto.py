@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 import fuda
 from fuda import CRF, HMM, Auto, Dag, DataError, MarginalizedPerceptron, Sequence, Tree
 from fuda.data.corpus import Corpus
+from fuda.models import auto
 from fuda.models.candidates import TABLE, candidates_for, kind_of
 from fuda.models.combination import Combination, Decoder, Tuner, sharpened
 from fuda.models.hm_perceptron import HMPerceptron
@@ -204,6 +205,24 @@ def test_an_interrupt_fits_the_best_so_far(monkeypatch):
     with pytest.warns(ConvergenceWarning, match="interrupted"):  # before anything is known
         model = Auto(candidates={"hmm": HMM(), "crf": CRF()}).fit(X, Y)
     assert isinstance(model.best_, HMM)
+
+
+def test_compilation_does_not_count(monkeypatch):
+    """Each family learns from a few structures first, and the clock begins after that."""
+    sizes, fit = [], HMM._fit
+
+    def remembered(self, data):
+        sizes.append(len(data.encoded.corpus))
+        fit(self, data)
+
+    monkeypatch.setattr(HMM, "_fit", remembered)
+    monkeypatch.setattr(auto, "_COLD_NODES", 10)
+    model = Auto(candidates={"hmm": HMM(), "smooth": HMM(smoothing=2.0)}).fit(X, Y)
+    assert sizes[:3] == [8, 6, 6]
+    members = len(model.report_.chosen.split("+"))
+    assert sum(row["folds"] for row in model.report_.rows) == len(sizes) - 1 - members
+        model.report_.chosen.split("+")
+    )
 
 
 def test_a_callback_can_end_the_comparison():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,10 +28,11 @@ from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
 from fuda.selection.goals import Goal, goal_for
 from fuda.selection.search import Candidate, Race, SearchReport, Trial
-from fuda.selection.validation import taken
+from fuda.selection.validation import Stopwatch, taken
 
 Array = np.ndarray
 _MOST_MEMBERS = 4
+_COLD_NODES, _FEW = 1000, 8  # nodes from which a few structures are learned from before time counts
 _NODES_A_SECOND = 200  # of the budget, above which slow candidates are compared quickly
 # What one more member must bring: nothing if it is of another family of learners, since means of
 # different models are better than out-of-fold scores of few structures can show.
@@ -57,8 +59,9 @@ class Auto(Labeler):
     Parameters
     ----------
     budget : float, default=60.0
-        Seconds for everything, the last fit included. On data for which no candidate can be
-        compared in that time, the default of the kind of data is fitted, whatever it takes.
+        Seconds for everything, the last fit included, but not the compilation of code on its first
+        use. Where no candidate can be compared in that time, the default of the kind of data is
+        fitted, whatever it takes.
     combine : bool, default=True
         Whether several models may decide together. A single one has more methods, such as
         `explain`, and a smaller file.
@@ -250,7 +253,20 @@ class _Search:
         """Compare the candidates; there is nothing to compare on with a single structure."""
         self.progress = progress
         if len(self.X) > 1 and len(self.race.trials) > 1:
+            if self.corpus.size >= _COLD_NODES:
+                self._warm_up()
             self.race.run()
+
+    def _warm_up(self) -> None:
+        """Fit a model of each family to a few structures, so that no time has compilation in it."""
+        few, families = np.arange(min(_FEW, len(self.X))), set[str]()
+        for trial in self.race.trials:
+            if trial.family not in families:
+                families.add(trial.family)
+                self._show(f"compiling or loading {trial.candidate.name}")
+                with suppress(DataError):  # which the race will report
+                    self._said(self._fitted(trial.candidate, few, quick=True), few[:1])
+        self.race.clock = Stopwatch()
 
     def _show(self, text: str) -> None:
         self.progress.show(self.progress.count + 1, text)
@@ -265,21 +281,26 @@ class _Search:
         if "decode" in names and self.corpus.shape != "dag":
             settings["decode"] = "viterbi"
         weights = {name: taken(value, members) for name, value in self.weights.items()}
-        return model.set_params(**settings).fit(taken(self.X, members), taken(self.y, members), **weights)
+        model.set_params(**settings)
+        with warnings.catch_warnings():
+            if quick:  # a candidate may end early
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(taken(self.X, members), taken(self.y, members), **weights)
 
     def _observe(self, candidate: Candidate, split: Split) -> _Output:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a candidate may end early
-            model = self._fitted(candidate, split.train, quick=True)
-        tested = taken(self.X, split.test)
+        output = self._said(self._fitted(candidate, split.train, quick=True), split.test)
+        if self.progress.report():
+            raise StopIteration
+        return output
+
+    def _said(self, model: Labeler, test: Array) -> _Output:
+        tested = taken(self.X, test)
         number = {label: k for k, label in enumerate(self.classes)}
         own = np.array([number[label] for labels in model.predict(tested) for label in labels])
         if not hasattr(model, "predict_marginals"):
             marginals = np.eye(len(self.classes))[own]
         else:
             marginals = marginals_over(model, tested, self.classes)
-        if self.progress.report():
-            raise StopIteration
         return _Output(marginals, own)
 
     def _tuner_of(self, tests: list[Array]) -> Tuner:
