@@ -221,8 +221,6 @@ def test_compilation_does_not_count(monkeypatch):
     assert sizes[:3] == [8, 6, 6]
     members = len(model.report_.chosen.split("+"))
     assert sum(row["folds"] for row in model.report_.rows) == len(sizes) - 1 - members
-        model.report_.chosen.split("+")
-    )
 
 
 def test_a_callback_can_end_the_comparison():

@@ -38,6 +38,7 @@ _FIRST_SHARE = 0.4  # of the budget, after which no candidate without a known ti
 _EXPONENT = 1.3  # of time in nodes, where nothing is known
 _LEAST = 1e-6  # seconds of a fit
 _JUDGED = 4  # how often each candidate is judged after the race
+_SHARE = 0.5  # of the time left, which the fit of the second leader may take
 _LEADERS = 2  # for whose fit to everything time is kept
 
 
@@ -238,8 +239,12 @@ class Race:
                 for k, split in enumerate(heat):
                     if not self._run_fold(split, restarts=restarts and k == 0):
                         return
+                    if len(self.trials[0].times) == 1:  # from now on, the better ones come first
+                        self._judge()
                 self._judge()
                 self._halve()
+                if len(self.running) == 1:
+                    return
         finally:
             self._judge()
 
@@ -339,13 +344,18 @@ class Race:
         return output
 
     def _affordable(self, running: list[Trial], nodes: int) -> list[Trial]:
-        """Those of the candidates for which there is time; none where the leaders have none."""
+        """Those of the candidates for which there is time; none where there is none for the best."""
         whole, running = int(self.sizes.sum()), by_family(running)
-        left = self.seconds_left - sum(trial.seconds_to_refit(whole) for trial in running[:_LEADERS])
+        left = self.seconds_left
+        refits = [trial.seconds_to_refit(whole) for trial in running[:_LEADERS]]
+        left -= refits[0] + sum(seconds for seconds in refits[1:] if seconds < _SHARE * left)
         left -= _JUDGED * len(running) * self.seconds_to_judge
-        costs = [trial.seconds_for(nodes) for trial in running]
-        count = int(np.searchsorted(np.cumsum(costs), left, side="right"))
-        return running[:count] if count >= min(_LEADERS, len(running)) else []
+        chosen = []
+        for trial in running:
+            if trial.seconds_for(nodes) <= left:
+                left -= trial.seconds_for(nodes)
+                chosen.append(trial)
+        return chosen if running[0] in chosen else []
 
     def _halve(self) -> None:
         """Let the better half go on, but nobody who is behind by more than chance."""
