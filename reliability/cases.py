@@ -94,6 +94,8 @@ def cases() -> dict[str, Case]:
         "HMSVM-ids": _case(fuda.HMSVM(kernel=gram, window=0), _number),
         "Reranker": _case(fuda.Reranker(base=fuda.CRF(l2=0.1), n=3, folds=3)),
         "Reranker-tree": _case(fuda.Reranker(base=fuda.HMM(), n=3, folds=3), shape=trees),
+        "Auto": _case(fuda.Auto(candidates={"hmm": fuda.HMM(), "crf": fuda.CRF()})),
+        "Auto-scheme": _case(fuda.Auto(candidates={"crf": fuda.CRF(l2=0.1)}), labels=CHUNKS),
         "MarginalizedPerceptron": _case(fuda.MarginalizedPerceptron(orders=2)),
         "MarginalizedPerceptron-scheme": _case(
             fuda.MarginalizedPerceptron(orders=2, **scheme), labels=CHUNKS

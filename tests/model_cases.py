@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fuda import CRF
+from fuda import CRF, HMM
 from fuda.registry import MODELS, model_class
 
 X = [["Ana", "Paz", "sings"], ["in", "Lima"], ["Bo", "and", "Ana", "eat"], ["x"], ["Paz", "in", "Lima"]]
@@ -16,8 +16,9 @@ SMALL = {
     "MarginalizedPerceptron": {"epochs": 3},
     "MarginalizedSVM": {"epochs": 50},
     "Reranker": {"base": CRF(features="word"), "n": 4, "folds": 2, "base_weight": 0.01},
+    "Auto": {"candidates": {"crf": CRF(features="word"), "hmm": HMM()}},
 }
-ITERATIVE = [name for name in MODELS if name != "HMM"]
+ITERATIVE = [name for name in MODELS if name not in ("HMM", "Auto")]
 
 
 def make(name, **parameters):

@@ -26,7 +26,7 @@ LAYERS = [
     ["storage"],
     ["functions"],
     ["training"],
-    ["marginalized"],
+    ["marginalized", "selection"],
     ["models"],
     ["datasets", "compat"],
     ["reproduce"],

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fuda.formats import read as read
     from fuda.formats import write as write
     from fuda.marginalized.kernel import marginalized_kernel as marginalized_kernel
+    from fuda.models.auto import Auto as Auto
     from fuda.models.crf import CRF as CRF
     from fuda.models.hm_perceptron import HMPerceptron as HMPerceptron
     from fuda.models.hm_svm import HMSVM as HMSVM
@@ -42,7 +43,17 @@ _HOME |= dict.fromkeys(["read", "write"], "fuda.formats")
 _HOME |= {"Template": "fuda.features.templates", "load": "fuda.storage.models"}
 _HOME |= {"marginalized_kernel": "fuda.marginalized.kernel"}
 # Modules that are attributes of the package: fuda.datasets.load_product_usage()
-_MODULES = ("compat", "datasets", "features", "formats", "inference", "kernels", "metrics", "schemes")
+_MODULES = (
+    "compat",
+    "datasets",
+    "features",
+    "formats",
+    "inference",
+    "kernels",
+    "metrics",
+    "schemes",
+    "selection",
+)
 
 __all__ = [*sorted(_HOME), "__version__"]
 

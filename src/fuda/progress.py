@@ -134,6 +134,42 @@ def stage(doing: str) -> Iterator[Callable[[str], None]]:
     console.print(f"{escape(doing)}: {escape(outcome) or 'done'} [dim]({seconds:.1f} s)[/dim]")
 
 
+@contextmanager
+def bar(title: str, total: int, shown: bool) -> Iterator[Callable[..., None]]:
+    """Show a progress bar while a block runs, on a terminal.
+
+    Parameters
+    ----------
+    title : str
+        What the block does.
+    total : int
+        The number of steps.
+    shown : bool
+        Whether to show it.
+
+    Yields
+    ------
+    callable
+        Takes the number of steps done, and optionally what is being done: ``advance(1, "crf")``.
+    """
+    if not shown or not sys.stderr.isatty():
+        yield lambda steps, text="": None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True, highlight=False), transient=True) as progress:
+        task = progress.add_task(escape(title), total=total)
+
+        def advance(steps: int, text: str = "") -> None:
+            described = escape(f"{title}: {text}") if text else None
+            progress.update(task, advance=steps, description=described)
+
+        yield advance
+
+
 class Iterations:
     """Shows iterations as they come, and runs callbacks after each of them.
 

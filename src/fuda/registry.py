@@ -36,6 +36,7 @@ MODELS = {
     "MarginalizedPerceptron": Model("fuda.models.marginalized_perceptron", "marginalized"),
     "MarginalizedSVM": Model("fuda.models.marginalized_svm", "marginalized-svm"),
     "Reranker": Model("fuda.models.reranker", "reranker"),
+    "Auto": Model("fuda.models.auto", "auto"),
 }
 
 

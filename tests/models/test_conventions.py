@@ -17,6 +17,8 @@ from fuda.registry import MODELS, model_class
 from model_cases import ITERATIVE, X, Y, behaviour, make, saved
 
 ORDER = [
+    "budget",
+    "combine",
     "loss",
     "smoothing",
     "base",
@@ -38,6 +40,7 @@ ORDER = [
     "base_weight",
     "folds",
     "features",
+    "candidates",
     "window",
     "pair_features",
     "decode",

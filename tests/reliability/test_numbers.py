@@ -34,6 +34,7 @@ NUMBERS = {
     "HMSVM": {"C": sizes, "kernel": st.none() | kernels, "slack": st.sampled_from(["l1", "l2"])},
     "MarginalizedPerceptron": {"mixing": st.none() | sizes, "gap": sizes, "kernel": st.none() | kernels},
     "MarginalizedSVM": {"C": sizes, "mixing": st.none() | sizes, "gap": sizes, "kernel": st.none() | kernels},
+    "Auto": {"budget": sizes, "combine": st.booleans()},
     "Reranker": {"mixing": st.none() | sizes, "base_weight": sizes, "kernel": st.none() | kernels},
 }  # fmt: skip
 FEW = {"max_iter": 5, "epochs": 2, "orders": 1, "n": 3, "folds": 2, "n_jobs": 1, "random_state": 0}
@@ -65,6 +66,8 @@ def trainings(draw, name: str):
         weights["sample_weight"] = [draw(sizes) for _ in WORDS]
     if name not in ("Reranker", "HMPerceptron") and draw(st.booleans()):
         weights["position_weight"] = [[draw(sizes) for _ in words] for words in WORDS]
+    if name == "Auto":
+        few["candidates"] = {"crf": fuda.CRF(max_iter=5), "hmm": fuda.HMM()}
     if name == "Reranker":
         few["base"] = fuda.CRF(max_iter=5, n_jobs=1)
     return cls(**few | chosen), (kind, draw(sizes), shape), weights

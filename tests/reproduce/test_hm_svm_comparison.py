@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from fuda.cli.reproduce import reproduce
 from fuda.errors import DataError
 from fuda.reproduce import hm_svm, spanish
-from fuda.reproduce.cross_validation import folds
 
 SENTENCES = [
     [("Ana", "B-PER"), ("vive", "O"), ("en", "O"), ("Lima", "B-LOC")],
@@ -25,15 +24,6 @@ def folder(tmp_path: Path) -> Path:
     text = "\n".join("".join(f"{word} X {label}\n" for word, label in sentence) for sentence in SENTENCES)
     (tmp_path / "esp.train").write_text(text, encoding="utf-8")
     return tmp_path
-
-
-def test_folds_are_stretches_of_the_corpus(folder: Path) -> None:
-    data = spanish.first_sentences(folder, 7)
-    found = list(folds(data, 3))
-    assert [len(test) for _, test in found] == [3, 2, 2]
-    assert [record for _, test in found for record in test.records] == data.records
-    for train, test in found:
-        assert len(train) + len(test) == 7
 
 
 def test_all_methods(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

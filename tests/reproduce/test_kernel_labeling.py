@@ -13,7 +13,8 @@ from fuda.errors import DataError
 from fuda.formats.dataset import Dataset, Record
 from fuda.models.marginalized_perceptron import MarginalizedPerceptron
 from fuda.reproduce import kernel_labeling
-from fuda.reproduce.cross_validation import Figure, cross_validated, folds
+from fuda.reproduce.cross_validation import cross_validated
+from fuda.selection.goals import Figure
 
 SPANISH = "Ana X B-PER\nPaz X I-PER\nvive X O\n\nEn X O\nLima X B-LOC\nhoy X O\n\n" * 3
 SENTENCE = [
@@ -51,16 +52,6 @@ def folder(tmp_path: Path) -> Path:
     for name, text in texts.items():
         (tmp_path / name).write_bytes(gzip.compress(text.encode()))
     return tmp_path
-
-
-def test_folds_are_stretches_that_cover_everything_once() -> None:
-    data = Dataset([Record(Sequence([str(i)]), ["O"]) for i in range(7)])
-    tested = []
-    for train, test in folds(data, 3):
-        tested += test.records
-        assert len(train) + len(test) == 7
-        assert not any(record is other for record in train.records for other in test.records)
-    assert tested == data.records
 
 
 def test_a_row_has_means_and_deviations_in_per_cent() -> None:

@@ -36,6 +36,7 @@ MODELS = {
     "marginalizedperceptron-1.fuda": (fuda.MarginalizedPerceptron(orders=3), X),
     "marginalizedperceptron-prior-1.fuda": (fuda.MarginalizedPerceptron(prior=fuda.HMM(), orders=3), TREES),
     "marginalizedsvm-1.fuda": (fuda.MarginalizedSVM(C=100.0), DAGS),
+    "auto-1.fuda": (fuda.Auto(candidates={"crf": fuda.CRF(), "hmm": fuda.HMM()}), X),
 }
 
 

@@ -22,6 +22,7 @@ import click
 
 from fuda import __version__
 from fuda.cli import options
+from fuda.cli.compare import compare
 from fuda.cli.convert import convert
 from fuda.cli.demo import demo
 from fuda.cli.evaluate import evaluate
@@ -102,7 +103,7 @@ def group() -> None:
     """Learn to label the nodes of sequences, trees and graphs."""
 
 
-for command in (demo, train, evaluate, tag, explain, render, inspect, convert, reproduce):
+for command in (demo, train, compare, evaluate, tag, explain, render, inspect, convert, reproduce):
     group.add_command(command)
 
 

@@ -212,19 +212,19 @@ def errors_name_file(paths: Sequence[str], parts: Sequence[Dataset], before: int
         raise DataError(f"{names[0]}{' and others' if several else ''}: {located}") from None
 
 
-def printer() -> Callable[..., None]:
-    """A function that prints text and tables formatted by rich.
+def printer(err: bool = False) -> Callable[..., None]:
+    """A function that prints text and tables formatted by rich, to standard error where `err` is true.
 
     The output is written by click: rich would end the process if the pipe is closed.
     """
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, stderr=err)
 
     def show(*values: Any, **style: Any) -> None:
         with console.capture() as captured:
             console.print(*values, **style)
-        click.echo(captured.get(), nl=False)
+        click.echo(captured.get(), nl=False, err=err)
 
     return show
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -19,6 +22,7 @@ Examples:
   fuda train esp.train -o spanish.fuda
   fuda train esp.train -o spanish.fuda --columns 1 --set loss=markov --set order=2
   fuda train esp.train -o spanish.fuda --learner hmm --set smoothing=0.5
+  fuda train esp.train -o spanish.fuda --learner auto --budget 20m
   fuda train train.conllu -o entities.fuda --label MISC:NE --graph tree
   fuda train notes.tsv -o notes.fuda --template crfpp.template
   fuda train esp.train -o spanish.fuda --dev esp.testa
@@ -28,6 +32,7 @@ Examples:
 _CHECKPOINT = "Keep the state of training in a file: the same command continues from it after a kill."
 _DEV = "Validate on a labelled file: training ends when it no longer helps there."
 _SHOWN, _MANY, _MANY_OF_NODES = 20, 50, 0.05  # labels shown; from how many on they are too many
+_BUDGET = "How long --learner auto may take, such as 60s, 20m or 1h."
 _SET = "A parameter of the learner, such as window=2; an unknown name prints the list of parameters."
 
 
@@ -36,6 +41,7 @@ _SET = "A parameter of the learner, such as window=2; an unknown name prints the
 @click.option("-o", "--output", required=True, metavar="MODEL", help="The model file to write.")
 @click.option("--learner", type=click.Choice(list(LEARNERS)), default="crf", show_default=True)
 @click.option("--set", "parameters", metavar="NAME=VALUE", multiple=True, help=_SET)
+@click.option("--budget", metavar="TIME", help=_BUDGET)
 @click.option("--checkpoint", metavar="FILE", help=_CHECKPOINT)
 @click.option("--dev", metavar="FILE", help=_DEV)
 @click.option("--template", metavar="FILE", help="Features by a CRF++ or Wapiti template.")
@@ -45,6 +51,7 @@ def train(
     output: str,
     learner: str,
     parameters: tuple[str, ...],
+    budget: str | None,
     checkpoint: str | None,
     dev: str | None,
     template: str | None,
@@ -59,7 +66,7 @@ def train(
         raise DataError("-o -: a model is not written to standard output; name a file")
     options.check_output(output, *files, *filter(None, [template, dev]))
     keywords = options.reading_keywords(**how)
-    assigned = options.assignments(parameters, "--set", parameter)
+    assigned = options.assignments(parameters, "--set", parameter) | _budget(budget, learner)
     if checkpoint is not None:
         assigned = _with_checkpoint(assigned, learner, checkpoint, output, *files)
     model = make_learner(learner, assigned, template)
@@ -82,6 +89,10 @@ def train(
         click.echo(summary, err=True)
     if held is not None:
         _show_curve(model)
+    if hasattr(model, "report_"):
+        show = options.printer(err=True)
+        show(model.report_.table().rich())
+        show(*model.report_.table().notes, markup=False)
     labels = options.counted(len(model.classes_), "label")
     click.echo(f"{output}: {type(model).__name__}, {options.describe(*parts)}, {labels}", err=True)
 
@@ -112,14 +123,24 @@ def _show_curve(model: Any) -> None:
     click.echo(f"{score_name(model.classes_)} by iteration: {', '.join(points)}", err=True)
 
 
+def _budget(text: str | None, learner: str) -> dict[str, float]:
+    """The parameter for `--budget`: a number with a unit, seconds without one."""
+    if text is None:
+        return {}
+    if learner != "auto":
+        raise DataError(f"--budget {text}: {learner} takes what it takes; choose --learner auto")
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|h|)", text.strip())
+    if found is None:
+        raise DataError(f"--budget {text}: give a time such as 60s, 20m or 1h")
+    return {"budget": float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]}
+
+
 def _with_checkpoint(parameters: dict[str, Any], learner: str, path: str, *others: str) -> dict[str, Any]:
     """The parameters with `--checkpoint`, where the learner has iterations to continue from."""
     if "checkpoint" in parameters:
         raise DataError("--checkpoint and --set checkpoint=… both name the file; give one")
     if "checkpoint" not in model_class(LEARNERS[learner])._get_param_names():
-        raise DataError(
-            f"--checkpoint: {learner} learns in one pass, which has no state to continue from; leave it out"
-        )
+        raise DataError(f"--checkpoint: {learner} has no state of training to continue from; leave it out")
     options.check_output(path, *others)
     return parameters | {"checkpoint": path}
 
@@ -130,15 +151,23 @@ def fit(model: Any, X: list[Any], y: list[list[Any]], **validation: Any) -> None
     if verbose is False:
         model.verbose = sys.stderr.isatty()
 
+    with shown_warnings():
+        model.fit(X, y, **validation)
+    if verbose is False:  # the file does not depend on where the command ran
+        model.verbose = verbose
+
+
+@contextmanager
+def shown_warnings() -> Iterator[None]:
+    """Within the block, each warning becomes a line on standard error."""
+
     def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
         click.echo(f"fuda: {' '.join(str(message).split())}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = show_warning
-        model.fit(X, y, **validation)
-    if verbose is False:  # the file does not depend on where the command ran
-        model.verbose = verbose
+        yield
 
 
 def remove_checkpoint(model: Any) -> None:

@@ -16,8 +16,10 @@ def make_encoder(
     """Return an encoder for a template, or for a feature set or function and a window.
 
     A window of None is 1, or 0 for observations that are collections of features: these commonly
-    show the neighbours that their maker wanted to be seen.
+    show the neighbours that their maker wanted to be seen. Features of None, of a model that
+    chooses them itself, are the words.
     """
+    features = "word" if features is None else features
     if window is None:
         window = 0 if kind is not None and kind.name == "features" else 1
     return TemplateEncoder(features) if isinstance(features, Template) else WindowEncoder(features, window)

@@ -19,6 +19,7 @@ KINDS = {
     "structure": "training structures",
     "prior": "priors",
     "votes": "votes",
+    "penalty": "penalties",
     "probability": "probabilities",
     "neighbour": "neighbours",
     "transition": "transitions",
@@ -117,7 +118,8 @@ class Contribution:
         follow each other), "elsewhere" (the label of another node, which the best alternative
         changes too), "neighbour" (all that a neighbour and the nodes behind it add),
         "normalization" (of a MEMM), "position" (of the training data), "correction" (one that was
-        remembered), "structure" (of the training data), "prior", "votes", "probability", "score".
+        remembered), "structure" (of the training data), "prior", "votes",
+        "penalty" (of the label O), "probability", "score".
     text : str
         What it is.
     value : float

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fuda.selection.folds import fold_numbers
+
 FOLDS = 5
 _SAMPLE = 20_000  # nodes that probabilities are calibrated on, at most about
 _TRIED = 6_000  # nodes that values of a parameter are tried on, at most about
@@ -22,7 +24,7 @@ def prior_folds(count: int) -> np.ndarray:
     ndarray of shape (n_structures,)
         The fold of each structure.
     """
-    return np.random.RandomState(0).permutation(count) % min(FOLDS, count)
+    return fold_numbers(count, FOLDS, seed=0)
 
 
 def calibration_parts(sizes: np.ndarray) -> list[np.ndarray]:
@@ -44,7 +46,7 @@ def calibration_parts(sizes: np.ndarray) -> list[np.ndarray]:
     """
     total = int(sizes.sum())
     count = min(len(sizes), max(FOLDS, -(-total // _SAMPLE)))
-    part_of = np.random.RandomState(1).permutation(len(sizes)) % count
+    part_of = fold_numbers(len(sizes), count, seed=1)
     used = max(1, min(FOLDS, count * _SAMPLE // total))
     return [np.flatnonzero(part_of == part) for part in range(min(used, count))]
 

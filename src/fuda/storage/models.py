@@ -306,6 +306,8 @@ def _to_json(name: str, value: Any) -> Any:
         return {"labeler": type(value).__name__, "parameters": _parameters(value.get_params(deep=False))}
     if name == "class_weight" and isinstance(value, dict):
         return {"weights": json.dumps([[label, float(weight)] for label, weight in value.items()])}
+    if name == "candidates" and isinstance(value, dict):
+        return {"labelers": {key: _to_json("", labeler) for key, labeler in value.items()}}
     if name == "features" and callable(value):
         return {"function": f"{getattr(value, '__module__', '?')}.{getattr(value, '__qualname__', '?')}"}
     if isinstance(value, np.generic):
@@ -324,6 +326,8 @@ def _from_json(name: str, value: Any, features: Any) -> Any:
         return from_json(value["kernel"])
     if isinstance(value, dict) and "labeler" in value:
         return _unfitted(value["labeler"], value.get("parameters"), features)
+    if isinstance(value, dict) and isinstance(value.get("labelers"), dict):
+        return {key: _from_json("", labeler, features) for key, labeler in value["labelers"].items()}
     if name == "features" and isinstance(value, dict):
         text, template_name = value.get("template"), value.get("name")
         if isinstance(text, str) and isinstance(template_name, str):

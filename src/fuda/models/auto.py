@@ -1,0 +1,372 @@
+"""The labeler that chooses: learner, features, kernel, regularization and decoding by the data.
+
+Candidates (`fuda.models.candidates`) are compared by cross-validation with successive halving within
+a time budget (`fuda.selection.search`). Of those that reach the end, the best alone or the best few
+together (`fuda.models.combination`) are fitted to everything.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from fuda.checks import check_arrays, check_flags, is_number
+from fuda.errors import DataError, short
+from fuda.interrupts import inner_training, is_inner
+from fuda.models.base import Labeler, TrainingData, check_without_checkpoint
+from fuda.models.candidates import candidates_for
+from fuda.models.combination import Combination, Decoder, Tuner, marginals_over
+from fuda.progress import Callback, Iterations, warn
+from fuda.schemes import scheme_name
+from fuda.selection.folds import Split
+from fuda.selection.goals import Goal, goal_for
+from fuda.selection.search import Candidate, Race, SearchReport, Trial
+from fuda.selection.validation import Stopwatch, taken
+
+Array = np.ndarray
+_MOST_MEMBERS = 4
+_COLD_NODES, _FEW = 1000, 8  # nodes from which a few structures are learned from before time counts
+_NODES_A_SECOND = 200  # of the budget, above which slow candidates are compared quickly
+# What one more member must bring: nothing if it is of another family of learners, since means of
+# different models are better than out-of-fold scores of few structures can show.
+_GAIN, _GAIN_OF_ANOTHER = 0.002, -0.005
+
+
+class _Output(NamedTuple):
+    """What a model says of structures: marginals (N, L), and label numbers (N,) by its own decoding."""
+
+    marginals: Array
+    own: Array
+
+
+class _Choice(NamedTuple):
+    """Candidates to fit to everything, and how they decide together; None: the only one, by itself."""
+
+    trials: list[Trial]
+    decoder: Decoder | None
+
+
+class Auto(Labeler):
+    """A labeler that chooses learner, features, kernel, regularization and decoding by the data.
+
+    Parameters
+    ----------
+    budget : float, default=60.0
+        Seconds for everything, the last fit included, but not the compilation of code on its first
+        use. Where no candidate can be compared in that time, the default of the kind of data is
+        fitted, whatever it takes.
+    combine : bool, default=True
+        Whether several models may decide together. A single one has more methods, such as
+        `explain`, and a smaller file.
+    features : str, Template or callable, optional
+        Features to use in place of those that are compared.
+    candidates : dict of str to Labeler, optional
+        Models to compare in place of those of the table, the default first.
+    n_jobs : int or None, default=None
+        Threads; None is all cores. Acts at once.
+    random_state : int, default=0
+        Seed of the folds.
+    callback : callable or None, default=None
+        Called after every fit with a `fuda.progress.Iteration`. It may raise StopIteration to end
+        the comparison and fit the best so far. Never stored in model files.
+    verbose : bool, default=False
+        Whether to report what is compared on standard error.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels, sorted.
+    best_ : Labeler or Combination
+        What was chosen, fitted to everything. Its methods and attributes are those of this model.
+    report_ : SearchReport
+        What was tried, what it reached and what it took; ``print`` shows a table.
+
+    Notes
+    -----
+    What is to be large is entity F1 where labels encode segments, macro F1 where four of five
+    nodes have the same label, else token accuracy. The scores of the report are out of fold,
+    and slightly optimistic, since decoding is chosen on the same predictions.
+
+    Ctrl-C ends the comparison and fits the best so far; a second one ends the fit.
+
+    Examples
+    --------
+    >>> from fuda import CRF, HMM
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]] * 3
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]] * 3
+    >>> model = Auto(candidates={"crf": CRF(), "hmm": HMM()}).fit(X, y)
+    >>> model.predict([["Ana", "is", "in", "Lima"]])[0]
+    ['PER', 'O', 'O', 'LOC']
+    """
+
+    _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
+    _live_params: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
+    window = 0  # of the encoder that all candidates do without
+
+    best_: Any
+    report_: SearchReport
+
+    def __init__(
+        self,
+        budget: float = 60.0,
+        *,
+        combine: bool = True,
+        features: Any = None,
+        candidates: dict[str, Labeler] | None = None,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        callback: Callback | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.budget, self.combine, self.features, self.candidates = budget, combine, features, candidates
+        self.n_jobs, self.random_state = n_jobs, random_state
+        self.callback, self.verbose = callback, verbose
+
+    def predict(self, X: Any, **keywords: Any) -> Array:
+        """Label structures by the model that was chosen.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the model was fitted on.
+        **keywords : Any
+            What the `predict` of the chosen model takes besides.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One list of labels per structure.
+        """
+        self._check_fitted()
+        found: Array = self.best_.predict(X, **keywords)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the chosen model has and this class has not."""
+        best = self.__dict__.get("best_")
+        if best is None or name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(best, name)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not is_number(self.budget, 0):
+            raise DataError(f"budget={short(self.budget)}: give seconds, a number of at least 0")
+        check_flags(self, "combine")
+        if self.candidates is not None:
+            if not isinstance(self.candidates, dict) or not self.candidates:
+                raise DataError(f"candidates={short(self.candidates)}: give a dict of names to labelers")
+            for name, model in self.candidates.items():
+                if not isinstance(name, str) or not isinstance(model, Labeler) or isinstance(model, Auto):
+                    raise DataError(f"candidates: {short(name)} is {short(model)}; give names and labelers")
+                model._check_parameters()
+                check_without_checkpoint(model, f"candidates: {short(name)}")
+
+    def _fit(self, data: TrainingData) -> None:
+        search = _Search(self, data)
+        with Iterations("Auto", self.verbose, self.callback) as progress:
+            try:
+                with inner_training():
+                    search.run(progress)
+            except StopIteration:
+                pass
+            except KeyboardInterrupt:
+                if is_inner():
+                    raise
+                warn("Auto was interrupted; it fits the best model so far", ConvergenceWarning)
+            choice = search.choice(self.combine)
+            members = [search.refitted(trial, progress) for trial in choice.trials]
+        self.best_ = members[0] if choice.decoder is None else Combination(members, choice.decoder)
+        self.report_ = search.report(choice)
+
+    def _arrays(self) -> dict[str, Array]:
+        if not isinstance(self.best_, Combination):
+            return {}
+        return {name: getattr(self.best_.decoder, name) for name in ("powers", "bias", "pairs")}
+
+    def _texts(self) -> list[list[str]]:
+        is_combined = isinstance(self.best_, Combination)
+        scheme = self.best_.decoder.scheme if is_combined else None
+        return [[json.dumps({"scheme": scheme, "report": asdict(self.report_)})]]
+
+    def _parts(self) -> dict[str, Labeler]:
+        members = self.best_.members if isinstance(self.best_, Combination) else [self.best_]
+        return {f"member{k}": member for k, member in enumerate(members)}
+
+    def _restore(self, arrays: dict[str, Array], texts: list[list[str]], parts: dict[str, Labeler]) -> None:
+        members = [parts.get(f"member{k}") for k in range(len(parts))]
+        if None in members or not members or len(texts) != 1 or len(texts[0]) != 1:
+            raise DataError("its members or its report are not all there")
+        if any(list(member.classes_) != list(self.classes_) for member in members if member):
+            raise DataError("its members have other labels")
+        scheme, self.report_ = _read_report(texts[0][0])
+        self.best_ = members[0]
+        if arrays:
+            L = len(self.classes_)
+            check_arrays(arrays, {"powers": (len(members),), "bias": (L,), "pairs": (L, L)})
+            decoder = Decoder(arrays["powers"], arrays["bias"], arrays["pairs"], scheme)
+            self.best_ = Combination([member for member in members if member], decoder)
+        if any(member.shape_ != self.shape_ for member in members if member):
+            raise DataError("its members label structures of another shape")
+
+
+def _read_report(text: str) -> tuple[str | None, SearchReport]:
+    """The scheme and the report of a model file."""
+    stored = json.loads(text)
+    scheme = None if stored["scheme"] is None else scheme_name(stored["scheme"])
+    report = SearchReport(**stored["report"])
+    report.text()  # fails where something is missing
+    return scheme, report
+
+
+class _Search:
+    """The race between candidates on training data, and the choice of what wins it."""
+
+    def __init__(self, auto: Auto, data: TrainingData) -> None:
+        self.corpus, self.classes, self.labels = data.encoded.corpus, list(data.classes), data.labels
+        self.n_jobs, self.X = auto.n_jobs, data.encoded.corpus.structures
+        names = np.array([*self.classes, None], dtype=object)
+        self.y = [part.tolist() for part in self.corpus.split(names[self.labels])]
+        by_node = None if data.position_weight is None else self.corpus.split(data.position_weight)
+        self.weights = {"sample_weight": data.sample_weight, "position_weight": by_node}
+        self.goal: Goal = goal_for(self.y)
+        self.scheme = self.goal.scheme if self.corpus.is_chain else None
+        self.is_large = self.corpus.size > auto.budget * _NODES_A_SECOND
+        candidates = candidates_for(self.corpus, auto.features)
+        if auto.candidates is not None:
+            candidates = [Candidate(name, model) for name, model in auto.candidates.items()]
+        if not self.is_large:
+            candidates = [Candidate(each.name, each.estimator) for each in candidates]
+        sizes = np.diff(self.corpus.offsets)
+        self.race = Race(candidates, sizes, self.goal, auto.budget, self._observe, self._judge, self._show)
+        self.race.seed = auto.random_state
+        self._tuner: tuple[int, Tuner] | None = None
+
+    def run(self, progress: Iterations) -> None:
+        """Compare the candidates; there is nothing to compare on with a single structure."""
+        self.progress = progress
+        if len(self.X) > 1 and len(self.race.trials) > 1:
+            if self.corpus.size >= _COLD_NODES:
+                self._warm_up()
+            self.race.run()
+
+    def _warm_up(self) -> None:
+        """Fit a model of each family to a few structures, so that no time has compilation in it."""
+        few, families = np.arange(min(_FEW, len(self.X))), set[str]()
+        for trial in self.race.trials:
+            if trial.family not in families:
+                families.add(trial.family)
+                self._show(f"compiling or loading {trial.candidate.name}")
+                with suppress(DataError):  # which the race will report
+                    self._said(self._fitted(trial.candidate, few, quick=True), few[:1])
+        self.race.clock = Stopwatch()
+
+    def _show(self, text: str) -> None:
+        self.progress.show(self.progress.count + 1, text)
+
+    def _fitted(self, candidate: Candidate, members: Array, quick: bool) -> Labeler:
+        model: Labeler = clone(candidate.estimator)
+        names = model.get_params(deep=False)
+        settings: dict[str, Any] = {"n_jobs": self.n_jobs} if "n_jobs" in names else {}
+        settings |= {name: value for name, value in candidate.quick.items() if quick and name in names}
+        if "scheme" in names:
+            settings["scheme"] = self.scheme
+        if "decode" in names and self.corpus.shape != "dag":
+            settings["decode"] = "viterbi"
+        weights = {name: taken(value, members) for name, value in self.weights.items()}
+        model.set_params(**settings)
+        with warnings.catch_warnings():
+            if quick:  # a candidate may end early
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            return model.fit(taken(self.X, members), taken(self.y, members), **weights)
+
+    def _observe(self, candidate: Candidate, split: Split) -> _Output:
+        output = self._said(self._fitted(candidate, split.train, quick=True), split.test)
+        if self.progress.report():
+            raise StopIteration
+        return output
+
+    def _said(self, model: Labeler, test: Array) -> _Output:
+        tested = taken(self.X, test)
+        number = {label: k for k, label in enumerate(self.classes)}
+        own = np.array([number[label] for labels in model.predict(tested) for label in labels])
+        if not hasattr(model, "predict_marginals"):
+            marginals = np.eye(len(self.classes))[own]
+        else:
+            marginals = marginals_over(model, tested, self.classes)
+        return _Output(marginals, own)
+
+    def _tuner_of(self, tests: list[Array]) -> Tuner:
+        """The tuner of these test parts, which is the same for all candidates."""
+        if self._tuner is None or self._tuner[0] != sum(map(len, tests)):
+            members = np.concatenate(tests)
+            labels = self.labels[self.corpus.nodes_of(members)]
+            made = Tuner(self.corpus.take(members), labels, self.classes, self.goal, self.n_jobs)
+            self._tuner = len(members), made
+        return self._tuner[1]
+
+    def _judge(self, tests: list[Array], outputs: list[_Output]) -> Array:
+        """Counts by the better of a model's own decoding and the tuned one of its marginals."""
+        tuner = self._tuner_of(tests)
+        own = tuner.counts(np.concatenate([output.own for output in outputs]))
+        marginals = np.concatenate([output.marginals for output in outputs])
+        _, score, predicted = tuner.tuned([marginals], [tuner.power(marginals)])
+        return own if self.goal.score(own) >= score else tuner.counts(predicted)
+
+    def choice(self, combine: bool) -> _Choice:
+        """The best candidate alone, or the best few together, for which there is time."""
+        trials = [trial for trial in self.race.running if trial.outputs]
+        if not trials:
+            return _Choice([self.race.trials[0]], None)
+        tuner = self._tuner_of(self.race.tests)
+        marginals = {id(t): np.concatenate([output.marginals for output in t.outputs]) for t in trials}
+        powers = {key: tuner.power(p) for key, p in marginals.items()}
+        own = tuner.counts(np.concatenate([output.own for output in trials[0].outputs]))
+        chosen, best, decoder = [trials[0]], self.goal.score(own), None
+
+        def together(members: list[Trial]) -> tuple[Decoder, float]:
+            keys = [id(trial) for trial in members]
+            return tuner.tuned([marginals[key] for key in keys], [powers[key] for key in keys])[:2]
+
+        alone = together(chosen)
+        if combine and alone[1] > best:
+            decoder, best = alone
+        while combine and len(chosen) < min(_MOST_MEMBERS, len(trials)):
+            more = [[*chosen, trial] for trial in trials if trial not in chosen]
+            more = [members for members in more if self._seconds(members) < self.race.seconds_left]
+            found = [(members, *together(members)) for members in more]
+            if not found or _worth(max(found, key=_worth)) < best:
+                break
+            chosen, decoder, best = max(found, key=_worth)
+        self.out_of_fold = best
+        return _Choice(chosen, decoder)
+
+    def _seconds(self, trials: list[Trial]) -> float:
+        return sum(trial.seconds_to_refit(self.corpus.size) for trial in trials)
+
+    def refitted(self, trial: Trial, progress: Iterations) -> Labeler:
+        """The model of a candidate, fitted to everything; quickly, where time is short."""
+        self._show(f"{trial.candidate.name} on all {len(self.X):,} structures")
+        quick = bool(trial.times) and self._seconds([trial]) > self.race.seconds_left
+        return self._fitted(trial.candidate, np.arange(len(self.X)), quick)
+
+    def report(self, choice: _Choice) -> SearchReport:
+        """What was tried and chosen."""
+        names = " + ".join(trial.candidate.name for trial in choice.trials)
+        how = "" if choice.decoder is None else ", decoded from marginals"
+        score = f", {self.goal.name} {100 * self.out_of_fold:.2f}" if self.race.tests else ""
+        return SearchReport(self.goal.name, self.race.rows(), names + how + score, *self.race.clock())
+
+
+def _worth(found: tuple[list[Trial], Decoder, float]) -> float:
+    """The score of a combination, less what its last member must bring."""
+    *before, last = found[0]
+    is_another = last.family not in {trial.family for trial in before}
+    return found[2] - (_GAIN_OF_ANOTHER if is_another else _GAIN)

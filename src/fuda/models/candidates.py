@@ -1,0 +1,144 @@
+"""The table of what `fuda.Auto` tries, by the kind of data.
+
+A row is a name, a learner and its parameters. The first row of a kind is the one to use where nothing is
+known: it takes part to the end. The others follow by promise, since time may not be enough for all.
+`QUICK` has parameters with which slow learners are compared, and how much longer they take without.
+
+========  =============================================================================
+kind      observations
+========  =============================================================================
+text      words and other tokens, with or without further columns
+protein   residues: single letters, the codes of amino acids
+dna       bases: single letters A, C, G, T, U, N in upper or lower case
+features  dicts, lists or sets of features, numbers, and the features of a user's function
+vector    dense vectors
+========  =============================================================================
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuda.data.corpus import Corpus
+from fuda.kernels import RBF, Polynomial
+from fuda.registry import model_class
+from fuda.selection.search import Candidate
+
+_LINEAR, _SQUARE = Polynomial(1).normalized(), Polynomial(2).normalized()
+_RESIDUES = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUO*-")
+_BASES = frozenset("ACGTUN")
+
+_TEXT = {"features": "text", "kernel": _LINEAR}  # of the marginalized kernel
+Row = tuple[str, str, dict[str, Any]]
+TABLE: dict[str, list[Row]] = {
+    "text": [
+        ("crf", "CRF", {}),
+        ("crf l2=0.3", "CRF", {"l2": 0.3}),
+        ("marginalized text", "MarginalizedPerceptron", _TEXT),
+        ("marginalized spelling", "MarginalizedPerceptron", {"features": "spelling", "kernel": _SQUARE}),
+        ("crf window=2", "CRF", {"window": 2}),
+        ("crf pointwise l2=0.3", "CRF", {"loss": "pointwise", "l2": 0.3}),
+        ("crf l2=0.1", "CRF", {"l2": 0.1}),
+        ("hm-perceptron", "HMPerceptron", {}),
+        ("crf l2=3", "CRF", {"l2": 3.0}),
+        ("marginalized prior", "MarginalizedPerceptron", _TEXT | {"prior": "crf"}),
+        ("hm-svm degree 2", "HMSVM", {"kernel": Polynomial(2)}),
+        ("crf spelling", "CRF", {"features": "spelling"}),
+    ],
+    "protein": [
+        ("crf window=7", "CRF", {"features": "protein", "window": 7}),
+        ("crf window=3", "CRF", {"features": "protein", "window": 3}),
+        ("crf pointwise window=7", "CRF", {"features": "protein", "window": 7, "loss": "pointwise"}),
+        ("crf window=7 l2=10", "CRF", {"features": "protein", "window": 7, "l2": 10.0}),
+        ("marginalized", "MarginalizedPerceptron", {"features": "protein", "kernel": _SQUARE}),
+        ("crf window=12 l2=3", "CRF", {"features": "protein", "window": 12, "l2": 3.0}),
+        ("hm-perceptron window=7", "HMPerceptron", {"features": "protein", "window": 7}),
+        ("hm-svm degree 2", "HMSVM", {"features": "protein", "window": 3, "kernel": Polynomial(2)}),
+    ],
+    "dna": [
+        ("crf window=6", "CRF", {"features": "dna", "window": 6}),
+        ("crf window=3", "CRF", {"features": "dna", "window": 3}),
+        ("crf pointwise window=6", "CRF", {"features": "dna", "window": 6, "loss": "pointwise"}),
+        ("crf window=12", "CRF", {"features": "dna", "window": 12}),
+        ("hm-perceptron window=6", "HMPerceptron", {"features": "dna", "window": 6}),
+        ("hm-svm degree 2", "HMSVM", {"features": "dna", "window": 3, "kernel": Polynomial(2)}),
+        ("marginalized", "MarginalizedPerceptron", {"features": "dna", "kernel": _SQUARE}),
+    ],
+    "features": [
+        ("crf", "CRF", {}),
+        ("crf l2=0.3", "CRF", {"l2": 0.3}),
+        ("marginalized degree 1", "MarginalizedPerceptron", {"kernel": _LINEAR}),
+        ("hm-perceptron", "HMPerceptron", {}),
+        ("crf pointwise", "CRF", {"loss": "pointwise"}),
+        ("crf l2=0.1", "CRF", {"l2": 0.1}),
+        ("crf l2=3", "CRF", {"l2": 3.0}),
+        ("marginalized degree 2", "MarginalizedPerceptron", {"kernel": _SQUARE}),
+        ("crf window=1", "CRF", {"window": 1}),
+        ("hm-svm degree 2", "HMSVM", {"kernel": Polynomial(2)}),
+    ],
+    "vector": [
+        ("crf", "CRF", {}),
+        ("crf window=0", "CRF", {"window": 0}),
+        ("marginalized degree 2", "MarginalizedPerceptron", {"kernel": _SQUARE}),
+        ("crf l2=0.1", "CRF", {"l2": 0.1}),
+        ("hm-perceptron degree 2", "HMPerceptron", {"kernel": _SQUARE, "window": 0}),
+        ("hm-svm degree 3", "HMSVM", {"kernel": Polynomial(3).normalized(), "window": 0}),
+        ("marginalized rbf", "MarginalizedPerceptron", {"kernel": RBF(0.1)}),
+        ("crf l2=10", "CRF", {"l2": 10.0}),
+    ],
+}
+
+# By learner: parameters while it is compared, and how many times longer it takes without them.
+QUICK: dict[str, tuple[dict[str, Any], float]] = {"MarginalizedPerceptron": ({"orders": 2}, 2.0)}
+
+
+def kind_of(corpus: Corpus) -> str:
+    """The kind of the observations of a corpus, a key of `TABLE`.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The structures.
+
+    Returns
+    -------
+    str
+        The kind.
+    """
+    if corpus.kind.name not in ("text", "columns"):
+        return "vector" if corpus.kind.name == "vector" else "features"
+    if corpus.kind.name == "columns" or not all(len(x) == 1 for x in corpus.observations):
+        return "text"
+    letters = set(corpus.observations)
+    if {letter.upper() for letter in letters} <= _BASES:
+        return "dna"
+    return "protein" if letters <= _RESIDUES else "text"
+
+
+def candidates_for(corpus: Corpus, features: Any = None) -> list[Candidate]:
+    """The candidates for a corpus.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The structures; only learners that take their shape are listed.
+    features : Template, callable or str, optional
+        Given features, in place of those of the table.
+
+    Returns
+    -------
+    list of Candidate
+        The default first.
+    """
+    found = []
+    for name, learner, given in TABLE["features" if features is not None else kind_of(corpus)]:
+        cls = model_class(learner)
+        if corpus.shape not in cls._shapes:
+            continue
+        parameters = dict(given) if features is None else given | {"features": features}
+        if parameters.get("prior") == "crf":
+            if corpus.shape == "dag":
+                continue
+            parameters["prior"] = model_class("CRF")()
+        found.append(Candidate(name, cls(**parameters), *QUICK.get(learner, ({}, 1.0))))
+    return found

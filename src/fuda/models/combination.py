@@ -1,0 +1,228 @@
+"""Labels by the mean of the marginals of several labelers, decoded together.
+
+With p_m(t,σ) the marginals of labeler m and g_m its power,
+
+    q(t,σ) = mean over m of  p_m(t,σ)^g_m / Σ_ρ p_m(t,ρ)^g_m,
+    y = argmax Σ_t [ log q(t,y_t) − b(y_t) ] + w Σ_{edges p→t} m(y_p, y_t),
+
+where m is the information of label pairs along edges (see `fuda.marginalized.calibration`), and b is not
+0 for one label only, the one outside of all segments or the most frequent. Powers maximize the
+likelihood of out-of-fold marginals; b and w maximize the goal on them. Where labels are rare, likelihood
+and F1 disagree about how sure a rare label must be, which is what b corrects.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fuda import inference
+from fuda.data.corpus import Corpus
+from fuda.data.labels import as_object_array
+from fuda.data.structures import as_structures
+from fuda.marginalized.calibration import pair_information
+from fuda.models.base import Labeler
+from fuda.schemes import OUTSIDE, forbid
+from fuda.selection.goals import Counts, Goal
+
+Array = np.ndarray
+_LEAST = 1e-6  # probability, below which logarithms are those of this value
+_POWERS = 2.0 ** np.arange(-3, 3.5, 0.5)
+_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # w to choose from
+_BIASES = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # b to choose from
+_MOST_NODES = 50_000  # that b and w are chosen on
+
+
+class Decoder(NamedTuple):
+    """How marginals become labels.
+
+    Attributes
+    ----------
+    powers : ndarray of shape (n_members,)
+        g.
+    bias : ndarray of shape (n_labels,)
+        b.
+    pairs : ndarray of shape (n_labels, n_labels)
+        w m.
+    scheme : str or None
+        The scheme that labels are well-formed in.
+    """
+
+    powers: Array
+    bias: Array
+    pairs: Array
+    scheme: str | None
+
+    def mean(self, marginals: list[Array]) -> Array:
+        """Return q (N, L) of the marginals (N, L) of each member."""
+        return np.mean([sharpened(p, g) for p, g in zip(marginals, self.powers, strict=True)], axis=0)
+
+    def decode(self, corpus: Corpus, q: Array, classes: list[Any], n_jobs: int | None = None) -> Array:
+        """Return the label numbers (N,)."""
+        scores = np.log(np.maximum(q, _LEAST)) - self.bias
+        if corpus.shape == "dag":
+            return scores.argmax(axis=1)
+        pairs, graph = self.pairs, corpus.graph
+        if self.scheme is not None:
+            pairs = forbid(scores, pairs, classes, self.scheme, graph.roots, graph.leaves)
+        return inference.viterbi(graph, scores, pairs, n_jobs)[0]
+
+
+class Combination:
+    """Several fitted labelers that decide together.
+
+    Parameters
+    ----------
+    members : list of Labeler
+        Fitted on the same labels.
+    decoder : Decoder
+        How their marginals become labels.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels.
+    """
+
+    def __init__(self, members: list[Labeler], decoder: Decoder) -> None:
+        self.members, self.decoder = members, decoder
+        self.classes_ = members[0].classes_
+
+    def __repr__(self) -> str:
+        return f"Combination({self.members})"
+
+    def predict(self, X: Any) -> Array:
+        """Label structures.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the members were fitted on.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One list of labels per structure.
+        """
+        corpus, q = self._mean(X)
+        if corpus is None:
+            return np.empty(0, dtype=object)
+        labels = self.decoder.decode(corpus, q, self.classes_.tolist(), self.members[0].n_jobs)
+        return as_object_array([part.tolist() for part in corpus.split(self.classes_[labels])])
+
+    def predict_marginals(self, X: Any) -> Array:
+        """Compute the mean of the members' P(y_t = label) for every node t.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the members were fitted on.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
+        """
+        corpus, q = self._mean(X)
+        return as_object_array([] if corpus is None else corpus.split(q))
+
+    def _mean(self, X: Any) -> tuple[Corpus | None, Array]:
+        structures = as_structures(X)
+        if not structures:
+            return None, np.empty((0, len(self.classes_)))
+        found = [marginals_over(member, structures, self.classes_) for member in self.members]
+        return Corpus(structures), self.decoder.mean(found)
+
+
+def marginals_over(labeler: Any, X: list[Any], classes: Any) -> Array:
+    """The marginals (N, L) of a labeler over `classes`, 0 for those it does not know."""
+    number = {label: k for k, label in enumerate(classes)}
+    own = np.concatenate(list(labeler.predict_marginals(X)))
+    found = np.zeros((len(own), len(number)))
+    found[:, [number[label] for label in labeler.classes_]] = own
+    return found
+
+
+def sharpened(p: Array, power: float) -> Array:
+    """The distributions with probabilities ∝ p^power."""
+    raised = np.maximum(p, _LEAST) ** power
+    quotient: Array = raised / raised.sum(axis=1, keepdims=True)
+    return quotient
+
+
+class Tuner:
+    """Chooses decoders by out-of-fold marginals of structures.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        The structures.
+    labels : ndarray of shape (N,)
+        Their label numbers, −1 where not known.
+    classes : list
+        The labels.
+    goal : Goal
+        What is to be large.
+    """
+
+    def __init__(
+        self, corpus: Corpus, labels: Array, classes: list[Any], goal: Goal, n_jobs: int | None
+    ) -> None:
+        self.corpus, self.labels, self.classes, self.goal, self.n_jobs = corpus, labels, classes, goal, n_jobs
+        self.count: Counts = goal.counter(classes)
+        self.is_chain, known = corpus.is_chain, labels[labels >= 0]
+        self.scheme = goal.scheme if corpus.is_chain else None
+        self.pairs = pair_information(labels, corpus.graph.edges, len(classes))
+        most = int(np.bincount(known, minlength=len(classes)).argmax())
+        self.common = classes.index(OUTSIDE) if OUTSIDE in classes else most
+        some = max(1, int(np.searchsorted(corpus.offsets, _MOST_NODES, side="right")) - 1)
+        self.part = corpus if some >= len(corpus) else corpus.take(np.arange(some))
+
+    def counts(self, predicted: Array) -> Array:
+        """Count for the goal, structure by structure."""
+        return self.count(self.labels, predicted, self.corpus.offsets)
+
+    def power(self, p: Array) -> float:
+        """The power of marginals (N, L) with the largest likelihood."""
+        known = np.flatnonzero(self.labels[: self.part.size] >= 0)
+        true = self.labels[known]
+
+        def likelihood(power: float) -> float:
+            return float(np.log(sharpened(p[known], power)[np.arange(len(known)), true]).sum())
+
+        return max(_POWERS.tolist(), key=likelihood)
+
+    def tuned(self, marginals: list[Array], powers: list[float]) -> tuple[Decoder, float, Array]:
+        """The best decoder of members' marginals, its score, and the label numbers it gives.
+
+        Scores are means over neighbours in the grid of b and w, since the largest of many is large by
+        chance too.
+        """
+        decoder = Decoder(np.array(powers), np.zeros(len(self.classes)), self.pairs, self.scheme)
+        q = decoder.mean(marginals)
+        weights = (0.0,) if self.corpus.shape == "dag" else _WEIGHTS
+        biases = (0.0,) if self.goal.name == "token accuracy" else _BIASES
+
+        def with_settings(w: float, b: float) -> Decoder:
+            bias = np.zeros(len(self.classes))
+            bias[self.common] = b
+            return decoder._replace(bias=bias, pairs=w * self.pairs)
+
+        scores = np.array([[self._score(with_settings(w, b), q) for b in biases] for w in weights])
+        smooth = _smoothed(scores)
+        i, j = np.unravel_index(smooth.argmax(), smooth.shape)
+        best = with_settings(weights[i], biases[j])
+        return best, float(smooth[i, j]), best.decode(self.corpus, q, self.classes, self.n_jobs)
+
+    def _score(self, decoder: Decoder, q: Array) -> float:
+        size = self.part.size
+        predicted = decoder.decode(self.part, q[:size], self.classes, self.n_jobs)
+        return self.goal.score(self.count(self.labels[:size], predicted, self.part.offsets))
+
+
+def _smoothed(scores: Array) -> Array:
+    """Half of each entry of a grid and an eighth of each of its four neighbours, itself at the edge."""
+    wide = np.pad(scores, 1, mode="edge")
+    around: Array = wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:]
+    return scores / 2 + around / 8

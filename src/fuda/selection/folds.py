@@ -1,0 +1,101 @@
+"""Folds: which structures a model is fitted on, and which it is tested on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fuda.errors import DataError
+
+
+class Split(NamedTuple):
+    """Numbers of structures to fit on and to test on, each in ascending order.
+
+    Parameters
+    ----------
+    train, test : ndarray of int
+        The numbers of the structures.
+    """
+
+    train: np.ndarray
+    test: np.ndarray
+
+
+def fold_numbers(count: int, folds: int, seed: int) -> np.ndarray:
+    """Divide structures at random into folds of nearly equal size.
+
+    Parameters
+    ----------
+    count : int
+        The number of structures.
+    folds : int
+        The number of folds; there are never more than structures.
+    seed : int
+        The seed of the shuffle.
+
+    Returns
+    -------
+    ndarray of shape (n_structures,)
+        The fold of each structure.
+
+    Examples
+    --------
+    >>> fold_numbers(6, 3, seed=0).tolist()
+    [2, 2, 1, 0, 1, 0]
+    """
+    return np.random.RandomState(seed).permutation(count) % min(folds, count)
+
+
+def splits(count: int, folds: int = 5, seed: int | None = 0) -> list[Split]:
+    """Split structures for cross-validation: each fold is the test part once.
+
+    Parameters
+    ----------
+    count : int
+        The number of structures.
+    folds : int, default=5
+        The number of folds, from 2 to the number of structures.
+    seed : int or None, default=0
+        The seed of the shuffle; None divides into consecutive structures, as the papers do.
+
+    Returns
+    -------
+    list of Split
+        One per fold.
+
+    Examples
+    --------
+    >>> [split.test.tolist() for split in splits(5, 2, seed=None)]
+    [[0, 1, 2], [3, 4]]
+    """
+    if not 2 <= folds <= count:
+        raise DataError(
+            f"folds={folds}: there are {count} structures; give at least 2 folds, and no more than structures"
+        )
+    if seed is None:
+        fold = np.repeat(np.arange(folds), [len(part) for part in np.array_split(np.arange(count), folds)])
+    else:
+        fold = fold_numbers(count, folds, seed)
+    return [Split(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(folds)]
+
+
+def cut(split: Split, size: int, seed: int = 0) -> Split:
+    """Keep `size` of the structures to fit on; those of a smaller size are among those of a larger.
+
+    Parameters
+    ----------
+    split : Split
+        A split.
+    size : int
+        How many structures to keep; all, where there are fewer.
+    seed : int, default=0
+        The seed of the choice.
+
+    Returns
+    -------
+    Split
+        With the same test part.
+    """
+    kept = np.random.RandomState(seed).permutation(split.train)[:size]
+    return Split(np.sort(kept), split.test)

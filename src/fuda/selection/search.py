@@ -1,0 +1,400 @@
+"""A race between candidates within a time budget, by cross-validation with successive halving.
+
+Candidates are compared in *heats*. Where there are many structures, first heats are on parts of
+them, so that even slow candidates show what they can. A heat has two halves, each of which is
+labelled by what was learned from the other: that costs as much as a single fit to everything, and
+tests on everything. The last heats have five folds of all structures, where time allows with
+several shuffles. After a heat the better half of the candidates goes on (the best of each family of
+learners first, since different learners are worth more to each other), unless a candidate is behind
+by more than chance. The first candidate, which is the one to use where nothing is known, always goes
+on.
+
+The time of a fold is foretold from the same candidate's time on fewer nodes. A fold is begun only
+where there is time left for it and for fitting the leaders to everything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from fuda.errors import DataError
+from fuda.selection.folds import Split, splits
+from fuda.selection.goals import Goal
+from fuda.selection.tables import Table
+from fuda.selection.validation import Stopwatch, Times
+
+FOLDS = 5
+_NODES_A_SECOND = 150  # of the budget: nodes of the structures of the first heats
+_GROWTH = 4  # of structures from one set of heats to the next
+_SMALL = 100  # nodes a second of the budget up to which all folds are repeated with other shuffles
+_REPEATS = 2
+_FIRST_SHARE = 0.4  # of the budget, after which no candidate without a known time is begun
+_EXPONENT = 1.3  # of time in nodes, where nothing is known
+_LEAST = 1e-6  # seconds of a fit
+_JUDGED = 4  # how often each candidate is judged after the race
+_SHARE = 0.5  # of the time left, which the fit of the second leader may take
+_LEADERS = 2  # for whose fit to everything time is kept
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model to compare with others.
+
+    Attributes
+    ----------
+    name : str
+        The name in reports.
+    estimator : estimator
+        The model, not fitted.
+    quick : dict
+        Parameters that it has during the comparison, where it would take too long.
+    slower : float
+        How much longer it takes without them.
+    """
+
+    name: str
+    estimator: Any
+    quick: dict[str, Any] = field(default_factory=dict)
+    slower: float = 1.0
+
+
+@dataclass
+class Trial:
+    """What is known of a candidate.
+
+    Attributes
+    ----------
+    candidate : Candidate
+        The candidate.
+    outputs : list
+        What was observed in each fold of the current structures.
+    times : list of (int, Times)
+        The number of nodes fitted on and the time, for all folds.
+    counts : ndarray of shape (n_tested, n_classes, 3)
+        The counts of the goal over the structures tested on.
+    scores : list of float
+        The score of each fold.
+    status : str
+        Why it went no further, empty where it was in the race to the end.
+    """
+
+    candidate: Candidate
+    outputs: list[Any] = field(default_factory=list)
+    times: list[tuple[int, Times]] = field(default_factory=list)
+    counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 1, 3)))
+    scores: list[float] = field(default_factory=list)
+    status: str = ""
+
+    @property
+    def family(self) -> str:
+        """The class of the learner, and of the one that it begins from."""
+        estimator = self.candidate.estimator
+        inner = [value for value in estimator.get_params(deep=False).values() if hasattr(value, "fit")]
+        return " ".join(type(each).__name__ for each in [estimator, *inner])
+
+    def seconds_for(self, nodes: int) -> float:
+        """Foretell the time of a fold; unknown is infinite."""
+        known: dict[int, float] = {}
+        for size, times in self.times:  # the first fit may have compiled or loaded code
+            known[size // 100] = min(times.wall, known.get(size // 100, math.inf))
+        if not known:
+            return math.inf
+        (last, seconds), exponent = max(known.items()), _EXPONENT
+        smaller = [size for size in known if 0 < size < 0.7 * last]
+        if smaller:
+            times_longer = max(seconds, _LEAST) / max(known[max(smaller)], _LEAST)
+            growth = math.log(times_longer) / math.log(last / max(smaller))
+            exponent = min(2.0, max(1.0, growth))
+        return float(seconds * max(1.0, nodes / (100 * max(last, 1))) ** exponent)
+
+    def seconds_to_refit(self, nodes: int) -> float:
+        """Foretell the time of the fit to everything."""
+        return self.candidate.slower * self.seconds_for(nodes)
+
+
+Observe = Callable[[Candidate, Split], Any]
+Judge = Callable[[list[np.ndarray], list[Any]], np.ndarray]
+
+
+@dataclass(frozen=True)
+class SearchReport:
+    """What was tried, what it reached and what it took.
+
+    Attributes
+    ----------
+    goal : str
+        The score that was to be large.
+    rows : list of dict
+        Of each candidate the name, score and spread over folds in per cent, the numbers of folds
+        and of nodes fitted on, seconds by the clock and of processors, and how it ended.
+    chosen : str
+        What was chosen.
+    seconds, cpu_seconds : float
+        The time of everything.
+    """
+
+    goal: str
+    rows: list[dict[str, Any]]
+    chosen: str
+    seconds: float
+    cpu_seconds: float
+
+    def table(self) -> Table:
+        """Return the table."""
+        header = ["candidate", self.goal, "folds", "nodes", "seconds", "CPU", "end"]
+        rows = []
+        for row in self.rows:
+            score = "–" if row["score"] is None else f"{row['score']:.1f}±{row['spread']:.1f}"
+            counts = [str(row["folds"]), f"{row['nodes']:,}"]
+            rows.append([row["name"], score, *counts, f"{row['wall']:.1f}", f"{row['cpu']:.1f}", row["end"]])
+        total = f"{self.seconds:.1f} s ({self.cpu_seconds:.1f} s of processors)"
+        return Table(header, rows, (f"chosen: {self.chosen}; {total}",))
+
+    def text(self) -> str:
+        """Return the table as text.
+
+        Returns
+        -------
+        str
+            Several lines.
+        """
+        return self.table().text()
+
+    __str__ = text
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+
+class Race:
+    """A race between candidates.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+        The candidates, the one to use where nothing is known first, then by promise.
+    sizes : ndarray of shape (n_structures,)
+        The numbers of nodes.
+    goal : Goal
+        What is to be large.
+    budget : float
+        Seconds, those for the fit of the winner included.
+    observe : callable
+        From a candidate and a split to an output: what its model, fitted on one part, says of the
+        other.
+    judge : callable
+        From test parts and outputs to counts of the goal, structure by structure.
+    show : callable
+        Called with a line of text on every step.
+
+    Attributes
+    ----------
+    trials : list of Trial
+        One per candidate.
+    tests : list of ndarray
+        The test parts of the folds that all trials in the race have done on the last structures.
+    """
+
+    def __init__(
+        self,
+        candidates: list[Candidate],
+        sizes: np.ndarray,
+        goal: Goal,
+        budget: float,
+        observe: Observe,
+        judge: Judge,
+        show: Callable[[str], None] = lambda _: None,
+        seed: int = 0,
+    ) -> None:
+        self.trials = [Trial(candidate) for candidate in candidates]
+        self.sizes, self.goal, self.budget, self.seed = sizes, goal, budget, seed
+        self.observe, self.judge, self.show = observe, judge, show
+        self.clock = Stopwatch()
+        self.tests: list[np.ndarray] = []
+        self.seconds_to_judge = 0.0
+
+    @property
+    def running(self) -> list[Trial]:
+        """The trials that are in the race, best first."""
+        return sorted(
+            (trial for trial in self.trials if not trial.status),
+            key=lambda trial: -self.goal.score(trial.counts) if len(trial.counts) else 0.0,
+        )
+
+    @property
+    def seconds_left(self) -> float:
+        """What is left of the budget."""
+        return self.budget - self.clock().wall
+
+    def run(self) -> None:
+        """Run until a few candidates have been compared on all structures, or time is over."""
+        try:
+            for heat, restarts in self._plan():
+                for k, split in enumerate(heat):
+                    if not self._run_fold(split, restarts=restarts and k == 0):
+                        return
+                    if len(self.trials[0].times) == 1:  # from now on, the better ones come first
+                        self._judge()
+                self._judge()
+                self._halve()
+                if len(self.running) == 1:
+                    return
+        finally:
+            self._judge()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What each candidate reached and took, those in the race first; for a `SearchReport`."""
+        others = [trial for trial in self.trials if trial.status]
+        rows = []
+        for trial in [*self.running, *sorted(others, key=lambda trial: -len(trial.outputs))]:
+            tried = len(trial.counts) > 0
+            rows.append(
+                {
+                    "name": trial.candidate.name,
+                    "score": 100 * self.goal.score(trial.counts) if tried else None,
+                    "spread": 100 * float(np.std(trial.scores)) if tried else None,
+                    "folds": len(trial.scores),
+                    "nodes": trial.times[-1][0] if trial.times else 0,
+                    "wall": sum(times.wall for _, times in trial.times),
+                    "cpu": sum(times.cpu for _, times in trial.times),
+                    "end": trial.status,
+                }
+            )
+        return rows
+
+    def _plan(self) -> Iterator[tuple[list[Split], bool]]:
+        """Yield the splits of each heat, and whether it is on other structures than the one before."""
+        count, nodes = len(self.sizes), int(self.sizes.sum())
+        order = np.random.RandomState(self.seed).permutation(count)
+        some = min(nodes, int(self.budget * _NODES_A_SECOND))
+        while some * _GROWTH <= 2 * nodes:
+            few = int(np.searchsorted(np.cumsum(self.sizes[order]), some, side="right"))
+            members = np.sort(order[: max(2, few)])
+            halves = splits(len(members), 2, self.seed)
+            yield [Split(members[train], members[test]) for train, test in halves], True
+            some *= _GROWTH
+        yield splits(count, 2, self.seed), True
+        repeats = 1 + _REPEATS if nodes <= self.budget * _SMALL else 1
+        for repeat in range(repeats if count > 2 else 0):
+            yield splits(count, min(FOLDS, count), self.seed + repeat), False
+
+    def _run_fold(self, split: Split, restarts: bool) -> bool:
+        """Run one fold of all candidates for which there is time; False where the race is over."""
+        nodes = int(self.sizes[split.train].sum())
+        running = self.running if self.tests else self.trials
+        chosen = self._affordable(running, nodes) if self.tests else running
+        if not chosen:
+            return False
+        for trial in [trial for trial in running if trial not in chosen]:
+            trial.status = "no time"
+        found: dict[int, Any] = {}
+        try:
+            for trial in chosen:
+                found[id(trial)] = self._observed(trial, split)
+        except (KeyboardInterrupt, StopIteration):
+            if not self.tests:  # what has been found is all that is known
+                for trial in chosen:
+                    trial.status = trial.status or ("" if id(trial) in found else "no time")
+                self._add(split, found, restarts)
+            raise
+        self._add(split, found, restarts)
+        return True
+
+    def _add(self, split: Split, found: dict[int, Any], restarts: bool) -> None:
+        """Add the outputs of a fold to those of all candidates in the race."""
+        running = [trial for trial in self.trials if not trial.status]
+        if running:
+            self.tests = [split.test] if restarts else [*self.tests, split.test]
+        for trial in running:
+            trial.outputs = [*([] if restarts else trial.outputs), found[id(trial)]]
+
+    def _judge(self) -> None:
+        """Find the counts and scores of all candidates in the race, where they have new outputs."""
+        bounds = np.cumsum([0, *map(len, self.tests)])
+        for trial in self.running:
+            if len(trial.counts) == bounds[-1] or not trial.outputs:
+                continue
+            stopwatch = Stopwatch()
+            trial.counts = self.judge(self.tests, trial.outputs)
+            self.seconds_to_judge = stopwatch().wall
+            trial.scores = [self.goal.score(trial.counts[i:j]) for i, j in pairwise(bounds)]
+
+    def _observed(self, trial: Trial, split: Split) -> Any:
+        """The output of a candidate in a fold; what makes it impossible becomes its status."""
+        nodes, is_default = int(self.sizes[split.train].sum()), trial is self.trials[0]
+        if not is_default and not trial.times and self.clock().wall > _FIRST_SHARE * self.budget:
+            trial.status = "no time"
+            return None
+        self.show(f"{trial.candidate.name} on {len(split.train):,} structures")
+        stopwatch = Stopwatch()
+        try:
+            output = self.observe(trial.candidate, split)
+        except DataError as error:
+            if is_default:
+                raise
+            trial.status = str(error)
+            return None
+        trial.times.append((nodes, stopwatch()))
+        return output
+
+    def _affordable(self, running: list[Trial], nodes: int) -> list[Trial]:
+        """Those of the candidates for which there is time; none where there is none for the best."""
+        whole, running = int(self.sizes.sum()), by_family(running)
+        left = self.seconds_left
+        refits = [trial.seconds_to_refit(whole) for trial in running[:_LEADERS]]
+        left -= refits[0] + sum(seconds for seconds in refits[1:] if seconds < _SHARE * left)
+        left -= _JUDGED * len(running) * self.seconds_to_judge
+        chosen = []
+        for trial in running:
+            if trial.seconds_for(nodes) <= left:
+                left -= trial.seconds_for(nodes)
+                chosen.append(trial)
+        return chosen if running[0] in chosen else []
+
+    def _halve(self) -> None:
+        """Let the better half go on, but nobody who is behind by more than chance."""
+        running = self.running
+        kept, best = max(_LEADERS, math.ceil(len(running) / 2)), running[0]
+        for place, trial in enumerate(by_family(running)):
+            if trial is self.trials[0] or trial is best:
+                continue
+            if behind(self.goal, best.counts, trial.counts):
+                trial.status = "behind"
+            elif place >= kept:
+                trial.status = "halved"
+
+
+def by_family(trials: list[Trial]) -> list[Trial]:
+    """The best of each family first, then the others; `trials` are in order of score."""
+    first = {trial.family: trial for trial in reversed(trials)}
+    return sorted(trials, key=lambda trial: first[trial.family] is not trial)
+
+
+def behind(goal: Goal, best: np.ndarray, other: np.ndarray, rounds: int = 200) -> bool:
+    """Whether a candidate is behind by more than twice the standard error of the difference.
+
+    Parameters
+    ----------
+    goal : Goal
+        What is to be large.
+    best, other : ndarray of shape (n_structures, n_classes, 3)
+        Their counts on the same structures.
+    rounds : int, default=200
+        Samples of structures (bootstrap) by which the standard error is found.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+    """
+    difference = goal.score(best) - goal.score(other)
+    draws = np.random.RandomState(0).multinomial(len(best), np.full(len(best), 1 / len(best)), rounds)
+    flat = [counts.reshape(len(counts), -1) for counts in (best, other)]
+    scores = [np.array([goal.score((draw @ part).reshape(1, -1, 3)) for draw in draws]) for part in flat]
+    return bool(difference > 2 * (scores[0] - scores[1]).std())

@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+import fuda
+from fuda import CRF, HMM, Auto, Dag, DataError, MarginalizedPerceptron, Sequence, Tree
+from fuda.data.corpus import Corpus
+from fuda.models import auto
+from fuda.models.candidates import TABLE, candidates_for, kind_of
+from fuda.models.combination import Combination, Decoder, Tuner, sharpened
+from fuda.models.hm_perceptron import HMPerceptron
+from fuda.schemes import guess_scheme
+from fuda.selection import Goal, search
+
+NAMES, PLACES = ["Ana", "Bo", "Eva", "Paz"], ["Lima", "Oslo", "Rome"]
+
+
+def sentences(count, seed=0):
+    random = np.random.RandomState(seed)
+    X, y = [], []
+    for _ in range(count):
+        name, place = NAMES[random.randint(4)], PLACES[random.randint(3)]
+        X.append([name, "Cruz", "went", "to", place, "."])
+        y.append(["B-PER", "I-PER", "O", "O", "B-LOC", "O"])
+    return X, y
+
+
+FEW = {"crf": CRF(features="word"), "hmm": HMM(), "perceptron": HMPerceptron(features="word", epochs=2)}
+X, Y = sentences(12)
+
+
+@pytest.fixture(autouse=True)
+def _folds_once(monkeypatch):
+    monkeypatch.setattr(search, "_REPEATS", 0)
+
+
+def test_it_is_an_estimator_with_the_methods_of_what_it_chose(tmp_path):
+    model = Auto(candidates={"crf": CRF(features="word")}, combine=False)
+    assert not hasattr(model, "predict_marginals")
+    assert clone(model).get_params()["combine"] is False
+    model.fit(X, Y)
+    assert isinstance(model.best_, CRF)
+    assert model.best_.scheme == "IOB2"
+    assert model.predict(X).tolist() == model.best_.predict(X).tolist() == Y
+    assert model.predict(X[:1], known=[["O"] * 6])[0] == ["O"] * 6
+    assert model.predict_marginals(X)[0].shape == (6, 4)
+    assert model.top_features(1) == model.best_.top_features(1)
+    assert model.score(X, Y) == 1.0
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        Auto().nothing  # noqa: B018
+
+
+def test_a_combination_decides_by_the_mean_and_is_stored(tmp_path):
+    members = [CRF(features="word").fit(X, Y), HMM().fit(X, Y)]
+    classes = list(members[0].classes_)
+    decoder = Decoder(np.array([1.0, 0.5]), np.zeros(4), np.zeros((4, 4)), "IOB2")
+    both = Combination(members, decoder)
+    first, second = (np.concatenate(list(member.predict_marginals(X))) for member in members)
+    mean = (first + sharpened(second, 0.5)) / 2
+    assert np.concatenate(list(both.predict_marginals(X))) == pytest.approx(mean, abs=1e-5)
+    labels = both.predict(X)
+    assert guess_scheme(labels) == "IOB2"
+    assert list(both.predict([])) == list(both.predict_marginals([])) == []
+    model = Auto(candidates=FEW).fit(X, Y)
+    model.best_ = both
+    model.save(tmp_path / "auto.fuda")
+    loaded = fuda.load(tmp_path / "auto.fuda")
+    assert isinstance(loaded.best_, Combination)
+    assert loaded.predict(X).tolist() == labels.tolist()
+    assert loaded.report_ == model.report_
+    assert list(loaded.classes_) == classes
+
+
+def test_the_report_says_what_was_tried():
+    model = Auto(candidates=FEW).fit(X, Y)
+    rows = {row["name"]: row for row in model.report_.rows}
+    assert rows.keys() == FEW.keys()
+    assert model.report_.goal == "entity F1"
+    assert rows["crf"]["folds"] >= 7
+    assert rows["crf"]["cpu"] + rows["crf"]["wall"] > 0
+    text = str(model.report_)
+    assert "±" in text
+    assert "chosen: " in text
+    assert "<table>" in model.report_._repr_html_()
+
+
+def test_rare_labels_get_the_bias_that_the_goal_asks_for():
+    """Rare labels have probability 0.3 where they are right, and 0.1 elsewhere."""
+    corpus = Corpus([Sequence(["x"] * 10) for _ in range(20)])
+    labels = np.tile([1, 1, *[0] * 8], 20)
+    p = np.where(labels[:, None] == 1, [[0.7, 0.3]], [[0.9, 0.1]])
+    tuner = Tuner(corpus, labels, ["-", "+"], Goal("macro F1", None, ("+", "-")), 1)
+    decoder, score, predicted = tuner.tuned([p], [1.0])
+    assert (predicted == labels).all()
+    assert decoder.bias[0] > 0
+    assert decoder.bias[1] == 0
+    assert score > 0.9
+    accuracy = Tuner(corpus, labels, ["-", "+"], Goal("token accuracy"), 1).tuned([p], [1.0])[0]
+    assert not accuracy.bias.any()
+
+
+def test_powers_make_probabilities_as_sure_as_they_are_right():
+    random = np.random.RandomState(0)
+    labels = (random.rand(4000) < 0.8).astype(int)
+    corpus = Corpus([Sequence(["x"] * 4000)])
+    tuner = Tuner(corpus, labels, ["a", "b"], Goal("token accuracy"), 1)
+    assert tuner.power(np.full((4000, 2), [0.2, 0.8])) == 1.0
+    assert tuner.power(np.full((4000, 2), [0.4, 0.6])) > 2
+    assert tuner.power(np.full((4000, 2), [0.01, 0.99])) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("observations", "kind"),
+    [
+        (["Ana", "a"], "text"),
+        (["a", "ñ"], "text"),
+        ([("Ana", "NP"), ("b", "X")], "text"),
+        (["A", "c", "n"], "dna"),
+        (["A", "K", "S"], "protein"),
+        ([{"w": 1.0}, {"v": 1.0}], "features"),
+        ([1, 2], "features"),
+        ([np.ones(3), np.zeros(3)], "vector"),
+    ],
+)
+def test_the_kind_of_observations_is_recognized(observations, kind):
+    assert kind_of(Corpus([Sequence(observations)])) == kind
+
+
+def test_only_learners_that_take_the_shape_are_tried():
+    words = ["a", "bc"]
+    for structure in (Sequence(words), Tree(words, [-1, 0]), Dag(words, [(0, 1)])):
+        found = candidates_for(Corpus([structure]))
+        assert found
+        assert all(structure.shape in each.estimator._shapes for each in found)
+    assert type(candidates_for(Corpus([Sequence(words)]))[0].estimator) is CRF
+
+
+@pytest.mark.parametrize("kind", TABLE)
+def test_every_row_of_the_table_can_be_fitted(kind):
+    """With few iterations, on observations of that kind."""
+    make = {
+        "text": lambda k: ["Ana", "is", "here"][k],
+        "protein": lambda k: "AKS"[k],
+        "dna": lambda k: "ACG"[k],
+        "features": lambda k: {f"f{k}": 1.0},
+        "vector": lambda k: np.eye(3)[k],
+    }[kind]
+    data = [[make(k % 3) for k in range(i, i + 5)] for i in range(6)]
+    labels = [["abc"[k % 3] for k in range(i, i + 5)] for i in range(6)]
+    corpus = Corpus([Sequence(x) for x in data])
+    assert kind_of(corpus) == kind
+    found = candidates_for(corpus)
+    assert len(found) == len(TABLE[kind]) == len({each.name for each in found})
+    for each in found:
+        names = each.estimator.get_params(deep=False)
+        few = {"max_iter": 3, "epochs": 1, "orders": 1, "prior": HMM()}
+        few = {k: v for k, v in few.items() if k in names and (k != "prior" or hasattr(names[k], "fit"))}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            each.estimator.set_params(**few).fit(data, labels)
+        assert set(each.quick) <= set(names)
+
+
+def test_trees_and_graphs_are_labelled():
+    trees = [Tree(["eats", "Ana", "rice"], [-1, 0, 0]), Tree(["sees", "Bo", "Ana"], [-1, 0, 0])] * 4
+    labels = [["root", "subj", "obj"]] * 8
+    few = {"crf": CRF(features="word"), "kernel": MarginalizedPerceptron(orders=1, epochs=2)}
+    assert Auto(candidates=few).fit(trees, labels).predict(trees[:1])[0] == labels[0]
+    dags = [Dag(tree.observations, [(0, 1), (0, 2)]) for tree in trees]
+    few = {"kernel": few["kernel"], "word": MarginalizedPerceptron(orders=1, epochs=2, features="word")}
+    assert Auto(candidates=few).fit(dags, labels).predict(dags[:1])[0] == labels[0]
+
+
+def test_weights_and_unknown_labels_are_passed_on():
+    labels = [["N"], ["V"], ["N"], ["V"]] * 3
+    weights = [1.0, 0.0, 1.0, 0.0] * 3
+    few = {"crf": CRF(features="word"), "hmm": HMM()}
+    model = Auto(candidates=few, combine=False).fit([["x"]] * 12, labels, sample_weight=weights)
+    assert model.predict([["x"]])[0] == ["N"]
+    partly = [[None, *labels[1:]] for labels in Y]
+    assert Auto(candidates=FEW).fit(X, partly).predict(X[:1])[0][1:] == Y[0][1:]
+
+
+def test_an_interrupt_fits_the_best_so_far(monkeypatch):
+    calls = []
+    fit = HMM._fit
+
+    def interrupted(self, data):
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        fit(self, data)
+
+    monkeypatch.setattr(HMM, "_fit", interrupted)
+    with pytest.warns(ConvergenceWarning, match="Auto was interrupted; it fits the best model so far"):
+        model = Auto(candidates=FEW).fit(X, Y)
+    assert model.predict(X[:1])[0] == Y[0]
+    assert [row["folds"] for row in model.report_.rows if row["name"] == "crf"] == [1]
+    calls.clear()
+    with pytest.warns(ConvergenceWarning, match="interrupted"):  # before anything is known
+        model = Auto(candidates={"hmm": HMM(), "crf": CRF()}).fit(X, Y)
+    assert isinstance(model.best_, HMM)
+
+
+def test_compilation_does_not_count(monkeypatch):
+    """Each family learns from a few structures first, and the clock begins after that."""
+    sizes, fit = [], HMM._fit
+
+    def remembered(self, data):
+        sizes.append(len(data.encoded.corpus))
+        fit(self, data)
+
+    monkeypatch.setattr(HMM, "_fit", remembered)
+    monkeypatch.setattr(auto, "_COLD_NODES", 10)
+    model = Auto(candidates={"hmm": HMM(), "smooth": HMM(smoothing=2.0)}).fit(X, Y)
+    assert sizes[:3] == [8, 6, 6]
+    members = len(model.report_.chosen.split("+"))
+    assert sum(row["folds"] for row in model.report_.rows) == len(sizes) - 1 - members
+
+
+def test_a_callback_can_end_the_comparison():
+    seen = []
+
+    def three(progress):
+        seen.append(progress.iteration)
+        if progress.iteration == 3:
+            raise StopIteration
+
+    model = Auto(candidates=FEW, callback=three).fit(X, Y)
+    assert seen == [1, 2, 3]
+    assert model.predict(X[:1])[0] == Y[0]
+
+
+def test_one_structure_and_no_time_are_enough_for_the_default():
+    assert isinstance(Auto(candidates=FEW).fit(X[:1], Y[:1]).best_, CRF)
+    model = Auto(budget=0, candidates=FEW).fit(X, Y)
+    assert isinstance(model.best_, CRF | Combination)
+    assert model.predict(X[:1])[0] == Y[0]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"budget": -1}, "budget=-1: give seconds"),
+        ({"budget": "1m"}, "budget='1m': give seconds"),
+        ({"combine": 1}, "combine=1"),
+        ({"candidates": {}}, "give a dict of names to labelers"),
+        ({"candidates": {"a": 3}}, "'a' is 3; give names and labelers"),
+        ({"candidates": {"a": Auto()}}, "give names and labelers"),
+        ({"candidates": {"a": CRF(checkpoint="x")}}, "checkpoint"),
+        ({"candidates": {"a": CRF(l2=-1)}}, "l2"),
+        ({"features": "nothing"}, "no such feature set"),
+    ],
+)
+def test_mistakes_are_named(parameters, message):
+    with pytest.raises(DataError, match=message):
+        Auto(**parameters).fit(X, Y)

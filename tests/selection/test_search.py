@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuda.errors import DataError
+from fuda.selection import Goal
+from fuda.selection import search as module
+from fuda.selection.search import Candidate, Race, Trial, by_family
+from fuda.selection.validation import Times
+
+GOAL = Goal("token accuracy")
+
+
+class Learner:
+    """Stands for an estimator that labels a share of nodes correctly, after some seconds a node."""
+
+    def __init__(self, quality, speed=0.0):
+        self.quality, self.speed = quality, speed
+
+    def get_params(self, deep=False):
+        return {"quality": self.quality, "speed": self.speed}
+
+
+class Other(Learner):
+    pass
+
+
+class Clock:
+    """A clock that only fits advance."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        clock = self
+
+        class Stopwatch:
+            def __init__(self):
+                self.began = clock.now
+
+            def __call__(self):
+                return Times(clock.now - self.began, clock.now - self.began)
+
+        monkeypatch.setattr(module, "Stopwatch", Stopwatch)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    return Clock(monkeypatch)
+
+
+def race(clock, candidates, count=100, budget=60.0, observed=None):
+    sizes = np.full(count, 10)
+
+    def observe(candidate, split):
+        clock.now += candidate.estimator.speed * sizes[split.train].sum()
+        if observed is not None:
+            observed.append((candidate.name, len(split.train)))
+        random = np.random.RandomState(len(split.train))
+        right = random.rand(len(split.test), 10) < candidate.estimator.quality
+        return np.stack([right.sum(axis=1), np.full(len(right), 10), np.full(len(right), 10)], axis=1)[
+            :, None
+        ]
+
+    def judge(tests, outputs):
+        assert sum(map(len, tests)) == sum(map(len, outputs))
+        return np.concatenate(outputs).astype(float)
+
+    named = [Candidate(name, learner) for name, learner in candidates.items()]
+    return Race(named, sizes, GOAL, budget, observe, judge)
+
+
+def test_the_best_wins_and_the_default_stays_to_the_end(clock):
+    made = race(
+        clock, {"default": Learner(0.5), "bad": Learner(0.3), "good": Learner(0.9), "fair": Other(0.88)}
+    )
+    made.run()
+    assert made.running[0].candidate.name == "good"
+    assert not made.trials[0].status
+    assert made.trials[1].status == "behind"
+    assert len({len(trial.outputs) for trial in made.running}) == 1
+
+
+def test_what_cannot_be_afforded_is_not_begun(clock):
+    """A fold of the slow one takes 40 s, a fifth of the budget; the others are quick."""
+    observed = []
+    slow = {"default": Learner(0.6, 0.001), "slow": Learner(0.9, 0.08), "quick": Learner(0.7, 0.001)}
+    made = race(clock, slow, budget=200.0, observed=observed)
+    made.run()
+    assert clock.now <= 200.0
+    left = made.seconds_left
+    assert left >= sum(trial.seconds_to_refit(1000) for trial in made.running[:1])
+    assert [name for name, _ in observed].count("slow") >= 2
+
+
+def test_nobody_is_begun_when_much_of_the_time_is_over(clock):
+    made = race(clock, {"default": Learner(0.6, 0.06), "second": Learner(0.9), "third": Learner(0.9)})
+    made.run()
+    assert [trial.status for trial in made.trials] == ["", "no time", "no time"]
+    assert len(made.trials[0].outputs) >= 1
+
+
+def test_many_structures_are_first_seen_in_parts(clock):
+    observed = []
+    made = race(clock, {"a": Learner(0.6), "b": Learner(0.7)}, count=10_000, budget=60.0, observed=observed)
+    made.run()
+    sizes = [size for _, size in observed]
+    assert sizes[0] == 450  # half of 150 nodes a second
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == 8_000
+    assert sum(map(len, made.tests)) == 20_000  # halves and folds of everything, once each
+
+
+def test_the_best_of_each_family_comes_first():
+    trials = [Trial(Candidate(n, c(0))) for n, c in (("a", Learner), ("b", Learner), ("c", Other))]
+    assert [trial.candidate.name for trial in by_family(trials)] == ["a", "c", "b"]
+
+
+def test_time_is_foretold_from_smaller_parts():
+    trial = Trial(Candidate("a", Learner(0.5)))
+    assert trial.seconds_for(100) == np.inf
+    trial.times = [(1000, Times(9.0, 1.0)), (1000, Times(1.0, 1.0))]  # the first one compiled
+    assert trial.seconds_for(500) == 1.0
+    assert trial.seconds_for(2000) == pytest.approx(2**1.3)
+    trial.times.append((10_000, Times(100.0, 1.0)))
+    assert trial.seconds_for(20_000) == pytest.approx(400.0)  # it grew with the square
+    assert Trial(Candidate("a", 0, {}, 4.0), times=trial.times).seconds_to_refit(10_000) == 400.0
+
+
+def test_a_candidate_that_cannot_take_the_data_says_why_and_the_default_raises(clock):
+    def observe(candidate, split):
+        if candidate.name == "broken":
+            raise DataError("no such features")
+        return np.ones((len(split.test), 1, 3))
+
+    made = race(clock, {"default": Learner(0.6), "broken": Learner(0.9)})
+    made.observe = observe
+    made.run()
+    assert made.trials[1].status == "no such features"
+    made = race(clock, {"broken": Learner(0.6), "other": Learner(0.9)})
+    made.observe = observe
+    with pytest.raises(DataError, match="no such features"):
+        made.run()
+
+
+def test_what_was_found_before_an_interrupt_counts(clock):
+    made = race(clock, {"default": Learner(0.6), "good": Learner(0.9), "late": Learner(0.95)})
+    observe = made.observe
+
+    def interrupted(candidate, split):
+        if candidate.name == "late":
+            raise KeyboardInterrupt
+        return observe(candidate, split)
+
+    made.observe = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        made.run()
+    assert [trial.candidate.name for trial in made.running] == ["good", "default"]
+    assert made.rows()[-1]["end"] == "no time"
