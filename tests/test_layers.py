@@ -27,7 +27,7 @@ LAYERS = [
     ["training"],
     ["marginalized"],
     ["models"],
-    ["datasets", "compat"],
+    ["datasets", "compat", "plots"],
     ["reproduce"],
     ["cli"],
     ["__main__"],
