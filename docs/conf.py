@@ -58,6 +58,8 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "min_reported_time": 60,
+    "run_stale_examples": True,  # plots change with the package, not only with their examples
+    "within_subsection_order": "FileNameSortKey",
     "matplotlib_animations": False,
 }
 
@@ -76,7 +78,7 @@ html_favicon = "_static/fuda.svg"
 html_theme_options = {
     "logo": {"text": "Fuda", "image_light": "_static/fuda.svg", "image_dark": "_static/fuda.svg"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": True,
@@ -85,7 +87,8 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "tutorial": [], "which_learner": []}
+WIDE = ("index", "tutorial", "which_learner", "project", "migration/*")
+html_sidebars: dict[str, list[str]] = {page: [] for page in WIDE}
 
 
 def public_modules() -> list[str]:
@@ -174,5 +177,15 @@ def inline_math(translator: Any, node: nodes.math) -> None:
     raise nodes.SkipNode
 
 
+def of_constructor(app: Any, kind: str, name: str, value: Any, *rest: Any) -> tuple[str, None] | None:
+    """The signature of a class that checks names in `__new__`: that of its constructor."""
+    if kind != "class" or "__new__" not in {item for base in value.__mro__[:-1] for item in vars(base)}:
+        return None
+    _, *parameters = inspect.signature(value.__init__).parameters.values()
+    plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+    return str(inspect.Signature(plain)), None
+
+
 def setup(app: Any) -> None:
+    app.connect("autodoc-process-signature", of_constructor)
     app.add_html_math_renderer("drawn", (inline_math, None), (block_math, None))

@@ -13,16 +13,15 @@ from fuda.metrics import label_f1_scorer
 from fuda.plots import mixing_effect
 
 data = load_product_usage()
-X, y = (part[:150] for part in data.train)
+X, y = (part[:300] for part in data.train)
 
 
 def f1(model):
-    """F1 on each of three folds."""
+    """F1 on each of two halves, after training on the other."""
     found = []
-    for k in range(3):
-        rest = [i for i in range(len(X)) if i % 3 != k]
-        model.fit([X[i] for i in rest], [y[i] for i in rest])
-        found.append(100 * label_f1_scorer(model, X[k::3], y[k::3]))
+    for k in range(2):
+        model.fit(X[1 - k :: 2], y[1 - k :: 2])
+        found.append(100 * label_f1_scorer(model, X[k::2], y[k::2]))
     return found
 
 
