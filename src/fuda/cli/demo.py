@@ -69,10 +69,12 @@ def _learners() -> list[tuple[Any, str, str]]:
     from fuda.models.hmm import HMM
     from fuda.models.marginalized_perceptron import MarginalizedPerceptron
 
-    once = {"calibrate": False, "orders": 1}  # the quickest form of it
-    learners = [(HMM(), "HMM", "sequence"), (CRF(), "CRF", "sequence"), (CRF(), "CRF", "tree")]
-    kernel = "marginalized kernel"
-    return [*learners, *((MarginalizedPerceptron(**once), kernel, shape) for shape in ("sequence", "tree"))]
+    def kernel() -> MarginalizedPerceptron:
+        return MarginalizedPerceptron(calibrate=False, orders=1)  # the quickest form of it
+
+    found: list[tuple[Any, str, str]] = [(HMM(), "HMM", "sequence")]
+    found += [(CRF(), "CRF", shape) for shape in ("sequence", "tree")]
+    return found + [(kernel(), "marginalized kernel", shape) for shape in ("sequence", "tree")]
 
 
 def _measured(learner: Any, title: str, X: Any, X_test: Any, y: Any, y_test: Any) -> tuple[Any, list[str]]:
