@@ -46,8 +46,9 @@ def demo() -> None:
         table.add_column(name, justify="right")
     predicted: Any = None
     for learner, name, shape in _learners():
-        parts = [[Sequence(tree) for tree in part] if shape == "sequence" else part for part in (X, X_test)]
-        predicted, row = _measured(learner, f"{name} on {shape}s", *parts, y, y_test)
+        flat = shape == "sequence"
+        known, new = ([Sequence(tree) for tree in part] if flat else part for part in (X, X_test))
+        predicted, row = _measured(learner, f"{name} on {shape}s", known, new, y, y_test)
         table.add_row(name, shape, *row)
     show(table)
     kernel = learner  # the last one, on trees
