@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_OPTIONS ?=
 
-.PHONY: demo test compat lint style bars docstrings types bench fuzz bounds matrix hooks clean
+.PHONY: demo test compat docs lint style bars docstrings types bench fuzz bounds matrix hooks clean
 
 demo: $(VENV)/.demo        ## set up and run the main job on embedded data
 	$(BIN)/fuda demo
@@ -14,6 +14,9 @@ test: $(VENV)/.test        ## set up and run all tests
 
 compat: $(VENV)/.test      ## sklearn-crfsuite's own tests, on the replacement for it
 	$(BIN)/python scripts/sklearn_crfsuite_tests.py
+
+docs: $(VENV)/.docs        ## the site, in build/docs; every example of the gallery is run
+	MPLBACKEND=Agg $(BIN)/sphinx-build -W --keep-going -q -d build/doctrees docs build/docs
 
 lint: style bars docstrings ## style, limits on sizes, docstrings
 
@@ -56,6 +59,6 @@ $(VENV)/.demo: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.bench $(VENV)/.fuzz: $(VENV)/.%: $(BIN)/python pyproject.toml
+$(VENV)/.test $(VENV)/.docs $(VENV)/.lint $(VENV)/.bench $(VENV)/.fuzz: $(VENV)/.%: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
 	touch $@

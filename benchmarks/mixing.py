@@ -1,4 +1,7 @@
-"""What c does: label F1, and the length of matches, as c grows. Draws docs/mixing.png (extra ``plots``)."""
+"""What c does: label F1, and the length of matches, as c grows.
+
+Draws docs/models/mixing.png (extra ``plots``).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from fuda.metrics import label_scores
 SENTENCES, FOLDS, SAMPLE = 300, 5, 60
 MIXING = np.array([0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 2.4, 2.7, 3.0, 3.5, 4.2, 5.0, 6.0, 8.0])
 SIZES = ((1, 1), (2, 3), (4, 10), (11, 10_000))
-DRAWN_TO = Path(__file__).resolve().parents[1] / "docs" / "mixing.png"
+DRAWN_TO = Path(__file__).resolve().parents[1] / "docs" / "models" / "mixing.png"
 
 
 def f1(mixing: float) -> float:

@@ -1,19 +1,31 @@
-"""The guide or the README mentions every public name, and the examples of the guide's pages run."""
+"""The documentation mentions every public name, and what it shows is what is printed.
+
+Pages are run from top to bottom, each in a folder of its own: ``>>>`` examples, files (code blocks
+with a caption) and commands (``console`` blocks). ``...`` stands for any text.
+"""
 
 from __future__ import annotations
 
 import doctest
 import re
+import runpy
+import shlex
+import subprocess
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from fuda.cli import group
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "docs" / "guide.md", ROOT / "README.md", *sorted((ROOT / "docs" / "guide").glob("*.md"))]
-TEXT = "".join(page.read_text() for page in PAGES)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TEXT = "".join(page.read_text(encoding="utf-8") for page in PAGES)
 MODULES = ["", ".kernels", ".features", ".formats", ".inference", ".datasets", ".metrics", ".schemes"]
-MODULES += [".compat", ".compat.sklearn_crfsuite"]
+MODULES += [".compat", ".compat.sklearn_crfsuite", ".plots"]
+FILE = r"```\{code-block\} \w+\n:caption: (?P<name>\S+)\n\n(?P<text>.*?)```"
+RUN = re.compile(rf"^(?:{FILE}|```console\n(?P<session>.*?)```)", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("module", [f"fuda{name}" for name in MODULES])
@@ -26,8 +38,45 @@ def test_public_names_are_in_the_guide(module):
     assert [name for name in public if not re.search(rf"\b{name}\b", TEXT)] == []
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "guide").glob("*.md")), ids=lambda page: page.name)
-def test_examples_of_the_guide(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if ">>>" in page.read_text() or "```console" in page.read_text()],
+    ids=lambda page: f"{page.parent.name}/{page.stem}",
+)
+@pytest.mark.slow  # the tutorial trains five models
+def test_pages_show_what_is_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = doctest.testfile(str(page), module_relative=False, optionflags=doctest.ELLIPSIS)
-    assert found.failed == 0
+    text, begin, names = page.read_text(encoding="utf-8"), 0, {}
+    for block in RUN.finditer(text):
+        check_examples(text[begin : block.start()], names, page)
+        if block["name"]:
+            Path(block["name"]).write_text(block["text"], encoding="utf-8")
+        else:
+            check_session(block["session"])
+        begin = block.end()
+    check_examples(text[begin:], names, page)
+
+
+def check_examples(text, names, page):
+    text = re.sub(r"^```.*$", "", text, flags=re.MULTILINE)
+    examples = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), 0)
+    told: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=told.append, clear_globs=False)
+    names.update(examples.globs)
+    assert "".join(told) == ""
+
+
+def check_session(session):
+    """Run commands, within this process where they are ours, and compare what they print."""
+    for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
+        program, *arguments = shlex.split(command)
+        if program == "fuda":
+            result = CliRunner().invoke(group, arguments, catch_exceptions=False)
+            assert result.exit_code == 0, result.output
+            printed = result.output
+        elif program == "python":
+            runpy.run_path(arguments[0], run_name="__main__")
+            printed = ""
+        else:
+            printed = subprocess.run(command, shell=True, check=True, capture_output=True, text=True).stdout
+        assert doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS), printed

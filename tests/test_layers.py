@@ -28,7 +28,7 @@ LAYERS = [
     ["training"],
     ["marginalized", "selection"],
     ["models"],
-    ["datasets", "compat"],
+    ["datasets", "compat", "plots"],
     ["reproduce"],
     ["cli"],
     ["__main__"],

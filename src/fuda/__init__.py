@@ -51,6 +51,7 @@ _MODULES = (
     "inference",
     "kernels",
     "metrics",
+    "plots",
     "schemes",
     "selection",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 
 import pytest
 
@@ -208,9 +209,12 @@ def test_demo(run):
     found = run("demo")
     assert (found.code, found.err) == (0, "")
     text = found.out.decode()
-    assert "CRF   │ tree" in text
-    assert "should be" not in text or "should be wants" in text or "should be uses" in text
-    assert "P-p" not in text
+    rows = {tuple(cell.strip() for cell in line.split("│")[1:3]) for line in text.splitlines() if "│" in line}
+    shapes = {("CRF", "sequence"), ("CRF", "tree"), ("marginalized kernel", "tree")}
+    assert shapes <= rows
+    assert "├── " in text, "the tree is drawn"
+    assert re.search(r"node \d+, .*: P-p, not ", text), "the label is explained"
+    assert re.search(r"speak for that label[^|]*P-p  \[", text), "by training positions"
 
 
 def test_files_without_labels_are_tagged_as_they_are(run, tmp_path):

@@ -1,7 +1,8 @@
-"""fuda reproduce: repeat the experiments of a paper and print them beside its results."""
+"""fuda reproduce: repeat the experiments of the papers and print them beside their results."""
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -19,6 +20,7 @@ Examples:
   fuda reproduce markov-loss --data corpora/conll2002 --table 2
   fuda reproduce hm-svm --data corpora/conll2002
   fuda reproduce kernel-labeling --data corpora
+  fuda reproduce all --data corpora --report docs/reproduction.md
 """
 
 
@@ -70,13 +72,17 @@ def _kernel_labeling(data: str, table: int | None, show: Show, progress: Show) -
 
 EXPERIMENTS = {"markov-loss": _markov_loss, "hm-svm": _hm_svm, "kernel-labeling": _kernel_labeling}
 TABLES = {"markov-loss": 2, "hm-svm": 1, "kernel-labeling": 3}
+ALL = "all"
+# Columns that are printed and have no room in the report.
+_NOT_REPORTED = {"kernel-labeling": ("accuracy", "precision", "recall")}
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("name", type=click.Choice(list(EXPERIMENTS)), metavar="NAME")
+@click.argument("name", type=click.Choice([*EXPERIMENTS, ALL]), metavar="NAME")
 @click.option("--data", required=True, metavar="DIR", help="The folder with the corpora of the paper.")
 @click.option("--table", type=click.IntRange(1, max(TABLES.values())), help="Only this table.")
-def reproduce(name: str, data: str, table: int | None) -> None:
+@click.option("--report", metavar="FILE", help="A Markdown file whose tables are replaced (with all).")
+def reproduce(name: str, data: str, table: int | None, report: str | None) -> None:
     """Repeat the experiments of a paper, beside its results.
 
     \b
@@ -88,13 +94,40 @@ def reproduce(name: str, data: str, table: int | None) -> None:
     kernel-labeling  marginalized kernels on sequences, trees and graphs; table 1
                      on those 300 sentences, table 2 on generated and Japanese
                      trees (ja_gsd_ne), table 3 on English graphs (ewt)
+    all              all of them; --report FILE also writes the tables into a
+                     Markdown file, each as soon as it is known
     """
     from rich.console import Console
 
+    if name == ALL and table is not None:
+        raise click.UsageError("--table: all repeats every table; leave --table out, or name a paper")
+    if name != ALL and report is not None:
+        raise click.UsageError(f"--report: only all writes a report; leave it out, or take all for {name}")
     if table is not None and table > TABLES[name]:
         raise click.UsageError(f"--table {table}: {name} has {TABLES[name]}; choose a smaller number")
     with Console(stderr=True).status("") if sys.stderr.isatty() else nullcontext() as status:
-        EXPERIMENTS[name](data, table, printer(), status.update if status else lambda text: None)
+        progress = status.update if status else lambda text: None
+        for experiment in EXPERIMENTS if name == ALL else [name]:
+            show = printer() if report is None else _reporting(report, experiment, printer())
+            EXPERIMENTS[experiment](data, table, show, progress)
+
+
+def _reporting(report: str, experiment: str, show: Show) -> Show:
+    """A function that shows a table and writes it into the report, as number 1, 2, … of its experiment."""
+    from rich.table import Table
+
+    from fuda.reproduce.report import check_places, markdown, replace_table
+
+    check_places(report, EXPERIMENTS)
+    numbers = itertools.count(1)
+
+    def show_and_write(value: Any) -> None:
+        show(value)
+        if isinstance(value, Table):
+            text = markdown(value, without=_NOT_REPORTED.get(experiment, ()))
+            replace_table(report, f"{experiment} {next(numbers)}", text)
+
+    return show_and_write
 
 
 def _losses_tuned(results: list) -> object:
