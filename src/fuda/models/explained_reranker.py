@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -36,7 +37,9 @@ class RankedCandidates:
         self.ranking = model._ranking(encoded, listed)
         self.candidates = model._flat(listed.labels).reshape(len(self.ranking), -1)
         self.labels = self.candidates[self.ranking.argmax()]
-        self._base = cache(lambda: markov_labelings(model.base_, model.base_._encode_corpus(encoded.corpus)))
+        base = copy(model.base_)
+        base.outside_penalty = 0.0  # which candidates do not depend on
+        self._base = cache(lambda: markov_labelings(base, base._encode_corpus(encoded.corpus)))
         self._shares = cache(lambda: self._by_structure(encoded, listed))
 
     def _by_structure(self, encoded: Encoded, listed: Any) -> Array:

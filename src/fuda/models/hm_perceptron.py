@@ -184,10 +184,9 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel, self.order = kernel, order
-        self.update, self.C, self.rescale = update, C, rescale
-        self.features, self.window, self.scheme = features, window, scheme
-        self.outside_penalty = outside_penalty
+        self.kernel, self.order, self.update, self.C, self.rescale = kernel, order, update, C, rescale
+        self.features, self.window = features, window
+        self.scheme, self.outside_penalty = scheme, outside_penalty
         self.epochs, self.shuffle, self.average = epochs, shuffle, average
         self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
         self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
@@ -239,8 +238,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         new = self._encode(X)
         if new is None:
             grow_perceptron(self, added_labels(self, [], classes))
-            self._prepare_predictions()
-            return
+            return self._prepare_predictions()
         grow_perceptron(self, added_labels(self, flat_labels(y, new.corpus), classes))
         labels, eta = self._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
         encoder, encoded = self.encoder_.grown(new.corpus)

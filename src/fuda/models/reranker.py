@@ -22,7 +22,7 @@ much that matters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -55,6 +55,7 @@ from fuda.models.validation import Validation
 from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import Checkpoint, part
+from fuda.training.ranking import Ranking
 
 Array = np.ndarray
 _CACHE_BYTES = 1 << 28  # for rows of the kernel between candidates
@@ -364,7 +365,7 @@ class Reranker(Labeler):
         def row(c: int) -> Array:
             return similarity.rows(labelings, np.array([c]), labelings)[0]
 
-        training = _Ranking(first, right, wrong, weight, ranking)
+        training = Ranking(first, right, wrong, weight, ranking)
         of_held = [] if data.held is None else [self._candidates(data.held.encoded)]
 
         def predict(others: Encoded) -> list[list[Any]]:
@@ -385,7 +386,7 @@ class Reranker(Labeler):
             self.validation_curve_ = validation.curve
         self._keep(training, corpus, labelings, candidates)
 
-    def _keep(self, training: _Ranking, corpus: Corpus, labelings: Labelings, candidates: Candidates) -> None:
+    def _keep(self, training: Ranking, corpus: Corpus, labelings: Labelings, candidates: Candidates) -> None:
         """Keep what has been learned: the candidates with coefficients, and these."""
         self.mistakes_, alpha = training.mistakes, training.alpha
         self.n_iter_ = len(self.mistakes_)
@@ -474,46 +475,3 @@ class Reranker(Labeler):
             raise DataError("its support candidates do not fit its structures and labels")
         self.base_, self.support_structures_, self.mixing_ = base, structures, float(mixing[0])
         self.support_labels_, self.support_first_, self.alpha_ = labels, first, alpha
-
-
-class _Ranking:
-    """The epochs of the kernel perceptron over candidates, which can be continued after any of them.
-
-    Candidates of structure i are first[i] … first[i+1] − 1, of which right[i] is the one to rank
-    first; `wrong` and `ranking` are of all candidates, `weight` of structures.
-    """
-
-    def __init__(self, first: Array, right: Array, wrong: Array, weight: Array, ranking: Array) -> None:
-        self.first, self.right, self.wrong, self.weight, self.ranking = first, right, wrong, weight, ranking
-        # Of all candidates: α, and Σ of its changes × steps before.
-        self.alpha, self.lag = np.zeros(len(ranking)), np.zeros(len(ranking))
-        self.mistakes: list[int] = []
-
-    def run_epoch(self, row: Callable[[int], Array]) -> None:
-        """Learn in one more epoch; `row` returns K of a candidate and all candidates."""
-        first, mistakes, count = self.first, 0, len(self.weight)
-        for i in range(count):
-            best = first[i] + int(self.ranking[first[i] : first[i + 1]].argmax())
-            target, weight = int(self.right[i]), self.weight[i]
-            if self.wrong[best] > self.wrong[target]:
-                mistakes += 1
-                self.ranking += weight * (row(target) - row(best))
-                for c, change in ((target, weight), (best, -weight)):
-                    self.alpha[c] += change
-                    self.lag[c] += (len(self.mistakes) * count + i) * change
-        self.mistakes = [*self.mistakes, mistakes]
-
-    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what the next epoch depends on."""
-        arrays = {name: getattr(self, name) for name in ("alpha", "lag", "ranking")}
-        return {}, arrays | {"mistakes": np.array(self.mistakes, dtype=np.int64)}
-
-    def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Continue from a `state()`; raises DataError where it does not fit this problem."""
-        shapes: dict[str, tuple[int | None, ...]] = dict.fromkeys(
-            ("alpha", "lag", "ranking"), self.alpha.shape
-        )
-        check_arrays(arrays, shapes | {"mistakes": (None,)}, {"mistakes": np.int64})
-        for name in shapes:
-            getattr(self, name)[:] = arrays[name]
-        self.mistakes = arrays["mistakes"].tolist()
