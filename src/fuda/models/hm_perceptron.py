@@ -236,10 +236,11 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         """Learn from more structures; arrays and vocabularies are copied before they change."""
         self._check_parameters()
         new = self._encode(X)
+        found = [] if new is None else flat_labels(y, new.corpus)
+        grow_perceptron(self, added_labels(self, found, classes))
         if new is None:
-            grow_perceptron(self, added_labels(self, [], classes))
-            return self._prepare_predictions()
-        grow_perceptron(self, added_labels(self, flat_labels(y, new.corpus), classes))
+            self._prepare_predictions()
+            return
         labels, eta = self._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
         encoder, encoded = self.encoder_.grown(new.corpus)
         encoded.check_values()
