@@ -191,6 +191,11 @@ class Explanation:
         for kind, found in groupby(self.contributions, key=lambda contribution: contribution.kind):
             yield KINDS[kind], list(found)
 
+    @property
+    def without_rival(self) -> str:
+        """Why there is no rival, where there is none."""
+        return "no candidate has another label" if "candidate" in self.unit else "no other label is possible"
+
     def _repr_html_(self) -> str:
         from fuda.render.explanation import explanation_html
         from fuda.render.style import fragment
@@ -205,7 +210,7 @@ class Explanation:
     def __str__(self) -> str:
         first = f"node {self.node}, {shown(self.observation)}: {self.chosen.label}"
         if self.rival is None:
-            return f"{first}; no other label is possible"
+            return f"{first}; {self.without_rival}"
         scores = f"{self.unit}: {self.chosen.score:.4g}, not {self.rival.score:.4g}"
         lines = [f"{first}, not {self.rival.label}", f"{self.difference:+10.4f}  {scores}"]
         for kind, found in self.by_kind():

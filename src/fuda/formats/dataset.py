@@ -9,6 +9,7 @@ from typing import Any
 from fuda.data.labels import Label
 from fuda.data.structures import Observation, Structure
 from fuda.errors import DataError, described, place, short
+from fuda.render.display import Display
 
 
 @dataclass
@@ -35,9 +36,10 @@ class Record:
     rows: Any = None
 
     def _repr_html_(self) -> str:
-        from fuda.render.display import Display
+        return self.__rich__()._repr_html_()
 
-        return Display([self.structure], None if self.labels is None else [self.labels])._repr_html_()
+    def __rich__(self) -> Display:
+        return Display([self.structure], None if self.labels is None else [self.labels])
 
 
 @dataclass(repr=False)
@@ -109,10 +111,11 @@ class Dataset:
         return {label for record in self.records for label in record.labels or [] if label is not None}
 
     def _repr_html_(self) -> str:
-        from fuda.render.display import Display
+        return self.__rich__()._repr_html_()
 
+    def __rich__(self) -> Display:
         labels = [record.labels for record in self.records]
-        return Display(self.X, labels if self._labels() else None)._repr_html_()
+        return Display(self.X, labels if self._labels() else None)
 
 
 def labels_to_write(index: int, record: Record) -> list[Label] | None:

@@ -9,7 +9,7 @@ from fuda.data.structures import Structure, as_structures
 from fuda.errors import DataError, place
 from fuda.render.nodes import Bar, Node, nodes_of
 from fuda.render.style import fragment, tone
-from fuda.render.svg import MOST_NODES, picture
+from fuda.render.svg import MOST_EDGES, MOST_NODES, picture
 from fuda.render.text import kinds_of, safe
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ class Display:
         """
         structure = self.structures[i]
         labels, gold, probabilities = self.of(i)
-        whole = begin == 0 and end is None and here is None
-        if structure.shape != "sequence" and whole and len(structure) <= MOST_NODES:
+        whole = structure.shape != "sequence" and begin == 0 and end is None and here is None
+        if whole and len(structure) <= MOST_NODES and len(structure.edges) <= MOST_EDGES:
             return f'<div class="scroll">{picture(structure, labels, gold, probabilities, self.kinds)}</div>'
         end = len(structure) if end is None else end
         several = nodes_of(structure, labels, gold, probabilities)[begin:end]
