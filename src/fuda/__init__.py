@@ -42,7 +42,10 @@ _HOME |= dict.fromkeys(["read", "write"], "fuda.formats")
 _HOME |= {"Template": "fuda.features.templates", "load": "fuda.storage.models"}
 _HOME |= {"marginalized_kernel": "fuda.marginalized.kernel"}
 # Modules that are attributes of the package: fuda.datasets.load_product_usage()
-_MODULES = ("compat", "datasets", "features", "formats", "inference", "kernels", "metrics", "schemes")
+_MODULES = (
+    *("compat", "datasets", "explanations", "features", "formats", "inference"),
+    *("kernels", "metrics", "mistakes", "render", "schemes"),
+)
 
 __all__ = [*sorted(_HOME), "__version__"]
 

@@ -32,7 +32,7 @@ KINDS = {
 class Voice:
     """A training position and its share of a score.
 
-    Attributes
+    Parameters
     ----------
     structure, node : int
         The position: a structure, numbered as by `support_structures_` or `support_` of the
@@ -73,7 +73,7 @@ class Voice:
 class Verdict:
     """What a label is worth.
 
-    Attributes
+    Parameters
     ----------
     label : object
         The label.
@@ -110,7 +110,7 @@ class Verdict:
 class Contribution:
     """A part of the difference between two labels.
 
-    Attributes
+    Parameters
     ----------
     kind : str
         One of "feature" (of the node, of its neighbours by offset), "transition" (labels that
@@ -150,7 +150,7 @@ class Explanation:
     Scores of the marginalized kernel that may exceed the range of doubles are divided by a common
     power of 2.
 
-    Attributes
+    Parameters
     ----------
     node : int
         The explained node.

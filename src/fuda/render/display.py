@@ -96,7 +96,13 @@ class Display:
         return f"and {_counted(rest, 'other structure')}" if rest else ""
 
     def legend(self) -> str:
-        """Return the colours of labels as HTML."""
+        """Return the colours of labels as HTML.
+
+        Returns
+        -------
+        str
+            An element; empty where there are no labels.
+        """
         if not self.kinds:
             return ""
         chips = "".join(f'<span class="chip {tone(self.kinds, k)}">{safe(k)}</span>' for k in self.kinds)
@@ -133,7 +139,18 @@ class Display:
         return f'<div class="flow">{dots[0]}{nodes}{dots[1]}</div>'
 
     def of(self, i: int) -> tuple[Any, Any, Any]:
-        """Return the labels, right labels and probabilities of a structure, None where not given."""
+        """Return what is known of a structure.
+
+        Parameters
+        ----------
+        i : int
+            Its number.
+
+        Returns
+        -------
+        tuple
+            Its labels, right labels and probabilities, None where not given.
+        """
         labels, gold, probabilities = (
             None if lists is None else lists[i] for lists in (self.labels, self.gold, self.probabilities)
         )
