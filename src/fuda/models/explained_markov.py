@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from fuda import inference
 from fuda.data.encoding import Channel, Encoded
+from fuda.errors import DataError
 from fuda.explanations.base import Contribution, Voice
 from fuda.explanations.decisions import (
     Context,
@@ -39,8 +40,9 @@ Array = np.ndarray
 
 def encoded_question(model: Any, x: Any, node: Any, top: Any) -> Encoded:
     """Encode the structure that a question is about, after checking the question."""
-    encoded = model._encode([x])
-    assert encoded is not None  # there is one structure
+    encoded: Encoded | None = model._encode([x])
+    if encoded is None:
+        raise DataError("structure 0 is empty: it has no node to explain; give one with nodes")
     check_question(encoded.corpus.structures[0], node, top)
     return encoded
 
