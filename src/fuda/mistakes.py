@@ -28,7 +28,7 @@ OUTCOMES = ("correct", "bounds", "type", "missed", "invented")
 class Confusion:
     """A label that was predicted for another one.
 
-    Attributes
+    Parameters
     ----------
     right, predicted : label
         The labels.
@@ -45,7 +45,7 @@ class Confusion:
 class Mistakes:
     """All mistakes of predictions.
 
-    Attributes
+    Parameters
     ----------
     confusions : list of Confusion
         The most frequent first.

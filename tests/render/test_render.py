@@ -196,6 +196,12 @@ def test_a_picture_has_an_arc_for_every_edge():
     dag = Dag(list("abcd"), [(0, 1), (0, 2), (1, 3), (2, 3), (0, 3)])
     svg = picture(dag, list("NVNV"), None, None, kinds_of([list("NV")]))
     root = ET.fromstring(svg)
+    heights = {
+        path.get("d").split("L")[1].split("C")[0].split()[1]
+        for path in root.iter()
+        if path.get("class") == "arc"
+    }
+    assert len(heights) >= 4  # arcs that cross are drawn at different heights
     assert sum(path.get("class") == "arc" for path in root.iter("{http://www.w3.org/2000/svg}path")) == 5
     assert [t.text for t in root.iter("{http://www.w3.org/2000/svg}text") if t.get("class") is None] == list(
         "abcd"
@@ -214,6 +220,8 @@ def test_trees_and_dags_in_a_terminal():
 def test_large_structures_and_many_of_them_stay_small():
     tree = Tree([str(i) for i in range(5000)], [-1, *range(4999)])
     assert "<svg" not in Display([tree]).html()
+    dense = Dag([str(i) for i in range(200)], [(i, j) for j in range(200) for i in range(j)])
+    assert "<svg" not in Display([dense]).html()
     many = Display([["a"]] * 50)
     assert many.html().count('class="item"') == 20
     assert "and 30 other structures" in checked(many.html()).text
@@ -231,6 +239,7 @@ def test_datasets_and_records_show_themselves():
     data = Dataset([Record(Sequence(["Ana", "sleeps"]), ["N", "V"]), Record(Sequence(["Bo"]), ["N"])])
     assert repr(data) == "Dataset(2 sequences, 3 nodes, 2 labels)"
     assert "sleeps" in checked(data._repr_html_()).text
+    assert "Ana/N sleeps/V" in terminal(data)
     assert "Bo" in checked(data.records[1]._repr_html_()).text
     assert "Bo" in checked(Record(Sequence(["Bo"]))._repr_html_()).text
     some = Dataset([Record(Sequence(["Bo"])), Record(Sequence(["Ana"]), ["N"])])

@@ -58,8 +58,7 @@ def explain(
     with options.errors_name_file([file], [data]):
         _check("structure", structure, len(data))
         x = data.X[structure]
-        if node is not None:
-            _check("node", node, len(x))
+        _check("node", node or 0, len(x))
         with stage("explaining (the first run compiles, for some seconds)"):
             decision = model._decision(model._encode([x]))
             found = _Overview(model, decision) if node is None else explained(decision, node, top)
@@ -73,6 +72,8 @@ def explain(
 
 def _check(name: str, number: int, count: int) -> None:
     """Raise DataError for a number of a structure or node that does not exist."""
+    if not count:
+        raise DataError(f"there is no {name} to explain; name another one")
     if not 0 <= number < count:
         raise DataError(f"--{name} {number}: there are {count:,}; give a number from 0 to {count - 1}")
 

@@ -33,7 +33,7 @@ KINDS = {
 class Voice:
     """A training position and its share of a score.
 
-    Attributes
+    Parameters
     ----------
     structure, node : int
         The position: a structure, numbered as by `support_structures_` or `support_` of the
@@ -74,7 +74,7 @@ class Voice:
 class Verdict:
     """What a label is worth.
 
-    Attributes
+    Parameters
     ----------
     label : object
         The label.
@@ -111,7 +111,7 @@ class Verdict:
 class Contribution:
     """A part of the difference between two labels.
 
-    Attributes
+    Parameters
     ----------
     kind : str
         One of "feature" (of the node, of its neighbours by offset), "transition" (labels that
@@ -152,7 +152,7 @@ class Explanation:
     Scores of the marginalized kernel that may exceed the range of doubles are divided by a common
     power of 2.
 
-    Attributes
+    Parameters
     ----------
     node : int
         The explained node.
@@ -193,6 +193,11 @@ class Explanation:
         for kind, found in groupby(self.contributions, key=lambda contribution: contribution.kind):
             yield KINDS[kind], list(found)
 
+    @property
+    def without_rival(self) -> str:
+        """Why there is no rival, where there is none."""
+        return "no candidate has another label" if "candidate" in self.unit else "no other label is possible"
+
     def _repr_html_(self) -> str:
         from fuda.render.explanation import explanation_html
         from fuda.render.style import fragment
@@ -207,7 +212,7 @@ class Explanation:
     def __str__(self) -> str:
         first = f"node {self.node}, {shown(self.observation)}: {self.chosen.label}"
         if self.rival is None:
-            return f"{first}; no other label is possible"
+            return f"{first}; {self.without_rival}"
         scores = f"{self.unit}: {self.chosen.score:.4g}, not {self.rival.score:.4g}"
         lines = [f"{first}, not {self.rival.label}", f"{self.difference:+10.4f}  {scores}"]
         for kind, found in self.by_kind():

@@ -193,6 +193,7 @@ class Labelings:
         for t, value, contexts in self._changes(other):
             if contexts is not None:
                 text = ", not ".join(map(self._follows, contexts))
+                text += "" if t == node else f", at {shown(self.structure.observations[t])}"
                 parts = self.edge_terms(t, *contexts) if t == node else []
                 value -= sum(part.value for part in parts)
                 found += [*parts, Contribution("transition", text, value, t)]

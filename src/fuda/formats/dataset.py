@@ -10,6 +10,7 @@ from fuda.data.labels import Label
 from fuda.data.structures import Observation, Structure
 from fuda.data.text import Text
 from fuda.errors import DataError, described, place, short
+from fuda.render.display import Display
 
 
 @dataclass
@@ -46,9 +47,10 @@ class Record:
     marginals: list[dict[Label, float]] | None = None
 
     def _repr_html_(self) -> str:
-        from fuda.render.display import Display
+        return self.__rich__()._repr_html_()
 
-        return Display([self.structure], None if self.labels is None else [self.labels])._repr_html_()
+    def __rich__(self) -> Display:
+        return Display([self.structure], None if self.labels is None else [self.labels])
 
 
 @dataclass(repr=False)
@@ -120,10 +122,11 @@ class Dataset:
         return {label for record in self.records for label in record.labels or [] if label is not None}
 
     def _repr_html_(self) -> str:
-        from fuda.render.display import Display
+        return self.__rich__()._repr_html_()
 
+    def __rich__(self) -> Display:
         labels = [record.labels for record in self.records]
-        return Display(self.X, labels if self._labels() else None)._repr_html_()
+        return Display(self.X, labels if self._labels() else None)
 
 
 def labels_to_write(index: int, record: Record) -> list[Label] | None:

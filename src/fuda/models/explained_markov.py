@@ -41,9 +41,9 @@ Array = np.ndarray
 
 def encoded_question(model: Any, x: Any, node: Any, top: Any) -> Encoded:
     """Encode the structure that a question is about, after checking the question."""
-    encoded = model._encode([x])
+    encoded: Encoded | None = model._encode([x])
     if encoded is None:
-        raise DataError("structure 0 is empty: it has no node to explain")
+        raise DataError("structure 0 is empty: it has no node to explain; give one with nodes")
     check_question(encoded.corpus.structures[0], node, top)
     return encoded
 

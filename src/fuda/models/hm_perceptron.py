@@ -185,8 +185,8 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         verbose: bool = False,
     ) -> None:
         self.kernel, self.order, self.update, self.C, self.rescale = kernel, order, update, C, rescale
-        self.features, self.window = features, window
-        self.scheme, self.outside_penalty = scheme, outside_penalty
+        self.features, self.window, self.scheme = features, window, scheme
+        self.outside_penalty = outside_penalty
         self.epochs, self.shuffle, self.average = epochs, shuffle, average
         self.n_jobs, self.cache_bytes, self.random_state = n_jobs, cache_bytes, random_state
         self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose

@@ -9,7 +9,7 @@ from fuda.data.structures import Structure, as_structures
 from fuda.errors import DataError, place
 from fuda.render.nodes import Bar, Node, nodes_of
 from fuda.render.style import fragment, tone
-from fuda.render.svg import MOST_NODES, picture
+from fuda.render.svg import MOST_EDGES, MOST_NODES, picture
 from fuda.render.text import kinds_of, safe
 
 if TYPE_CHECKING:
@@ -96,7 +96,13 @@ class Display:
         return f"and {_counted(rest, 'other structure')}" if rest else ""
 
     def legend(self) -> str:
-        """Return the colours of labels as HTML."""
+        """Return the colours of labels as HTML.
+
+        Returns
+        -------
+        str
+            An element; empty where there are no labels.
+        """
         if not self.kinds:
             return ""
         chips = "".join(f'<span class="chip {tone(self.kinds, k)}">{safe(k)}</span>' for k in self.kinds)
@@ -123,8 +129,8 @@ class Display:
         """
         structure = self.structures[i]
         labels, gold, probabilities = self.of(i)
-        whole = begin == 0 and end is None and here is None
-        if structure.shape != "sequence" and whole and len(structure) <= MOST_NODES:
+        whole = structure.shape != "sequence" and begin == 0 and end is None and here is None
+        if whole and len(structure) <= MOST_NODES and len(structure.edges) <= MOST_EDGES:
             return f'<div class="scroll">{picture(structure, labels, gold, probabilities, self.kinds)}</div>'
         end = len(structure) if end is None else end
         several = nodes_of(structure, labels, gold, probabilities)[begin:end]
@@ -133,7 +139,18 @@ class Display:
         return f'<div class="flow">{dots[0]}{nodes}{dots[1]}</div>'
 
     def of(self, i: int) -> tuple[Any, Any, Any]:
-        """Return the labels, right labels and probabilities of a structure, None where not given."""
+        """Return what is known of a structure.
+
+        Parameters
+        ----------
+        i : int
+            Its number.
+
+        Returns
+        -------
+        tuple
+            Its labels, right labels and probabilities, None where not given.
+        """
         labels, gold, probabilities = (
             None if lists is None else lists[i] for lists in (self.labels, self.gold, self.probabilities)
         )

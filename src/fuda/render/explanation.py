@@ -42,7 +42,7 @@ def explanation_html(found: Any) -> str:
     word = f"<b><bdi>{safe(shown(found.observation))}</bdi></b>"
     context = _context(found)
     if rival is None:
-        return f'{context}<p class="versus">{word} is {mine}: no other label is possible.</p>'
+        return f'{context}<p class="versus">{word} is {mine}: {safe(found.without_rival)}</p>'
     theirs = f'<span class="chip {tone(kinds, kind_of(rival.label))}">{safe(rival.label)}</span>'
     head = f'<p class="versus">{word} is {mine}, not {theirs}, by <b>{found.difference:.4g}</b></p>'
     head += f'<p class="soft small">{safe(found.unit)}: {chosen.score:.4g}, not {rival.score:.4g}</p>'
@@ -133,7 +133,7 @@ def explanation_text(found: Any, width: int = 10) -> Group:
         (plain(found.chosen.label), f"bold {colour(kinds, found.chosen.label)}"),
     )
     if found.rival is None:
-        return Group(first + Text(": no other label is possible"))
+        return Group(first + Text(f": {found.without_rival}"))
     first.append(", not ")
     first.append(plain(found.rival.label), style=f"bold {colour(kinds, found.rival.label)}")
     first.append(f", by {found.difference:.4g}")

@@ -9,10 +9,11 @@ from fuda.data.structures import Structure
 from fuda.render.style import tone
 from fuda.render.text import cut, is_outside, kind_of, plain, safe, shown, width
 
-MOST_NODES = 400
+MOST_NODES, MOST_EDGES = 400, 1000
 _MOST_TEXT = 24
 _COLUMN, _SMALL = 7.4, 7.5  # pixels of a character: of words, and of labels, which are bold
 _STEP, _TOP, _ROW = 15, 10, 21
+_MOST_LEVELS = 40
 
 
 def picture(
@@ -27,7 +28,7 @@ def picture(
     Parameters
     ----------
     structure : Structure
-        The structure, of at most `MOST_NODES` nodes.
+        The structure, of at most `MOST_NODES` nodes and `MOST_EDGES` edges.
     labels, gold : sequence or None
         Its labels, and the right ones, which are drawn where they differ.
     probabilities : sequence of float or None
@@ -93,12 +94,12 @@ def _chip(x: float, y: float, name: str, text: str, colour: str) -> str:
 
 
 def _levels(edges: list[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """How high each edge has to be drawn to pass above those between its ends."""
+    """How high each edge is drawn: above all shorter ones that it lies over or crosses."""
     levels: dict[tuple[int, int], int] = {}
     for a, b in sorted(edges, key=lambda edge: (abs(edge[0] - edge[1]), edge)):
         low, high = min(a, b), max(a, b)
-        inner = [n for (c, d), n in levels.items() if low <= min(c, d) and max(c, d) <= high]
-        levels[a, b] = 1 + max(inner, default=0)
+        below = [n for (c, d), n in levels.items() if low < max(c, d) and min(c, d) < high]
+        levels[a, b] = min(_MOST_LEVELS, 1 + max(below, default=0))
     return levels
 
 
