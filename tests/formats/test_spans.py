@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from format_cases import ODD, PROPERTY, assert_same, attempt, datasets, tokens
+from format_cases import FEWER, ODD, assert_same, attempt, datasets, tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +36,7 @@ def annotated(draw, with_breaks: bool = True) -> Record:
 
 @pytest.mark.parametrize("name", [*SPAN_FORMATS, "jsonl"])
 def test_texts_with_spans_come_back(name):
-    @PROPERTY
+    @FEWER
     @given(st.lists(annotated(), min_size=1, max_size=3), st.dictionaries(tokens, tokens, max_size=2))
     def check(records, more):
         reserved = {"text", "label", "labels", "entities", "tokens", "spans", "answer"}
@@ -53,7 +53,7 @@ def test_texts_with_spans_come_back(name):
     check()
 
 
-@PROPERTY
+@FEWER
 @given(st.lists(annotated(with_breaks=False), min_size=1, max_size=3), st.integers(0, 2))
 def test_raw_text_comes_back(records, blank):
     raw = ("\n" * blank).join(record.text.content + "\n" for record in records) + "\n"
@@ -73,7 +73,7 @@ def test_words_without_a_text_are_joined_by_spaces(name):
     assert again.records[0].text == Text("Ana Díaz sings", [(0, 3), (4, 8), (9, 14)])
 
 
-@PROPERTY
+@FEWER
 @given(datasets(tokens, st.sampled_from(["N", "V", "O", "U"]), labelled=True))
 def test_labels_without_a_scheme(data):
     """Each node is a span; what cannot be read back is refused or cut otherwise, never lost."""
