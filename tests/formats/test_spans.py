@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fuda.data.structures import Sequence
 from fuda.errors import DataError
-from fuda.formats import FORMATS, Dataset, Record, Text, inline, jsonl, spans, text
+from fuda.formats import FORMATS, Dataset, Record, Text, conllu, inline, jsonl, spans, text
 from fuda.formats.spans import labelled_record
 
 SPAN_FORMATS = ("inline", "doccano", "prodigy")
@@ -63,6 +63,26 @@ def test_raw_text_comes_back(records, blank):
         start = record.text.start
         assert raw[start : start + len(record.text.content)] == record.text.content
     assert text.write(data.records) == raw.rstrip("\n") + "\n"
+
+
+@FEWER
+@given(annotated(with_breaks=False), st.integers(0, 9))
+def test_texts_come_back_from_conllu(record, start):
+    record = labelled_record(record.text.content, [], "IOB2", start=start)
+    (again,) = conllu.read(conllu.write([record]), "f", graph="sequence").records
+    assert (again.structure, again.labels, again.text) == (record.structure, record.labels, record.text)
+
+
+def test_ranges_of_tokens_that_do_not_fit_the_text():
+    line = "1\tAna\t_\tX\t_\t_\t0\t_\t_\tTokenRange={}\n\n"
+    for comment, place, found in [
+        ("# text = So Ana\n", "13:16", Text("So Ana", [(3, 6)], 10)),
+        ("# text = So Ana\n", "2:5", None),
+        ("# text = So Ana\n", "13:17", None),
+        ("# text = So Ana\n", "x", None),
+        ("", "0:3", None),
+    ]:
+        assert conllu.read(comment + line.format(place), "f").records[0].text == found
 
 
 @pytest.mark.parametrize("name", SPAN_FORMATS)
