@@ -41,6 +41,26 @@ def _ordinary(target: str) -> dict[str, list[bytes]]:
             '{"observations": [1, 2], "edges": [[0, 1]]}\n',
             f'{{"observations": {mixed}, "comments": ["c"]}}\n',
         ],
+        "text": ["Dr. Ana (Lima) paid 1,000 €.\n\n e\u0301 \u200b東京 👍🏽\n"],
+        "inline": ["[Ana Díaz](PER) in \\[x\\] [Li](LOC)ma\\n.\n\nx\n"],
+        "doccano": [
+            '{"id": 1, "text": "Ana Díaz!", "label": [[0, 8, "PER"]]}\n',
+            '{"text": "Bo", "entities": [{"id": 7, "label": "X", "start_offset": 0, "end_offset": 1}]}\n',
+        ],
+        "prodigy": [
+            '{"text": "a bc", "tokens": [{"start": 0, "end": 1}, {"start": 2, "end": 4}], '
+            '"spans": [{"start": 2, "end": 4, "label": "X"}], "answer": "accept"}\n'
+        ],
+        "csv": ['sent,s,w,tag\n1,2,Ana,B-PER\n,2,"a, ""b",\n3,4,x,O\n', "s;w;tag\n1;a;b\n"],
+        "conllx": [rows, rows.replace("2\tva", "1\tva")],
+        "conllup": ["# global.columns = ID FORM UPOS HEAD DEPS NE\n1\ta\tX\t0\t0:r|1:x\tY\n\n"],
+        "crfsuite": ["X\tw=a\tf:0.5\nY\tw\\:b\n\n@weight:2\nX\ta\n"],
+        "graphml": [
+            '<graphml><key id="a" for="node" attr.name="observation" attr.type="string"/>'
+            '<key id="b" for="node" attr.name="label" attr.type="string"/><graph edgedefault="directed">'
+            '<node id="1"><data key="a">x</data><data key="b">Y</data></node><node id="2"><data key="a">z'
+            '</data></node><edge source="1" target="2"/></graph></graphml>'
+        ],
         "template": [
             'U00:%x[-1,0]\nU1:%x[0,1]/%m[0,0,"^\\u?\\l*$"] # c\n*2:%t[1,0,"\\d"]\nB\n',
             "B01:%X[-2,0]",
@@ -55,6 +75,8 @@ def _ordinary(target: str) -> dict[str, list[bytes]]:
             "--option cyclic=skip\0" + rows,
             ">p\nRS#V\n",
             "--set smoothing=0.5\0a b\n",
+            "Ana va.\n",
+            '{"text": "Ana va", "label": [[0, 3, "PER"]]}\n',
         ],
     }
     options = {name: len(choices) for name, choices in READING.items()} | {

@@ -34,18 +34,28 @@ READING: dict[str, list[dict[str, Any]]] = {
     "conll": [
         {}, {"separator": " "}, {"separator": "\t"}, {"columns": 1}, {"columns": [2, 1]}, {"label": None},
         {"label": 1}, {"width": 2}, {"width": 3, "columns": 1}, {"label": -2, "separator": "|"},
+        {"columns": 1, "label": 2, "ragged": True},
     ],
     "conllu": [
         {}, {"label": None}, {"label": "MISC:NE"}, {"graph": "dag"}, {"graph": "sequence"},
-        {"graph": "dag", "cyclic": "skip"}, {"columns": "FORM,FEATS:Case", "absent": None},
-        {"label": "FEATS:Case"},
+        {"graph": "dag", "cyclic": "skip"}, {"graph": "dag", "cyclic": "break"}, {"label": "FEATS:Case"},
+        {"columns": "FORM,FEATS:Case", "absent": None},
         {"columns": ["LEMMA", "XPOS"], "graph": "sequence"}, {"label": "DEPREL", "columns": "MISC:NE"},
     ],
     "fasta": [
         {}, {"labels": "lines"}, {"labels": "marks"}, {"labels": "none"}, {"mark": "*"}, {"sites": "STY"},
         {"labels": "marks", "mark": "@"},
     ],
-    "jsonl": [{}],
+    "jsonl": [{}, {"label": "pos"}, {"label": None}],
+    "text": [{}, {"tokenizer": "blanks"}],
+    "inline": [{}, {"scheme": "BILOU", "tokenizer": "blanks"}],
+    "doccano": [{}, {"tokenizer": "blanks"}],
+    "prodigy": [{}, {"scheme": "IOBES"}],
+    "csv": [{}, {"label": None}, {"sentence": "s", "columns": "w", "label": 2}],
+    "conllx": [{}, {"graph": "dag", "cyclic": "break"}, {"graph": "sequence", "label": "FEATS:Case"}],
+    "conllup": [{}, {"graph": "dag", "cyclic": "break"}, {"graph": "sequence", "label": "NE"}],
+    "crfsuite": [{}],
+    "graphml": [{}, {"graph": "tree"}, {"cyclic": "break"}],
 }  # fmt: skip
 
 
@@ -221,7 +231,8 @@ COMMANDS = [
     "convert {file} {out} --format conll --to jsonl", "convert {file} {out} --format jsonl --to conllu",
     "convert {file} - --format conllu --to fasta", "convert {file} - --format fasta --to jsonl {words}",
     "convert {file} {out} --to conll {words}", "tag {model} {file} --format conll",
-    "tag {model} {file} {words}",
+    "tag {model} {file} {words}", "tag {model} {file} --text", "tag {model} {file} --text --as jsonl",
+    "tag {model} {file} --format doccano --nbest 2", "tag {model} {file} {file} --format jsonl --marginals",
     "tag {file} {file}", "evaluate {model} {file} --format conll", "evaluate {model} {file} --json {words}",
     "inspect {file}", "inspect {model} {words}", "inspect {file} --top 3 --json", "{words}", "train {words}",
     "train {file} -o {out} --format conll --learner hmm {words}",

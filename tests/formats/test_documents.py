@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from format_cases import PROPERTY, assert_same, attempt, dag_edges, datasets, plain_tokens, tokens
+from format_cases import FEWER, assert_same, attempt, dag_edges, datasets, plain_tokens, tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,7 +52,7 @@ def test_new_annotations(document, tmp_path):
     assert read(tmp_path / "new.ann").y == raw.y
 
 
-@PROPERTY
+@FEWER
 @given(datasets(plain_tokens.filter(lambda word: word.split() == [word]), LABELS, labelled=True))
 def test_documents_of_words_come_back(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("brat") / "a.ann"
@@ -98,7 +98,7 @@ def test_texts_that_are_missing_or_others(document, tmp_path):
 # Cycles.
 
 
-@PROPERTY
+@FEWER
 @given(
     st.integers(1, 6).flatmap(
         lambda n: st.tuples(st.just(n), st.sets(st.tuples(*[st.integers(0, n - 1)] * 2)))
@@ -114,7 +114,7 @@ def test_what_is_left_has_no_cycle_and_every_edge_left_out_closes_one(case):
             Dag(["x"] * nodes, sorted({*kept, (parent, child)}))
 
 
-@PROPERTY
+@FEWER
 @given(st.integers(1, 6).flatmap(lambda n: st.tuples(st.just(n), dag_edges(n))))
 def test_acyclic_graphs_stay(case):
     assert without_cycles(*case) == sorted(case[1])
@@ -140,7 +140,7 @@ nx = pytest.importorskip("networkx", reason="the extra fuda[graph] is not instal
 def test_graphs_come_back(shape):
     observations = tokens | st.integers(-(10**12), 10**12)
 
-    @PROPERTY
+    @FEWER
     @given(datasets(observations, shape=shape, labelled=True))
     def check(data):
         written, refused = attempt(graphml.write, data.records)
@@ -204,7 +204,7 @@ def test_datasets():
         from_datasets(dataset, label="pos")
     assert from_datasets(dataset, label=None).y is None
 
-    @PROPERTY
+    @FEWER
     @given(datasets(plain_tokens, st.none() | st.sampled_from(["O", "B-X", "é"]), labelled=True))
     def check(data):
         assert_same(from_datasets(to_datasets(data)), data)

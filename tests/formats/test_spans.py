@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from format_cases import ODD, PROPERTY, assert_same, attempt, datasets, tokens
+from format_cases import FEWER, ODD, assert_same, attempt, datasets, tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fuda.data.structures import Sequence
 from fuda.errors import DataError
-from fuda.formats import FORMATS, Dataset, Record, Text, inline, jsonl, spans, text
+from fuda.formats import FORMATS, Dataset, Record, Text, conllu, inline, jsonl, spans, text
 from fuda.formats.spans import labelled_record
 
 SPAN_FORMATS = ("inline", "doccano", "prodigy")
@@ -36,7 +36,7 @@ def annotated(draw, with_breaks: bool = True) -> Record:
 
 @pytest.mark.parametrize("name", [*SPAN_FORMATS, "jsonl"])
 def test_texts_with_spans_come_back(name):
-    @PROPERTY
+    @FEWER
     @given(st.lists(annotated(), min_size=1, max_size=3), st.dictionaries(tokens, tokens, max_size=2))
     def check(records, more):
         reserved = {"text", "label", "labels", "entities", "tokens", "spans", "answer"}
@@ -53,7 +53,7 @@ def test_texts_with_spans_come_back(name):
     check()
 
 
-@PROPERTY
+@FEWER
 @given(st.lists(annotated(with_breaks=False), min_size=1, max_size=3), st.integers(0, 2))
 def test_raw_text_comes_back(records, blank):
     raw = ("\n" * blank).join(record.text.content + "\n" for record in records) + "\n"
@@ -65,6 +65,26 @@ def test_raw_text_comes_back(records, blank):
     assert text.write(data.records) == raw.rstrip("\n") + "\n"
 
 
+@FEWER
+@given(annotated(with_breaks=False), st.integers(0, 9))
+def test_texts_come_back_from_conllu(record, start):
+    record = labelled_record(record.text.content, [], "IOB2", start=start)
+    (again,) = conllu.read(conllu.write([record]), "f", graph="sequence").records
+    assert (again.structure, again.labels, again.text) == (record.structure, record.labels, record.text)
+
+
+def test_ranges_of_tokens_that_do_not_fit_the_text():
+    line = "1\tAna\t_\tX\t_\t_\t0\t_\t_\tTokenRange={}\n\n"
+    for comment, place, found in [
+        ("# text = So Ana\n", "13:16", Text("So Ana", [(3, 6)], 10)),
+        ("# text = So Ana\n", "2:5", None),
+        ("# text = So Ana\n", "13:17", None),
+        ("# text = So Ana\n", "x", None),
+        ("", "0:3", None),
+    ]:
+        assert conllu.read(comment + line.format(place), "f").records[0].text == found
+
+
 @pytest.mark.parametrize("name", SPAN_FORMATS)
 def test_words_without_a_text_are_joined_by_spaces(name):
     data = Dataset([Record(Sequence(["Ana", "Díaz", "sings"]), ["B-PER", "I-PER", "O"])])
@@ -73,7 +93,7 @@ def test_words_without_a_text_are_joined_by_spaces(name):
     assert again.records[0].text == Text("Ana Díaz sings", [(0, 3), (4, 8), (9, 14)])
 
 
-@PROPERTY
+@FEWER
 @given(datasets(tokens, st.sampled_from(["N", "V", "O", "U"]), labelled=True))
 def test_labels_without_a_scheme(data):
     """Each node is a span; what cannot be read back is refused or cut otherwise, never lost."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fuda.checks import check_choice
@@ -42,7 +42,7 @@ from fuda.formats.conllu_fields import (
     Layout,
     parse_field,
 )
-from fuda.formats.conllu_lines import new_lines
+from fuda.formats.conllu_lines import new_lines, text_comment, text_of
 from fuda.formats.cycles import without_cycles
 from fuda.formats.dataset import Dataset, Label, Record, check_line
 
@@ -167,7 +167,9 @@ def layout_records(
             )
             raise sentence.fault(0, f"sentence {sentence.sent_id}: {error}, or {remedy}") from None
         rows = Rows(sentence.lines, list(nodes.values()), label_field, layout)
-        yield Record(structure, None if label_field is None else labels, sentence.comments, rows)
+        text = text_of(sentence.comments, [sentence.rows[row] for row, *_ in nodes.values()], layout)
+        given = None if label_field is None else labels
+        yield Record(structure, given, sentence.comments, rows, text)
     if broken:
         notes.append(
             f"{name}: {left_out} edges of {broken} of {total} sentences left out: they close a cycle"
@@ -239,6 +241,7 @@ def layout_text(
                 labels = [None] * len(record.structure)
             fields = _observed(columns, label_field if labelled else None, layout)
             body, nodes = new_lines(index, record, fields, layout)
+            record = replace(record, comments=[*record.comments, *text_comment(record)])
         if labels is not None:
             if label_field is None:
                 message = "has labels now, but was read without; name their field, such as label='MISC:NE'"

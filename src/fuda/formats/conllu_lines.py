@@ -1,12 +1,22 @@
-"""Lines of CoNLL-U and its relatives for structures of other formats."""
+"""Lines of CoNLL-U and its relatives for structures of other formats, and the offsets in them.
+
+A structure with a text has the comment ``# text = …`` and, in MISC, ``TokenRange=start:end``, which
+counts from the beginning of the file that the text comes from, as in the output of UDPipe.
+"""
 
 from __future__ import annotations
 
+import re
+
 from fuda.data.structures import Dag, Structure, Tree
+from fuda.data.text import Text
 from fuda.errors import DataError, place
 from fuda.formats import dataset
 from fuda.formats.conllu_fields import EMPTY, Field, Layout, check_value
 from fuda.formats.dataset import Record
+
+_TEXT = re.compile("# text = (.*)", re.DOTALL)
+_RANGE = re.compile(r"(?:^|\|)TokenRange=([0-9]{1,15}):([0-9]{1,15})(?:$|\|)")
 
 
 def new_lines(
@@ -28,10 +38,39 @@ def new_lines(
         for field, value in zip(fields, values, strict=True):
             check_value(value, field, index, node)
             field.put(cells, value)
+        if record.text is not None and "MISC" in layout.names:
+            start, end = (record.text.start + edge for edge in record.text.offsets[node])
+            Field(layout.names.index("MISC"), "TokenRange").put(cells, f"{start}:{end}")
         found = _linked(cells, structure, node, parents[node], layout)
         nodes.append(list(range(len(lines), len(lines) + len(found))))
         lines += found
     return lines, nodes
+
+
+def text_comment(record: Record) -> list[str]:
+    """The comment with the text of a structure, if it has one on one line and no such comment."""
+    if record.text is None or any(map(_TEXT.match, record.comments)):
+        return []
+    content = record.text.content
+    return [] if "\n" in content or "\r" in content else [f"# text = {content}"]
+
+
+def text_of(comments: list[str], rows: list[list[str]], layout: Layout) -> Text | None:
+    """The text of a sentence whose words say where they are in it; `rows` are those of the nodes."""
+    misc, form = layout.index("MISC"), layout.index("FORM")
+    if misc is None or form is None or "TokenRange=" not in rows[0][misc]:
+        return None
+    content = next((match[1] for match in map(_TEXT.match, comments) if match), "")
+    ranges = [_RANGE.search(cells[misc]) for cells in rows]
+    edges = [(int(found[1]), int(found[2])) for found in ranges if found]
+    start = edges[0][0] - content.find(rows[0][form]) if edges else 0
+    offsets = [(first - start, last - start) for first, last in edges]
+    if start < 0 or [content[first:last] for first, last in offsets] != [cells[form] for cells in rows]:
+        return None
+    try:
+        return Text(content, offsets, start)
+    except DataError:  # words out of order: they are read all the same
+        return None
 
 
 def _linked(
