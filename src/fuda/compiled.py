@@ -36,6 +36,7 @@ import numpy as np
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
@@ -80,13 +81,14 @@ class _Cache(NullCache):
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the code for a signature, or None if there is no intact and current file."""
-        target.refresh()
+        rtsys.initialize(target)  # all that loading needs; the compiler prepares the rest itself
         for path in self._paths(signature, target):
             payload = self._read(path)
             if payload is not None:
                 stored, parts = pickle.loads(payload)
                 if stored == signature:
                     return CompileResult._rebuild(target, *parts)
+        _announce()
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
@@ -128,6 +130,13 @@ class _Cache(NullCache):
             return None
         seal, payload = data[:_SEAL], data[_SEAL:]
         return payload if seal == self._seal(payload) else None
+
+
+@cache
+def _announce() -> None:
+    """Say on a terminal, once, why it takes so long."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        print("fuda: compiling, once for all later runs; `fuda warmup` does it ahead", file=sys.stderr)
 
 
 def _write(path: Path, data: bytes) -> None:

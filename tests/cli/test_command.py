@@ -193,7 +193,7 @@ def test_interrupt_in_the_training_of_a_crf_saves_the_best_so_far(
     assert found.err.startswith(
         "fuda: the CRF has not converged: it was interrupted; the weights are the best"
     )
-    assert len(found.err.splitlines()) == 2
+    assert len(found.err.splitlines()) == 3
     assert run("evaluate", places["out"], places["conll"]).code == 0
 
 

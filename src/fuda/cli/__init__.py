@@ -33,6 +33,7 @@ from fuda.cli.reproduce import reproduce
 from fuda.cli.signals import Signals
 from fuda.cli.tag import tag
 from fuda.cli.train import train
+from fuda.cli.warmup import warmup
 from fuda.errors import DataError
 
 _EXAMPLES = """\b
@@ -103,7 +104,7 @@ def group() -> None:
     """Learn to label the nodes of sequences, trees and graphs."""
 
 
-for command in (demo, train, compare, evaluate, tag, explain, render, inspect, convert, reproduce):
+for command in (demo, train, compare, evaluate, tag, explain, render, inspect, convert, reproduce, warmup):
     group.add_command(command)
 
 

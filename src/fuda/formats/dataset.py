@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -109,6 +109,14 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def __getitem__(self, which: Any) -> Any:
+        """Return a record by its number, or a dataset of those in a slice or a list of numbers."""
+        if isinstance(which, slice):
+            return replace(self, records=self.records[which])
+        if isinstance(which, Iterable):
+            return replace(self, records=[self.records[i] for i in which])
+        return self.records[which]
 
     def __repr__(self) -> str:
         shapes = {structure.shape for structure in self.X}

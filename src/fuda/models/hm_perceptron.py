@@ -245,10 +245,8 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         encoder, encoded = self.encoder_.grown(new.corpus)
         encoded.check_values()
         before, self.encoder_ = self._feature_counts(), encoder
-        if self.kernel_ is None:
-            self._state = self._state.insert(before, self._feature_counts())
-        else:
-            self._state = self._state.copy()
+        linear = self.kernel_ is None
+        self._state = self._state.insert(before, self._feature_counts()) if linear else self._state.copy()
         if self._support is not None:
             encoded = self._support.widen(list(map(len, encoder.vocabularies()))).followed_by(encoded)
         labels = np.concatenate([np.full(encoded.corpus.size - len(labels), -1), labels])
