@@ -260,3 +260,22 @@ def test_one_structure_and_no_time_are_enough_for_the_default():
 def test_mistakes_are_named(parameters, message):
     with pytest.raises(DataError, match=message):
         Auto(**parameters).fit(X, Y)
+
+
+def test_the_default_is_chosen_unless_another_is_clearly_better():
+    corpus = Corpus([Sequence(["x"] * 5) for _ in range(40)])
+    labels = np.random.RandomState(0).randint(0, 2, 200)
+    model = Auto(candidates={"default": HMM(), "other": HMM()}, combine=False)
+
+    def chosen(default_mistakes, other_mistakes):
+        search = auto._Search(model, model._training_data(corpus, ["a", "b"], labels))
+        search.race.tests = [np.arange(40)]
+        for trial, mistakes in zip(search.race.trials, (default_mistakes, other_mistakes), strict=True):
+            own = np.where(np.isin(np.arange(200), mistakes), 1 - labels, labels)
+            trial.outputs = [auto._Output(np.eye(2)[own], own)]
+        search.race._judge()
+        return search.choice().trials[0].candidate.name
+
+    assert chosen([3, 50, 90], [7, 120]) == "default"
+    assert chosen(range(0, 200, 5), [7, 120]) == "other"
+    assert chosen([7], [3, 50]) == "default"

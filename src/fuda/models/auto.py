@@ -27,13 +27,14 @@ from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
 from fuda.selection.goals import Goal, goal_for
-from fuda.selection.search import Candidate, Race, SearchReport, Trial
+from fuda.selection.search import Candidate, Race, SearchReport, Trial, behind
 from fuda.selection.validation import Stopwatch, taken
 
 Array = np.ndarray
 _MOST_MEMBERS = 4
 _COLD_NODES, _FEW = 1000, 8  # nodes from which a few structures are learned from before time counts
 _NODES_A_SECOND = 200  # of the budget, above which slow candidates are compared quickly
+_ERRORS = 1.0  # standard errors of the difference, by which another than the default must be better
 # What one more member must bring: nothing if it is of another family of learners, since means of
 # different models are better than out-of-fold scores of few structures can show.
 _GAIN, _GAIN_OF_ANOTHER = 0.002, -0.005
@@ -181,7 +182,7 @@ class Auto(Labeler):
                 if is_inner():
                     raise
                 warn("Auto was interrupted; it fits the best model so far", ConvergenceWarning)
-            choice = search.choice(self.combine)
+            choice = search.choice()
             members = [search.refitted(trial, progress) for trial in choice.trials]
         self.best_ = members[0] if choice.decoder is None else Combination(members, choice.decoder)
         self.report_ = search.report(choice)
@@ -231,7 +232,7 @@ class _Search:
 
     def __init__(self, auto: Auto, data: TrainingData) -> None:
         self.corpus, self.classes, self.labels = data.encoded.corpus, list(data.classes), data.labels
-        self.n_jobs, self.X = auto.n_jobs, data.encoded.corpus.structures
+        self.n_jobs, self.combine, self.X = auto.n_jobs, auto.combine, data.encoded.corpus.structures
         names = np.array([*self.classes, None], dtype=object)
         self.y = [part.tolist() for part in self.corpus.split(names[self.labels])]
         by_node = None if data.position_weight is None else self.corpus.split(data.position_weight)
@@ -313,21 +314,30 @@ class _Search:
         return self._tuner[1]
 
     def _judge(self, tests: list[Array], outputs: list[_Output]) -> Array:
-        """Counts by the better of a model's own decoding and the tuned one of its marginals."""
+        """Counts by a model's own decoding, or by the tuned one of its marginals where that is better."""
         tuner = self._tuner_of(tests)
         own = tuner.counts(np.concatenate([output.own for output in outputs]))
+        if not self.combine:
+            return own
         marginals = np.concatenate([output.marginals for output in outputs])
         _, score, predicted = tuner.tuned([marginals], [tuner.power(marginals)])
         return own if self.goal.score(own) >= score else tuner.counts(predicted)
 
-    def choice(self, combine: bool) -> _Choice:
-        """The best candidate alone, or the best few together, for which there is time."""
+    def choice(self) -> _Choice:
+        """The best candidate alone, or the best few together, for which there is time.
+
+        The default is as good as the best where its score is behind by chance only: of many equally
+        good candidates one has the largest score by chance.
+        """
         trials = [trial for trial in self.race.running if trial.outputs]
         if not trials:
             return _Choice([self.race.trials[0]], None)
         tuner = self._tuner_of(self.race.tests)
         marginals = {id(t): np.concatenate([output.marginals for output in t.outputs]) for t in trials}
         powers = {key: tuner.power(p) for key, p in marginals.items()}
+        default = self.race.trials[0]
+        if default in trials and not behind(self.goal, trials[0].counts, default.counts, _ERRORS):
+            trials = [default, *(trial for trial in trials if trial is not default)]
         own = tuner.counts(np.concatenate([output.own for output in trials[0].outputs]))
         chosen, best, decoder = [trials[0]], self.goal.score(own), None
 
@@ -336,9 +346,9 @@ class _Search:
             return tuner.tuned([marginals[key] for key in keys], [powers[key] for key in keys])[:2]
 
         alone = together(chosen)
-        if combine and alone[1] > best:
+        if self.combine and alone[1] > best:
             decoder, best = alone
-        while combine and len(chosen) < min(_MOST_MEMBERS, len(trials)):
+        while self.combine and len(chosen) < min(_MOST_MEMBERS, len(trials)):
             more = [[*chosen, trial] for trial in trials if trial not in chosen]
             more = [members for members in more if self._seconds(members) < self.race.seconds_left]
             found = [(members, *together(members)) for members in more]

@@ -38,6 +38,7 @@ _FIRST_SHARE = 0.4  # of the budget, after which no candidate without a known ti
 _EXPONENT = 1.3  # of time in nodes, where nothing is known
 _LEAST = 1e-6  # seconds of a fit
 _JUDGED = 4  # how often each candidate is judged after the race
+_PROMISED = 0.92  # of the budget, since times vary
 _SHARE = 0.5  # of the time left, which the fit of the second leader may take
 _LEADERS = 2  # for whose fit to everything time is kept
 
@@ -229,8 +230,8 @@ class Race:
 
     @property
     def seconds_left(self) -> float:
-        """What is left of the budget."""
-        return self.budget - self.clock().wall
+        """What is left of the budget, less a share for what cannot be foretold."""
+        return _PROMISED * self.budget - self.clock().wall
 
     def run(self) -> None:
         """Run until a few candidates have been compared on all structures, or time is over."""
@@ -376,8 +377,8 @@ def by_family(trials: list[Trial]) -> list[Trial]:
     return sorted(trials, key=lambda trial: first[trial.family] is not trial)
 
 
-def behind(goal: Goal, best: np.ndarray, other: np.ndarray, rounds: int = 200) -> bool:
-    """Whether a candidate is behind by more than twice the standard error of the difference.
+def behind(goal: Goal, best: np.ndarray, other: np.ndarray, errors: float = 2.0, rounds: int = 200) -> bool:
+    """Whether a candidate is behind by more than some standard errors of the difference.
 
     Parameters
     ----------
@@ -385,6 +386,8 @@ def behind(goal: Goal, best: np.ndarray, other: np.ndarray, rounds: int = 200) -
         What is to be large.
     best, other : ndarray of shape (n_structures, n_classes, 3)
         Their counts on the same structures.
+    errors : float, default=2.0
+        How many standard errors.
     rounds : int, default=200
         Samples of structures (bootstrap) by which the standard error is found.
 
@@ -397,4 +400,4 @@ def behind(goal: Goal, best: np.ndarray, other: np.ndarray, rounds: int = 200) -
     draws = np.random.RandomState(0).multinomial(len(best), np.full(len(best), 1 / len(best)), rounds)
     flat = [counts.reshape(len(counts), -1) for counts in (best, other)]
     scores = [np.array([goal.score((draw @ part).reshape(1, -1, 3)) for draw in draws]) for part in flat]
-    return bool(difference > 2 * (scores[0] - scores[1]).std())
+    return bool(difference > errors * (scores[0] - scores[1]).std())
