@@ -80,6 +80,16 @@ def test_the_best_wins_and_the_default_stays_to_the_end(clock):
     assert len({len(trial.outputs) for trial in made.running}) == 1
 
 
+def test_those_who_are_behind_take_no_place_among_the_better_half(clock):
+    good = {f"good {k}": Learner(0.9 + k / 1000) for k in range(3)}
+    made = race(clock, good | {f"bad {k}": type(f"Bad{k}", (Learner,), {})(0.2) for k in range(3)})
+    made._run_fold(next(made._plan())[0][0], restarts=True)
+    made._judge()
+    made._halve()
+    assert {trial.candidate.name for trial in made.running} == good.keys()
+    assert {trial.status for trial in made.trials} == {"", "behind"}
+
+
 def test_what_cannot_be_afforded_is_not_begun(clock):
     """A fold of the slow one takes 40 s, a fifth of the budget; the others are quick."""
     observed = []

@@ -361,13 +361,12 @@ class Race:
     def _halve(self) -> None:
         """Let the better half go on, but nobody who is behind by more than chance."""
         running = self.running
-        kept, best = max(_LEADERS, math.ceil(len(running) / 2)), running[0]
-        for place, trial in enumerate(by_family(running)):
-            if trial is self.trials[0] or trial is best:
-                continue
-            if behind(self.goal, best.counts, trial.counts):
+        kept, best, default = max(_LEADERS, math.ceil(len(running) / 2)), running[0], self.trials[0]
+        for trial in running:
+            if trial is not default and behind(self.goal, best.counts, trial.counts):
                 trial.status = "behind"
-            elif place >= kept:
+        for trial in by_family(self.running)[kept:]:
+            if trial is not default:
                 trial.status = "halved"
 
 
