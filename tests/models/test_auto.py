@@ -236,6 +236,17 @@ def test_a_callback_can_end_the_comparison():
     assert model.predict(X[:1])[0] == Y[0]
 
 
+def test_the_folds_are_seeded():
+    def scores(random_state):
+        model = Auto(candidates={"hmm": HMM(), "crf": CRF(max_iter=3)}, random_state=random_state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return [(row["name"], row["score"], row["spread"]) for row in model.fit(X, Y).report_.rows]
+
+    assert scores(3) == scores(3) == scores(np.random.RandomState(3))
+    assert scores(None)
+
+
 def test_one_structure_and_no_time_are_enough_for_the_default():
     assert isinstance(Auto(candidates=FEW).fit(X[:1], Y[:1]).best_, CRF)
     model = Auto(budget=0, candidates=FEW).fit(X, Y)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from fuda.checks import check_arrays, check_flags, is_number
 from fuda.errors import DataError, short
@@ -72,7 +73,7 @@ class Auto(Labeler):
         Models to compare in place of those of the table, the default first.
     n_jobs : int or None, default=None
         Threads; None is all cores. Acts at once.
-    random_state : int, default=0
+    random_state : int, RandomState or None, default=0
         Seed of the folds.
     callback : callable or None, default=None
         Called after every fit with a `fuda.progress.Iteration`. It may raise StopIteration to end
@@ -122,7 +123,7 @@ class Auto(Labeler):
         features: Any = None,
         candidates: dict[str, Labeler] | None = None,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
@@ -209,11 +210,13 @@ class Auto(Labeler):
             raise DataError("its members have other labels")
         scheme, self.report_ = _read_report(texts[0][0])
         self.best_ = members[0]
-        if arrays:
+        if arrays and all(hasattr(member, "predict_marginals") for member in members):
             L = len(self.classes_)
             check_arrays(arrays, {"powers": (len(members),), "bias": (L,), "pairs": (L, L)})
             decoder = Decoder(arrays["powers"], arrays["bias"], arrays["pairs"], scheme)
             self.best_ = Combination([member for member in members if member], decoder)
+        elif arrays or len(members) > 1:
+            raise DataError("its members cannot decide together")
         if any(member.shape_ != self.shape_ for member in members if member):
             raise DataError("its members label structures of another shape")
 
@@ -247,7 +250,7 @@ class _Search:
             candidates = [Candidate(each.name, each.estimator) for each in candidates]
         sizes = np.diff(self.corpus.offsets)
         self.race = Race(candidates, sizes, self.goal, auto.budget, self._observe, self._judge, self._show)
-        self.race.seed = auto.random_state
+        self.race.seed = int(check_random_state(auto.random_state).randint(1 << 30))
         self._tuner: tuple[int, Tuner] | None = None
 
     def run(self, progress: Iterations) -> None:
