@@ -102,6 +102,22 @@ def test_what_cannot_be_afforded_is_not_begun(clock):
     assert [name for name, _ in observed].count("slow") >= 2
 
 
+def test_there_is_time_for_the_default_as_long_as_there_is_for_the_best(clock):
+    """The default is last in order, and the fold of the second takes all that would be left."""
+    made = race(
+        clock, {"default": Learner(0.6, 0.02), "best": Other(0.9, 0.02), "second": Learner(0.8, 0.04)}
+    )
+    for trial, score in zip(made.trials, (0.6, 0.9, 0.8), strict=True):
+        trial.times, trial.counts = (
+            [(500, Times(trial.candidate.estimator.speed * 500, 0.0))],
+            np.zeros((1, 1, 3)),
+        )
+        trial.counts[0, 0] = [score * 100, 100, 100]
+    made.budget = 70.0
+    names = [trial.candidate.name for trial in made._affordable(made.running, 500)]
+    assert names == ["best", "default"]
+
+
 def test_nobody_is_begun_when_much_of_the_time_is_over(clock):
     made = race(clock, {"default": Learner(0.6, 0.06), "second": Learner(0.9), "third": Learner(0.9)})
     made.run()

@@ -65,7 +65,7 @@ class Candidate:
     slower: float = 1.0
 
 
-@dataclass
+@dataclass(eq=False)
 class Trial:
     """What is known of a candidate.
 
@@ -351,8 +351,8 @@ class Race:
         refits = [trial.seconds_to_refit(whole) for trial in running[:_LEADERS]]
         left -= refits[0] + sum(seconds for seconds in refits[1:] if seconds < _SHARE * left)
         left -= _JUDGED * len(running) * self.seconds_to_judge
-        chosen = []
-        for trial in running:
+        chosen, default = [], self.trials[0]
+        for trial in sorted(running, key=lambda trial: trial not in (running[0], default)):
             if trial.seconds_for(nodes) <= left:
                 left -= trial.seconds_for(nodes)
                 chosen.append(trial)
