@@ -236,6 +236,17 @@ def test_a_callback_can_end_the_comparison():
     assert model.predict(X[:1])[0] == Y[0]
 
 
+def test_the_folds_are_seeded():
+    def scores(random_state):
+        model = Auto(candidates={"hmm": HMM(), "crf": CRF(max_iter=3)}, random_state=random_state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return [(row["name"], row["score"], row["spread"]) for row in model.fit(X, Y).report_.rows]
+
+    assert scores(3) == scores(3) == scores(np.random.RandomState(3))
+    assert scores(None)
+
+
 def test_one_structure_and_no_time_are_enough_for_the_default():
     assert isinstance(Auto(candidates=FEW).fit(X[:1], Y[:1]).best_, CRF)
     model = Auto(budget=0, candidates=FEW).fit(X, Y)
@@ -260,3 +271,22 @@ def test_one_structure_and_no_time_are_enough_for_the_default():
 def test_mistakes_are_named(parameters, message):
     with pytest.raises(DataError, match=message):
         Auto(**parameters).fit(X, Y)
+
+
+def test_the_default_is_chosen_unless_another_is_clearly_better():
+    corpus = Corpus([Sequence(["x"] * 5) for _ in range(40)])
+    labels = np.random.RandomState(0).randint(0, 2, 200)
+    model = Auto(candidates={"default": HMM(), "other": HMM()}, combine=False)
+
+    def chosen(default_mistakes, other_mistakes):
+        search = auto._Search(model, model._training_data(corpus, ["a", "b"], labels))
+        search.race.tests = [np.arange(40)]
+        for trial, mistakes in zip(search.race.trials, (default_mistakes, other_mistakes), strict=True):
+            own = np.where(np.isin(np.arange(200), mistakes), 1 - labels, labels)
+            trial.outputs = [auto._Output(np.eye(2)[own], own)]
+        search.race._judge()
+        return search.choice().trials[0].candidate.name
+
+    assert chosen([3, 50, 90], [7, 120]) == "default"
+    assert chosen(range(0, 200, 5), [7, 120]) == "other"
+    assert chosen([7], [3, 50]) == "default"

@@ -80,6 +80,16 @@ def test_the_best_wins_and_the_default_stays_to_the_end(clock):
     assert len({len(trial.outputs) for trial in made.running}) == 1
 
 
+def test_those_who_are_behind_take_no_place_among_the_better_half(clock):
+    good = {f"good {k}": Learner(0.9 + k / 1000) for k in range(3)}
+    made = race(clock, good | {f"bad {k}": type(f"Bad{k}", (Learner,), {})(0.2) for k in range(3)})
+    made._run_fold(next(made._plan())[0][0], restarts=True)
+    made._judge()
+    made._halve()
+    assert {trial.candidate.name for trial in made.running} == good.keys()
+    assert {trial.status for trial in made.trials} == {"", "behind"}
+
+
 def test_what_cannot_be_afforded_is_not_begun(clock):
     """A fold of the slow one takes 40 s, a fifth of the budget; the others are quick."""
     observed = []
@@ -90,6 +100,22 @@ def test_what_cannot_be_afforded_is_not_begun(clock):
     left = made.seconds_left
     assert left >= sum(trial.seconds_to_refit(1000) for trial in made.running[:1])
     assert [name for name, _ in observed].count("slow") >= 2
+
+
+def test_there_is_time_for_the_default_as_long_as_there_is_for_the_best(clock):
+    """The default is last in order, and the fold of the second takes all that would be left."""
+    made = race(
+        clock, {"default": Learner(0.6, 0.02), "best": Other(0.9, 0.02), "second": Learner(0.8, 0.04)}
+    )
+    for trial, score in zip(made.trials, (0.6, 0.9, 0.8), strict=True):
+        trial.times, trial.counts = (
+            [(500, Times(trial.candidate.estimator.speed * 500, 0.0))],
+            np.zeros((1, 1, 3)),
+        )
+        trial.counts[0, 0] = [score * 100, 100, 100]
+    made.budget = 70.0
+    names = [trial.candidate.name for trial in made._affordable(made.running, 500)]
+    assert names == ["best", "default"]
 
 
 def test_nobody_is_begun_when_much_of_the_time_is_over(clock):

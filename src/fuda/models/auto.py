@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from fuda.checks import check_arrays, check_flags, is_number
 from fuda.errors import DataError, short
@@ -27,13 +28,14 @@ from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
 from fuda.selection.goals import Goal, goal_for
-from fuda.selection.search import Candidate, Race, SearchReport, Trial
+from fuda.selection.search import Candidate, Race, SearchReport, Trial, behind
 from fuda.selection.validation import Stopwatch, taken
 
 Array = np.ndarray
 _MOST_MEMBERS = 4
 _COLD_NODES, _FEW = 1000, 8  # nodes from which a few structures are learned from before time counts
 _NODES_A_SECOND = 200  # of the budget, above which slow candidates are compared quickly
+_ERRORS = 1.0  # standard errors of the difference, by which another than the default must be better
 # What one more member must bring: nothing if it is of another family of learners, since means of
 # different models are better than out-of-fold scores of few structures can show.
 _GAIN, _GAIN_OF_ANOTHER = 0.002, -0.005
@@ -71,7 +73,7 @@ class Auto(Labeler):
         Models to compare in place of those of the table, the default first.
     n_jobs : int or None, default=None
         Threads; None is all cores. Acts at once.
-    random_state : int, default=0
+    random_state : int, RandomState or None, default=0
         Seed of the folds.
     callback : callable or None, default=None
         Called after every fit with a `fuda.progress.Iteration`. It may raise StopIteration to end
@@ -121,7 +123,7 @@ class Auto(Labeler):
         features: Any = None,
         candidates: dict[str, Labeler] | None = None,
         n_jobs: int | None = None,
-        random_state: int = 0,
+        random_state: int | np.random.RandomState | None = 0,
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
@@ -181,7 +183,7 @@ class Auto(Labeler):
                 if is_inner():
                     raise
                 warn("Auto was interrupted; it fits the best model so far", ConvergenceWarning)
-            choice = search.choice(self.combine)
+            choice = search.choice()
             members = [search.refitted(trial, progress) for trial in choice.trials]
         self.best_ = members[0] if choice.decoder is None else Combination(members, choice.decoder)
         self.report_ = search.report(choice)
@@ -208,11 +210,13 @@ class Auto(Labeler):
             raise DataError("its members have other labels")
         scheme, self.report_ = _read_report(texts[0][0])
         self.best_ = members[0]
-        if arrays:
+        if arrays and all(hasattr(member, "predict_marginals") for member in members):
             L = len(self.classes_)
             check_arrays(arrays, {"powers": (len(members),), "bias": (L,), "pairs": (L, L)})
             decoder = Decoder(arrays["powers"], arrays["bias"], arrays["pairs"], scheme)
             self.best_ = Combination([member for member in members if member], decoder)
+        elif arrays or len(members) > 1:
+            raise DataError("its members cannot decide together")
         if any(member.shape_ != self.shape_ for member in members if member):
             raise DataError("its members label structures of another shape")
 
@@ -231,7 +235,7 @@ class _Search:
 
     def __init__(self, auto: Auto, data: TrainingData) -> None:
         self.corpus, self.classes, self.labels = data.encoded.corpus, list(data.classes), data.labels
-        self.n_jobs, self.X = auto.n_jobs, data.encoded.corpus.structures
+        self.n_jobs, self.combine, self.X = auto.n_jobs, auto.combine, data.encoded.corpus.structures
         names = np.array([*self.classes, None], dtype=object)
         self.y = [part.tolist() for part in self.corpus.split(names[self.labels])]
         by_node = None if data.position_weight is None else self.corpus.split(data.position_weight)
@@ -246,7 +250,7 @@ class _Search:
             candidates = [Candidate(each.name, each.estimator) for each in candidates]
         sizes = np.diff(self.corpus.offsets)
         self.race = Race(candidates, sizes, self.goal, auto.budget, self._observe, self._judge, self._show)
-        self.race.seed = auto.random_state
+        self.race.seed = int(check_random_state(auto.random_state).randint(1 << 30))
         self._tuner: tuple[int, Tuner] | None = None
 
     def run(self, progress: Iterations) -> None:
@@ -313,21 +317,30 @@ class _Search:
         return self._tuner[1]
 
     def _judge(self, tests: list[Array], outputs: list[_Output]) -> Array:
-        """Counts by the better of a model's own decoding and the tuned one of its marginals."""
+        """Counts by a model's own decoding, or by the tuned one of its marginals where that is better."""
         tuner = self._tuner_of(tests)
         own = tuner.counts(np.concatenate([output.own for output in outputs]))
+        if not self.combine:
+            return own
         marginals = np.concatenate([output.marginals for output in outputs])
         _, score, predicted = tuner.tuned([marginals], [tuner.power(marginals)])
         return own if self.goal.score(own) >= score else tuner.counts(predicted)
 
-    def choice(self, combine: bool) -> _Choice:
-        """The best candidate alone, or the best few together, for which there is time."""
+    def choice(self) -> _Choice:
+        """The best candidate alone, or the best few together, for which there is time.
+
+        The default is as good as the best where its score is behind by chance only: of many equally
+        good candidates one has the largest score by chance.
+        """
         trials = [trial for trial in self.race.running if trial.outputs]
         if not trials:
             return _Choice([self.race.trials[0]], None)
         tuner = self._tuner_of(self.race.tests)
         marginals = {id(t): np.concatenate([output.marginals for output in t.outputs]) for t in trials}
         powers = {key: tuner.power(p) for key, p in marginals.items()}
+        default = self.race.trials[0]
+        if default in trials and not behind(self.goal, trials[0].counts, default.counts, _ERRORS):
+            trials = [default, *(trial for trial in trials if trial is not default)]
         own = tuner.counts(np.concatenate([output.own for output in trials[0].outputs]))
         chosen, best, decoder = [trials[0]], self.goal.score(own), None
 
@@ -336,9 +349,9 @@ class _Search:
             return tuner.tuned([marginals[key] for key in keys], [powers[key] for key in keys])[:2]
 
         alone = together(chosen)
-        if combine and alone[1] > best:
+        if self.combine and alone[1] > best:
             decoder, best = alone
-        while combine and len(chosen) < min(_MOST_MEMBERS, len(trials)):
+        while self.combine and len(chosen) < min(_MOST_MEMBERS, len(trials)):
             more = [[*chosen, trial] for trial in trials if trial not in chosen]
             more = [members for members in more if self._seconds(members) < self.race.seconds_left]
             found = [(members, *together(members)) for members in more]

@@ -34,11 +34,11 @@ TABLE: dict[str, list[Row]] = {
     "text": [
         ("crf", "CRF", {}),
         ("crf l2=0.3", "CRF", {"l2": 0.3}),
+        ("crf l2=0.1", "CRF", {"l2": 0.1}),
+        ("crf window=2", "CRF", {"window": 2}),
         ("marginalized text", "MarginalizedPerceptron", _TEXT),
         ("marginalized spelling", "MarginalizedPerceptron", {"features": "spelling", "kernel": _SQUARE}),
-        ("crf window=2", "CRF", {"window": 2}),
         ("crf pointwise l2=0.3", "CRF", {"loss": "pointwise", "l2": 0.3}),
-        ("crf l2=0.1", "CRF", {"l2": 0.1}),
         ("hm-perceptron", "HMPerceptron", {}),
         ("crf l2=3", "CRF", {"l2": 3.0}),
         ("marginalized prior", "MarginalizedPerceptron", _TEXT | {"prior": "crf"}),

@@ -31,7 +31,7 @@ _LEAST = 1e-6  # probability, below which logarithms are those of this value
 _POWERS = 2.0 ** np.arange(-3, 3.5, 0.5)
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # w to choose from
 _BIASES = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # b to choose from
-_MOST_NODES = 50_000  # that b and w are chosen on
+_MOST_NODES = 30_000  # that b and w are chosen on
 
 
 class Decoder(NamedTuple):

@@ -38,6 +38,7 @@ _FIRST_SHARE = 0.4  # of the budget, after which no candidate without a known ti
 _EXPONENT = 1.3  # of time in nodes, where nothing is known
 _LEAST = 1e-6  # seconds of a fit
 _JUDGED = 4  # how often each candidate is judged after the race
+_PROMISED = 0.92  # of the budget, since times vary
 _SHARE = 0.5  # of the time left, which the fit of the second leader may take
 _LEADERS = 2  # for whose fit to everything time is kept
 
@@ -64,7 +65,7 @@ class Candidate:
     slower: float = 1.0
 
 
-@dataclass
+@dataclass(eq=False)
 class Trial:
     """What is known of a candidate.
 
@@ -229,8 +230,8 @@ class Race:
 
     @property
     def seconds_left(self) -> float:
-        """What is left of the budget."""
-        return self.budget - self.clock().wall
+        """What is left of the budget, less a share for what cannot be foretold."""
+        return _PROMISED * self.budget - self.clock().wall
 
     def run(self) -> None:
         """Run until a few candidates have been compared on all structures, or time is over."""
@@ -350,8 +351,8 @@ class Race:
         refits = [trial.seconds_to_refit(whole) for trial in running[:_LEADERS]]
         left -= refits[0] + sum(seconds for seconds in refits[1:] if seconds < _SHARE * left)
         left -= _JUDGED * len(running) * self.seconds_to_judge
-        chosen = []
-        for trial in running:
+        chosen, default = [], self.trials[0]
+        for trial in sorted(running, key=lambda trial: trial not in (running[0], default)):
             if trial.seconds_for(nodes) <= left:
                 left -= trial.seconds_for(nodes)
                 chosen.append(trial)
@@ -360,13 +361,12 @@ class Race:
     def _halve(self) -> None:
         """Let the better half go on, but nobody who is behind by more than chance."""
         running = self.running
-        kept, best = max(_LEADERS, math.ceil(len(running) / 2)), running[0]
-        for place, trial in enumerate(by_family(running)):
-            if trial is self.trials[0] or trial is best:
-                continue
-            if behind(self.goal, best.counts, trial.counts):
+        kept, best, default = max(_LEADERS, math.ceil(len(running) / 2)), running[0], self.trials[0]
+        for trial in running:
+            if trial is not default and behind(self.goal, best.counts, trial.counts):
                 trial.status = "behind"
-            elif place >= kept:
+        for trial in by_family(self.running)[kept:]:
+            if trial is not default:
                 trial.status = "halved"
 
 
@@ -376,8 +376,8 @@ def by_family(trials: list[Trial]) -> list[Trial]:
     return sorted(trials, key=lambda trial: first[trial.family] is not trial)
 
 
-def behind(goal: Goal, best: np.ndarray, other: np.ndarray, rounds: int = 200) -> bool:
-    """Whether a candidate is behind by more than twice the standard error of the difference.
+def behind(goal: Goal, best: np.ndarray, other: np.ndarray, errors: float = 2.0, rounds: int = 200) -> bool:
+    """Whether a candidate is behind by more than some standard errors of the difference.
 
     Parameters
     ----------
@@ -385,6 +385,8 @@ def behind(goal: Goal, best: np.ndarray, other: np.ndarray, rounds: int = 200) -
         What is to be large.
     best, other : ndarray of shape (n_structures, n_classes, 3)
         Their counts on the same structures.
+    errors : float, default=2.0
+        How many standard errors.
     rounds : int, default=200
         Samples of structures (bootstrap) by which the standard error is found.
 
@@ -397,4 +399,4 @@ def behind(goal: Goal, best: np.ndarray, other: np.ndarray, rounds: int = 200) -
     draws = np.random.RandomState(0).multinomial(len(best), np.full(len(best), 1 / len(best)), rounds)
     flat = [counts.reshape(len(counts), -1) for counts in (best, other)]
     scores = [np.array([goal.score((draw @ part).reshape(1, -1, 3)) for draw in draws]) for part in flat]
-    return bool(difference > 2 * (scores[0] - scores[1]).std())
+    return bool(difference > errors * (scores[0] - scores[1]).std())
