@@ -13,6 +13,7 @@ from docutils import nodes
 from matplotlib import rcParams
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath, TextToPath
+from sphinx.util import logging
 
 import fuda
 
@@ -54,6 +55,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "abort_on_example_error": True,
     "show_memory": False,
+    "write_computation_times": False,  # a page that loads scripts from elsewhere
     "show_signature": False,
     "download_all_examples": False,
     "remove_config_comments": True,
@@ -143,8 +145,9 @@ autosummary_context = {"own_methods": own_methods}
 
 
 def spaced(formula: str) -> str:
-    """A formula with TeX's spaces around bars and after sums, which matplotlib leaves out."""
-    barred = " ".join(formula.split()).replace("||", r"\Vert ").replace("|", r"\mid ")
+    """A formula as matplotlib needs it: braces in fractions, spaces around bars and after sums."""
+    braced = re.sub(r"(\\d?frac)(\w)(\w)", r"\1{\2}{\3}", " ".join(formula.split()))
+    barred = braced.replace("||", r"\Vert ").replace("|", r"\mid ")
     limit = r"(?:\{(?:[^{}]|\{[^{}]*\})*\}|\w)"
     return re.sub(rf"(\\(?:sum|prod)(?:_{limit})?(?:\^{limit})?)", r"\1\,", barred)
 
@@ -165,15 +168,15 @@ def drawn(formula: str, size: float = 1.15) -> str:
     return f'{opening}<path transform="scale(1 -1)" d="{"".join(lines)}"/></svg>'
 
 
-def block_math(translator: Any, node: nodes.math_block) -> None:
-    """Write a displayed formula."""
-    translator.body.append(f'<div class="formula">{drawn(node.astext())}</div>')
-    raise nodes.SkipNode
-
-
-def inline_math(translator: Any, node: nodes.math) -> None:
-    """Write a formula within a line."""
-    translator.body.append(drawn(node.astext()))
+def write_formula(translator: Any, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula; one that cannot be drawn is a warning, and its text is written."""
+    try:
+        picture = drawn(node.astext())
+    except ValueError as error:
+        logging.getLogger(__name__).warning("formula: %s", error, location=node)
+        picture = escape(node.astext())
+    block = isinstance(node, nodes.math_block)
+    translator.body.append(f'<div class="formula">{picture}</div>' if block else picture)
     raise nodes.SkipNode
 
 
@@ -188,4 +191,4 @@ def of_constructor(app: Any, kind: str, name: str, value: Any, *rest: Any) -> tu
 
 def setup(app: Any) -> None:
     app.connect("autodoc-process-signature", of_constructor)
-    app.add_html_math_renderer("drawn", (inline_math, None), (block_math, None))
+    app.add_html_math_renderer("drawn", (write_formula, None), (write_formula, None))
