@@ -141,4 +141,4 @@ class _Overview:
         p = None if self.probabilities is None else [self.probabilities]
         shape = Display([self.decision.structure], [self.labels], probabilities=p)
         note = f'<p class="soft small">ahead by: {self.decision.unit}</p>'
-        return f"{shape.legend()}{shape.one(0)}{table(self._heads, self._rows())}{note}"
+        return f"{shape.legend()}{shape.one(0)}{table(self._heads, self._rows(), left=4)}{note}"

@@ -11,15 +11,22 @@ from fuda.render.text import safe
 _MOST_LABELS = 40
 
 
-def table(head: Sequence[object], rows: Iterable[Sequence[object]], total: bool = False) -> str:
-    """Return a table as HTML; the first column is aligned left, the last row may be a total."""
-    cells = [list(map(safe, row)) for row in rows]
-    lines = []
-    for i, row in enumerate(cells):
-        name = ' class="total"' if total and i == len(cells) - 1 else ""
-        lines.append(f"<tr{name}>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>")
-    heads = "".join(f"<th>{safe(name)}</th>" for name in head)
-    body = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+def table(
+    head: Sequence[object], rows: Iterable[Sequence[object]], total: bool = False, left: int = 1
+) -> str:
+    """Return a table as HTML; the first columns are aligned left, the last row may be a total."""
+
+    def line(cells: Sequence[object], tag: str, name: str = "") -> str:
+        sides = [' class="left"' if i < left else "" for i in range(len(cells))]
+        texts = (f"<{tag}{side}>{safe(cell)}</{tag}>" for side, cell in zip(sides, cells, strict=True))
+        return f"<tr{name}>{''.join(texts)}</tr>"
+
+    every = list(rows)
+    lines = [
+        line(row, "td", ' class="total"' if total and i == len(every) - 1 else "")
+        for i, row in enumerate(every)
+    ]
+    body = f"<table><thead>{line(head, 'th')}</thead><tbody>{''.join(lines)}</tbody></table>"
     return f'<div class="scroll">{body}</div>'
 
 
