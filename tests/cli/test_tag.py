@@ -58,6 +58,14 @@ def test_raw_text_in_other_formats(run, tagger, tmp_path):
     assert tagged("--as", "jsonl", "--option", "tokenizer=blanks").count('"vive."') == 1
 
 
+def test_options_of_writing(run, tagger, tmp_path):
+    found = run("tag", tagger, "--text", "--as", "conllu", "--write", "label=MISC:NE", stdin=b"Ana vive\n")
+    assert found.out.decode().splitlines()[1].split("\t")[3::6] == ["_", "TokenRange=0:3|NE=B-PER"]
+    found = run("tag", tagger, "--text", "--write", "separator=tab", stdin=b"Ana vive\n")
+    assert (found.code, found.out) == (2, b"")
+    assert "writing inline takes no option 'separator'; it takes: none" in found.err
+
+
 def test_a_model_of_doccano_files_reads_json_lines_as_such(run, tmp_path):
     path, model = tmp_path / "a.jsonl", tmp_path / "m.fuda"
     path.write_text('{"id": 5, "text": "Ana vive.", "label": [[0, 3, "PER"]], "by": "me"}\n')

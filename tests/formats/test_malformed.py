@@ -131,6 +131,7 @@ JSONL = [
     ("{}\n", {}, 1, '"observations" is missing'),
     ('{"text": "a", "label": []}\n', {}, 1, "is missing.*--format doccano"),
     ('{"text": "a", "spans": []}\n', {}, 1, "is missing.*--format prodigy"),
+    ('{"tokens": [{"start": 0}], "text": "a"}\n', {}, 1, "as in Prodigy; pass .*--format prodigy"),
     ('{"tokens": "ab"}\n', {}, 1, "tokens must be an array"),
     ('{"tokens": ["a"], "ner_tags": "X"}\n', {}, 1, "ner_tags must be an array"),
     ('{"tokens": ["a"], "pos": ["X", "Y"]}\n', {"label": "pos"}, 1, "2 labels for 1 observations"),

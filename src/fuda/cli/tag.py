@@ -32,6 +32,7 @@ _OUTPUT = (
     "by default standard output, in the format of FILE."
 )
 _AS = "The format to write, whatever the name of the output."
+_WRITE = "An option of the format to write: --write label=MISC:NE."
 _TEXT = (
     "FILE is raw text, a sentence or paragraph per line. The output is the text with inline marks, or in "
     "another format the tokens or spans with their character offsets."
@@ -49,13 +50,20 @@ _OWN_KEYS = ("nbest", "marginals")  # of an earlier run, no longer true
 @click.argument("paths", nargs=-1, metavar="[FILE]...")
 @click.option("-o", "--output", default="-", metavar="PATH", help=_OUTPUT)
 @click.option("--as", "target_name", metavar="NAME", help=_AS)
+@click.option("--write", "writing", metavar="NAME=VALUE", multiple=True, help=_WRITE)
 @click.option("--text", is_flag=True, help=_TEXT)
 @click.option("--known", is_flag=True, help=_KNOWN)
 @click.option("--nbest", type=click.IntRange(1), metavar="N", help=_NBEST)
 @click.option("--marginals", is_flag=True, help=_MARGINALS)
 @options.reading_options
 def tag(
-    model_path: str, paths: tuple[str, ...], output: str, target_name: str | None, text: bool, **how: Any
+    model_path: str,
+    paths: tuple[str, ...],
+    output: str,
+    target_name: str | None,
+    writing: tuple[str, ...],
+    text: bool,
+    **how: Any,
 ) -> None:
     """Label the structures of every FILE as they come.
 
@@ -95,7 +103,9 @@ def tag(
         if named is None and not folder and output != "-" and not text:
             written = formats.format_of(output, None, read_with[0].name)  # of several with the extension
         labeller.check_room(written)
-        sources.append(_Source(path, *read_with, written))
+        write_with = written.from_command(options.assignments(writing, "--write"))
+        written.check_options("writing", write_with)
+        sources.append(_Source(path, *read_with, written, write_with))
     if folder:
         by_output = _beneath(output, sources)
         for path in by_output:
@@ -114,6 +124,7 @@ class _Source:
     format: Format
     keywords: dict[str, Any]
     target: Format
+    write_with: dict[str, Any]
 
 
 def _beneath(folder: str, sources: Sequence[_Source]) -> dict[str, _Source]:
@@ -146,7 +157,7 @@ def _label(labeller: _Labeller, sources: Sequence[_Source], output: str) -> None
         nullcontext(str) if quiet else stage("labelling (the first run compiles, for some seconds)") as show,
         files.text_output(output) as write,
     ):
-        batches = _Batches(labeller, target, write, output)
+        batches = _Batches(labeller, sources[0], write, output)
         for source in sources:
             batches.begin(source.path)
             lines = files.Lines(source.path, batches.flush if target.appends else None)
@@ -234,9 +245,10 @@ class _Batches:
     """Records that wait to be labelled and written, and what was written before them."""
 
     def __init__(
-        self, labeller: _Labeller, target: Format, write: Callable[[str], None], output: str
+        self, labeller: _Labeller, source: _Source, write: Callable[[str], None], output: str
     ) -> None:
-        self.labeller, self.target, self.write, self.output = labeller, target, write, output
+        self.labeller, self.write, self.output = labeller, write, output
+        self.target, self.write_with = source.target, source.write_with
         self.waiting: list[tuple[str, list[Record]]] = []  # by file
         self.first: Record | None = None
         self.structures = self.nodes = self.before = 0
@@ -262,7 +274,7 @@ class _Batches:
         with options.errors_name_file(paths, parts, self.structures - self.before):
             labelled = self.labeller.labelled(data.records, "keys" in self.target.holds)
             more = {"after": self.first} if self.target.appends else {}
-            text = self.target.write(labelled, **more)
+            text = self.target.write(labelled, **self.write_with, **more)
             if self.output != "-":
                 self.target.write_beside(labelled, self.output)
         self.write(text)

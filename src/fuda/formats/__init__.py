@@ -165,7 +165,7 @@ class Format:
         Dataset
             The structures and labels.
         """
-        self._check_options("reading", self.read_options, options)
+        self.check_options("reading", options)
         name = files.display_name(path)
         with _enough_memory(name):
             dataset: Dataset = self.read(files.read_text(path), name, **options)
@@ -188,7 +188,7 @@ class Format:
         Record
             A structure, in file order.
         """
-        self._check_options("reading", self.read_options, options)
+        self.check_options("reading", options)
         given = inspect.signature(self.read).bind("", lines.name, **options)
         given.apply_defaults()
         with _enough_memory(lines.name):
@@ -213,7 +213,7 @@ class Format:
         options : dict
             The options of `write`, by name.
         """
-        self._check_options("writing", self.write_options, options)
+        self.check_options("writing", options)
         if not dataset.records:
             raise DataError(f"{path}: there are no structures to write; give at least one")
         text = self.write(dataset.records, **options)
@@ -234,8 +234,17 @@ class Format:
         if found is not None:
             files.write_text(*found)
 
-    def _check_options(self, action: str, known: tuple[str, ...], options: Options) -> None:
-        """Refuse an option that the format does not have."""
+    def check_options(self, action: str, options: Options) -> None:
+        """Raise DataError for an option that the format does not have.
+
+        Parameters
+        ----------
+        action : {"reading", "writing"}
+            What the options are for.
+        options : dict
+            The options by name.
+        """
+        known = self.read_options if action == "reading" else self.write_options
         for option in options:
             if option not in known:
                 listed = ", ".join(known) or "none"

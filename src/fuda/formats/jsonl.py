@@ -257,6 +257,9 @@ def _record(content: dict[str, Any], label: str | None) -> Record:
             raise DataError(
                 f"{key} must be an array, not {short(content[key])}; leave the key out if there are none"
             )
+    if nodes == NODES[1] and any(isinstance(token, dict) and "start" in token for token in content[nodes]):
+        message = "tokens are objects, as in Prodigy; pass format='prodigy' (on the command line --format"
+        raise DataError(f"{message} prodigy)")
     structure = _structure(content, nodes)
     labels: list[Label] | None = None if label is None else content.get(label)
     if labels is not None:
