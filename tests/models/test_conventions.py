@@ -37,6 +37,7 @@ ORDER = [
     "n",
     "base_weight",
     "folds",
+    "class_weight",
     "features",
     "window",
     "pair_features",
