@@ -112,6 +112,7 @@ def test_parameters_and_clone():
     model = HMM(smoothing=0.5, decode="posterior", features=initial, window=2)
     assert model.get_params() == {
         "smoothing": 0.5,
+        "class_weight": None,
         "decode": "posterior",
         "features": initial,
         "window": 2,

@@ -39,6 +39,7 @@ ORDER = [
     "n",
     "base_weight",
     "folds",
+    "class_weight",
     "features",
     "candidates",
     "window",

@@ -445,7 +445,7 @@ BAD = {
     "shape": (lambda: fit()().predict([Tree(["a"], [-1])]), "structure 0 is a tree", "fitted on sequences"),
     "mixed shapes": (fit([Sequence(["a"]), Dag(["a"], [])], [["A"], ["B"]]), "structure 1 is a dag"),
     "kind": (lambda: fit()().predict([[1, 2]]), "an integer id", "a string"),
-    "new label": (lambda: fit()().partial_fit([["a"]], [["Z"]]), "structure 0, node 0", "'Z'", "never seen"),
+    "new label": (lambda: fit()().partial_fit([["a"]], [[3]]), "3 (int) is new", "labels are all strings"),
     "no prior": (lambda: fit(prior=HALF)().predict([["a"]]), "given as arrays"),
     "prior of a chain": (
         lambda: fit(prior=HMM(), prior_form="chain")().predict(X, prior=HALF),

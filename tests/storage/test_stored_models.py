@@ -26,6 +26,7 @@ DAGS = [fuda.Dag(words, [(i, i + 1) for i in range(len(words) - 1)]) for words i
 MODELS = {
     "hmm-1.fuda": (fuda.HMM(), X),
     "crf-1.fuda": (fuda.CRF(), X),
+    "crf-2.fuda": (fuda.CRF(l1=0.02, l2=0.02), X),
     "crf-tree-1.fuda": (fuda.CRF(), TREES),
     "memm-1.fuda": (fuda.MEMM(l2=0.01), X),
     "hmperceptron-1.fuda": (fuda.HMPerceptron(), X),

@@ -39,6 +39,7 @@ from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 4_000
+_MOST_SPARSE = 1 << 28  # weights of which a file may name those that are not 0
 # What determines the names of weights: labels, encoder, whether there are pair features.
 NamedBy = tuple[np.ndarray, WindowEncoder | TemplateEncoder, bool]
 
@@ -370,14 +371,27 @@ class CRF(NamedWeights, MarkovLabeler):
     _edge_terms = explained_markov.pair_terms
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        return {"weights": self.weights_}
+        used = np.flatnonzero(self.weights_)
+        if 2 * len(used) >= len(self.weights_) or len(self.weights_) > _MOST_SPARSE:
+            return {"weights": self.weights_}
+        return {"used": used, "values": self.weights_[used]}
 
     def _restore(
         self, arrays: dict[str, np.ndarray], texts: list[list[str]], parts: dict[str, Labeler]
     ) -> None:
         self.has_pairs_ = bool(self.pair_features)
-        check_arrays(arrays, {"weights": (self._layout.size,)})
-        self.weights_ = arrays["weights"]
+        size = self._layout.size
+        if "values" not in arrays:
+            check_arrays(arrays, {"weights": (size,)})
+            self.weights_ = arrays["weights"]
+            return
+        check_arrays(arrays, {"used": (None,), "values": (None,)}, {"used": np.int64})
+        used, values = arrays["used"], arrays["values"]
+        ascending = (np.diff(used, prepend=-1, append=size) > 0).all()
+        if size > _MOST_SPARSE or len(used) != len(values) or not ascending:
+            raise DataError("its weights that are not 0 do not fit its features and labels")
+        self.weights_ = np.zeros(size)
+        self.weights_[used] = values
 
 
 def _named_parts(
