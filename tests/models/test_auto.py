@@ -16,6 +16,7 @@ from fuda.models.combination import Combination, Decoder, Tuner, sharpened
 from fuda.models.hm_perceptron import HMPerceptron
 from fuda.schemes import guess_scheme
 from fuda.selection import Goal, search
+from fuda.selection.validation import Times
 
 NAMES, PLACES = ["Ana", "Bo", "Eva", "Paz"], ["Lima", "Oslo", "Rome"]
 
@@ -278,15 +279,17 @@ def test_the_default_is_chosen_unless_another_is_clearly_better():
     labels = np.random.RandomState(0).randint(0, 2, 200)
     model = Auto(candidates={"default": HMM(), "other": HMM()}, combine=False)
 
-    def chosen(default_mistakes, other_mistakes):
+    def chosen(default_mistakes, other_mistakes, seconds=1.0):
         search = auto._Search(model, model._training_data(corpus, ["a", "b"], labels))
         search.race.tests = [np.arange(40)]
         for trial, mistakes in zip(search.race.trials, (default_mistakes, other_mistakes), strict=True):
             own = np.where(np.isin(np.arange(200), mistakes), 1 - labels, labels)
             trial.outputs = [auto._Output(np.eye(2)[own], own)]
+            trial.times = [(100, Times(seconds, seconds))]
         search.race._judge()
         return search.choice().trials[0].candidate.name
 
     assert chosen([3, 50, 90], [7, 120]) == "default"
     assert chosen(range(0, 200, 5), [7, 120]) == "other"
     assert chosen([7], [3, 50]) == "default"
+    assert chosen(range(0, 200, 5), [7, 120], seconds=100.0) == "default"  # no time for the other

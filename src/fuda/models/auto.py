@@ -338,7 +338,8 @@ class _Search:
         tuner = self._tuner_of(self.race.tests)
         marginals = {id(t): np.concatenate([output.marginals for output in t.outputs]) for t in trials}
         powers = {key: tuner.power(p) for key, p in marginals.items()}
-        default = self.race.trials[0]
+        default, left = self.race.trials[0], self.race.seconds_left
+        trials = [t for t in trials if t is default or self._seconds([t]) < left] or trials[:1]
         if default in trials and not behind(self.goal, trials[0].counts, default.counts, _ERRORS):
             trials = [default, *(trial for trial in trials if trial is not default)]
         own = tuner.counts(np.concatenate([output.own for output in trials[0].outputs]))

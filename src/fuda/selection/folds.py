@@ -42,7 +42,7 @@ def fold_numbers(count: int, folds: int, seed: int) -> np.ndarray:
     Examples
     --------
     >>> fold_numbers(6, 3, seed=0).tolist()
-    [2, 2, 1, 0, 1, 0]
+    [2, 2, 1, 0, 0, 1]
     """
     return np.random.RandomState(seed).permutation(count) % min(folds, count)
 

@@ -147,8 +147,8 @@ def cross_validate(
     --------
     >>> from fuda import HMM
     >>> from fuda.selection import splits
-    >>> X, y = [["a", "b"], ["b"], ["b", "a"]], [["A", "B"], ["B"], ["B", "A"]]
-    >>> cross_validate(HMM(), X, y, splits(3, folds=3)).accuracy.mean
+    >>> X, y = [["a", "b"], ["b"], ["b", "a"]] * 4, [["A", "B"], ["B"], ["B", "A"]] * 4
+    >>> cross_validate(HMM(), X, y, splits(12, folds=3)).accuracy.mean
     100.0
     """
     result = Validation()
