@@ -15,7 +15,7 @@ from rich.text import Text
 
 
 def main() -> None:
-    text = Text.from_ansi(sys.stdin.read())
+    text = Text.from_ansi(sys.stdin.read().replace("\r", ""))
     width = max(map(len, text.plain.splitlines()), default=80)
     console = Console(record=True, width=width, file=io.StringIO(), force_terminal=True, highlight=False)
     console.print(text)
