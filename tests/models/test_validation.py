@@ -16,7 +16,7 @@ from fuda.models.validation import score
 from reliability.trainings import LEARNERS, data_for
 
 every = pytest.mark.parametrize("name", LEARNERS)
-FEW = {
+FEW = [
     "crf",
     "crf, sgd",
     "hm-perceptron, pushed",
@@ -24,7 +24,7 @@ FEW = {
     "marginalized, prior",
     "marginalized-svm",
     "reranker",
-}
+]
 
 
 class Stopped(BaseException):
