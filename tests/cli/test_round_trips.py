@@ -11,6 +11,7 @@ import pytest
 from cli.command_cases import TEXTS, conllu_row
 from fuda import formats
 from fuda.cli.train import LEARNERS
+from fuda.registry import MODELS
 
 
 def numbers(value):
@@ -46,7 +47,8 @@ def test_train_evaluate_tag_inspect(run, places, tmp_path, name, learner):
 
     described = run("inspect", model)
     assert described.code == 0
-    assert f"model       {learner.upper()} (version 1)".encode() in described.out
+    version = MODELS[learner.upper()].version
+    assert f"model       {learner.upper()} (version {version})".encode() in described.out
     assert json.loads(run("inspect", model, "--json").out)["class"] == learner.upper()
 
 

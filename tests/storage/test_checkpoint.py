@@ -43,7 +43,7 @@ def kill(monkeypatch):
 
         def save_and_die(self, progress):
             save(self, progress)
-            if len(self.learner.history) == iteration:
+            if len(self.learner.training.history) == iteration:
                 monkeypatch.setattr(module.Checkpoint, "__call__", save)
                 raise error
 
@@ -107,7 +107,7 @@ module.SECONDS_BETWEEN = 0.0
 save = module.Checkpoint.__call__
 def save_and_die(self, progress):
     save(self, progress)
-    if len(self.learner.history) == 5:
+    if len(self.learner.training.history) == 5:
         os.kill(os.getpid(), signal.SIGKILL)
 module.Checkpoint.__call__ = save_and_die
 CRF(features=shout, tol=1e-7, checkpoint=sys.argv[1]).fit(X, Y)

@@ -37,6 +37,7 @@ from fuda.data.structures import Structure, as_structures_or_none
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
+from fuda.features.sets import resolve
 from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
 from fuda.models.fingerprint import content, digest, parameters
@@ -116,6 +117,8 @@ class Labeler(BaseEstimator):
     _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "outside_penalty", "n_jobs", "verbose")
     # Parameters in which a fit may differ from the one whose checkpoint it continues.
     _free_params: ClassVar[frozenset[str]] = frozenset()
+    # Whether features=None leaves the choice to the model.
+    _chooses_features: ClassVar[bool] = False
     # Values of parameters that are None.
     _defaults: ClassVar[dict[str, Any]] = {}
 
@@ -299,6 +302,8 @@ class Labeler(BaseEstimator):
         """Raise DataError for a bad value of the parameters that mean the same in every model."""
         names = self.get_params(deep=False)
         check_flags(self, *names.keys() & {"verbose"})
+        if names.get("features", ...) is None and not self._chooses_features:
+            resolve(None, 0)  # which says what to give
         for name, check in _SHARED_PARAMETERS.items():
             if name in names:
                 check(self)

@@ -20,7 +20,7 @@ import numpy as np
 from fuda import inference
 from fuda.data.corpus import Corpus
 from fuda.data.labels import as_object_array
-from fuda.data.structures import as_structures
+from fuda.data.structures import as_structures_or_none
 from fuda.marginalized.calibration import pair_information
 from fuda.models.base import Labeler
 from fuda.schemes import OUTSIDE, forbid
@@ -105,11 +105,12 @@ class Combination:
         ndarray of shape (n_structures,), dtype object
             One list of labels per structure.
         """
-        corpus, q = self._mean(X)
+        structures, corpus, q = self._mean(X)
         if corpus is None:
-            return np.empty(0, dtype=object)
+            return as_object_array([[] for _ in structures])
         labels = self.decoder.decode(corpus, q, self.classes_.tolist(), self.members[0].n_jobs)
-        return as_object_array([part.tolist() for part in corpus.split(self.classes_[labels])])
+        named = [part.tolist() for part in corpus.split(self.classes_[labels])]
+        return as_object_array(corpus.for_given(named, list))
 
     def predict_marginals(self, X: Any) -> Array:
         """Compute the mean of the members' P(y_t = label) for every node t.
@@ -124,15 +125,19 @@ class Combination:
         ndarray of shape (n_structures,), dtype object
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
-        corpus, q = self._mean(X)
-        return as_object_array([] if corpus is None else corpus.split(q))
+        structures, corpus, q = self._mean(X)
+        if corpus is None:
+            return as_object_array([q for _ in structures])
+        return as_object_array(corpus.for_given(corpus.split(q), lambda: q[:0]))
 
-    def _mean(self, X: Any) -> tuple[Corpus | None, Array]:
-        structures = as_structures(X)
-        if not structures:
-            return None, np.empty((0, len(self.classes_)))
-        found = [marginals_over(member, structures, self.classes_) for member in self.members]
-        return Corpus(structures), self.decoder.mean(found)
+    def _mean(self, X: Any) -> tuple[list[Any], Corpus | None, Array]:
+        """The structures, those with nodes as a corpus, and q (N, L)."""
+        structures = as_structures_or_none(X)
+        given = [[] if structure is None else structure for structure in structures]
+        if not any(map(len, given)):
+            return given, None, np.empty((0, len(self.classes_)))
+        found = [marginals_over(member, given, self.classes_) for member in self.members]
+        return given, Corpus(structures), self.decoder.mean(found)
 
 
 def marginals_over(labeler: Any, X: list[Any], classes: Any) -> Array:

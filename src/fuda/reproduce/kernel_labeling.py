@@ -243,7 +243,7 @@ def english(folder: str | Path) -> tuple[Dataset, Dataset]:
         forms, labels = entities.get(_sentence_id(graph), ([], []))
         if words == forms:
             word_labels = iter(labels)
-            nodes = [graph.rows.lines[line].partition("\t")[0] for line in graph.rows.nodes]
+            nodes = [graph.rows.lines[lines[0]].partition("\t")[0] for lines in graph.rows.nodes]
             graph_labels = [None if "." in node else next(word_labels) for node in nodes]
             pairs.append((replace(tree, labels=labels), replace(graph, labels=graph_labels)))
     pairs = pairs[:ENGLISH_SIZE]
