@@ -118,6 +118,43 @@ def test_there_is_time_for_the_default_as_long_as_there_is_for_the_best(clock):
     assert names == ["best", "default"]
 
 
+def with_scores(made, scores, seconds):
+    """The race after one fold of 500 nodes, in which candidates had these scores and took this long."""
+    for trial, score, took in zip(made.trials, scores, seconds, strict=True):
+        trial.times, trial.counts = [(500, Times(took, 0.0))], np.zeros((50, 1, 3))
+        trial.counts[:, 0] = [score * 10, 10, 10]
+    return made
+
+
+def names_of(trials):
+    return [trial.candidate.name for trial in trials]
+
+
+def test_the_best_is_left_behind_where_there_is_no_time_for_it_and_its_lead_is_chance(clock):
+    candidates = {"default": Learner(0.6), "slow": Other(0.6), "quick": Learner(0.6)}
+    made = with_scores(race(clock, candidates), (0.60, 0.601, 0.6), (1.0, 40.0, 1.0))
+    made.trials[1].counts[:25, 0, 0] += 3  # better in some structures and worse in others
+    made.trials[1].counts[25:, 0, 0] -= 3
+    made.trials[1].counts[0, 0, 0] += 2
+    assert made.running[0] is made.trials[1]
+    assert names_of(made._affordable(made.running, 500)) == ["default", "quick"]
+    clearly = with_scores(race(clock, candidates), (0.6, 0.9, 0.6), (1.0, 40.0, 1.0))
+    assert clearly._affordable(clearly.running, 500) == []
+
+
+def test_once_all_is_labelled_the_best_of_each_family_go_on_together(clock):
+    candidates = {"default": Learner(0.6), "kernel": Other(0.8), "second": Learner(0.7)}
+    made = with_scores(race(clock, candidates), (0.6, 0.8, 0.7), (1.0, 1.0, 1.0))
+    made.is_settled = True
+    assert sorted(names_of(made._affordable(made.running, 500))) == ["default", "kernel", "second"]
+    made = with_scores(race(clock, candidates), (0.7, 0.8, 0.6), (1.0, 1.0, 80.0))
+    made.is_settled = True
+    assert sorted(names_of(made._affordable(made.running, 500))) == ["default", "kernel"]
+    made = with_scores(race(clock, candidates), (0.6, 0.7, 0.8), (1.0, 80.0, 1.0))
+    made.is_settled = True
+    assert made._affordable(made.running, 500) == []
+
+
 def test_nobody_is_begun_when_much_of_the_time_is_over(clock):
     made = race(clock, {"default": Learner(0.6, 0.06), "second": Learner(0.9), "third": Learner(0.9)})
     made.run()

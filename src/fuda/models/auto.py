@@ -34,7 +34,6 @@ from fuda.selection.validation import Stopwatch, taken
 Array = np.ndarray
 _MOST_MEMBERS = 4
 _COLD_NODES, _FEW = 1000, 8  # nodes from which a few structures are learned from before time counts
-_NODES_A_SECOND = 200  # of the budget, above which slow candidates are compared quickly
 _ERRORS = 1.0  # standard errors of the difference, by which another than the default must be better
 # What one more member must bring: nothing if it is of another family of learners, since means of
 # different models are better than out-of-fold scores of few structures can show.
@@ -243,12 +242,9 @@ class _Search:
         self.weights = {"sample_weight": data.sample_weight, "position_weight": by_node}
         self.goal: Goal = goal_for(self.y)
         self.scheme = self.goal.scheme if self.corpus.is_chain else None
-        self.is_large = self.corpus.size > auto.budget * _NODES_A_SECOND
         candidates = candidates_for(self.corpus, auto.features)
         if auto.candidates is not None:
             candidates = [Candidate(name, model) for name, model in auto.candidates.items()]
-        if not self.is_large:
-            candidates = [Candidate(each.name, each.estimator) for each in candidates]
         sizes = np.diff(self.corpus.offsets)
         self.race = Race(candidates, sizes, self.goal, auto.budget, self._observe, self._judge, self._show)
         self.race.seed = int(check_random_state(auto.random_state).randint(1 << 30))

@@ -40,6 +40,7 @@ _LEAST = 1e-6  # seconds of a fit
 _JUDGED = 4  # how often each candidate is judged after the race
 _PROMISED = 0.92  # of the budget, since times vary
 _SHARE = 0.5  # of the time left, which the fit of the second leader may take
+_MOST_OF_TIME = 0.25  # left, which a fold of one candidate may take
 _LEADERS = 2  # for whose fit to everything time is kept
 
 
@@ -218,7 +219,7 @@ class Race:
         self.observe, self.judge, self.show = observe, judge, show
         self.clock = Stopwatch()
         self.tests: list[np.ndarray] = []
-        self.seconds_to_judge = 0.0
+        self.seconds_to_judge, self.is_settled = 0.0, False
 
     @property
     def running(self) -> list[Trial]:
@@ -244,6 +245,7 @@ class Race:
                         self._judge()
                 self._judge()
                 self._halve()
+                self.is_settled = sum(map(len, self.tests)) >= len(self.sizes)
                 if len(self.running) == 1:
                     return
         finally:
@@ -345,18 +347,44 @@ class Race:
         return output
 
     def _affordable(self, running: list[Trial], nodes: int) -> list[Trial]:
-        """Those of the candidates for which there is time; none where there is none for the best."""
-        whole, running = int(self.sizes.sum()), by_family(running)
-        left = self.seconds_left
+        """Those of the candidates for which there is time; none where the race is over.
+
+        Once all structures have been labelled, the best of each family go on together or not at all:
+        several models with the same evidence are worth more than one with a little more of it.
+        """
+        default, running = self.trials[0], by_family(running)
+        if self.is_settled:
+            families = {trial.family for trial in running}
+            finalists = [*running[: len(families)], *(t for t in running[len(families) :] if t is default)]
+            for group in (running, finalists):
+                if len(self._in_time(group, nodes, 1.0)) == len(group):
+                    return group
+            return []
+        while running:
+            chosen, best = self._in_time(running, nodes, _MOST_OF_TIME), running[0]
+            if best in chosen:
+                return chosen
+            if best is default or behind(self.goal, best.counts, default.counts):
+                return []
+            running = running[1:]  # more folds of the others are worth more
+        return []
+
+    def _in_time(self, running: list[Trial], nodes: int, share: float) -> list[Trial]:
+        """Those of the candidates, best first, for which there is time if the best are fitted to all.
+
+        One that is neither the best nor the default may take no more than a share of the time left.
+        """
+        left, whole, default = self.seconds_left, int(self.sizes.sum()), self.trials[0]
         refits = [trial.seconds_to_refit(whole) for trial in running[:_LEADERS]]
         left -= refits[0] + sum(seconds for seconds in refits[1:] if seconds < _SHARE * left)
         left -= _JUDGED * len(running) * self.seconds_to_judge
-        chosen, default = [], self.trials[0]
+        chosen = []
         for trial in sorted(running, key=lambda trial: trial not in (running[0], default)):
-            if trial.seconds_for(nodes) <= left:
+            most = left if trial in (running[0], default) else share * left
+            if trial.seconds_for(nodes) <= most:
                 left -= trial.seconds_for(nodes)
                 chosen.append(trial)
-        return chosen if running[0] in chosen else []
+        return chosen
 
     def _halve(self) -> None:
         """Let the better half go on, but nobody who is behind by more than chance."""
