@@ -41,6 +41,7 @@ from fuda.features.sets import resolve
 from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
 from fuda.models.fingerprint import content, digest, parameters
+from fuda.models.foreign_parameters import FOREIGN_PARAMETERS
 from fuda.models.training_data import TrainingData, check_class_weight, data_weights
 from fuda.models.validation import Held
 from fuda.progress import Callback
@@ -54,28 +55,6 @@ _SHARED_PARAMETERS = {
     "checkpoint": check_checkpoint,
     "callback": check_callback,
     "n_jobs": check_threads,
-}
-
-
-# Parameters of sklearn-crfsuite that hands write out of habit, and what to write here.
-_FOREIGN_PARAMETERS = {
-    "algorithm": "choose solver= of CRF (lbfgs, cg, sgd), or update= of HMPerceptron for ap, pa and arow",
-    "c1": "l1 is CRFsuite's c1",
-    "c2": "l2 is CRFsuite's c2",
-    "max_iterations": "max_iter is the number of iterations, and epochs that of a perceptron",
-    "epsilon": "tol decides when training ends",
-    "delta": "tol decides when training ends",
-    "all_possible_states": "all pairs of feature and label have weights",
-    "all_possible_transitions": "all pairs of labels have weights",
-    "model_filename": "save writes a model, and fuda.load reads it",
-}
-
-_FOREIGN_PARAMETERS = {
-    name: f"{hint}; fuda.compat.sklearn_crfsuite.CRF takes the parameters of sklearn-crfsuite"
-    for name, hint in _FOREIGN_PARAMETERS.items()
-} | {
-    "class_weight": "it learns from structures as a whole, which sample_weight weighs; labels have weights "
-    "in CRF(loss='pointwise' or 'markov'), MEMM, HMM, HMSVM(rescale=True) and the marginalized models"
 }
 
 
@@ -140,8 +119,8 @@ class Labeler(BaseEstimator):
 
     def __new__(cls, *args: Any, **parameters: Any) -> Self:
         """Name the right parameter where one has another program's name."""
-        for name in parameters.keys() & _FOREIGN_PARAMETERS.keys() - set(cls._get_param_names()):
-            raise TypeError(f"{cls.__name__} has no parameter {name!r}: {_FOREIGN_PARAMETERS[name]}")
+        for name in parameters.keys() & FOREIGN_PARAMETERS.keys() - set(cls._get_param_names()):
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}: {FOREIGN_PARAMETERS[name]}")
         return super().__new__(cls)
 
     def fit(

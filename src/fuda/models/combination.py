@@ -133,7 +133,7 @@ class Combination:
     def _mean(self, X: Any) -> tuple[list[Any], Corpus | None, Array]:
         """The structures, those with nodes as a corpus, and q (N, L)."""
         structures = as_structures_or_none(X)
-        given = [[] if structure is None else structure for structure in structures]
+        given: list[Any] = [[] if structure is None else structure for structure in structures]
         if not any(map(len, given)):
             return given, None, np.empty((0, len(self.classes_)))
         found = [marginals_over(member, given, self.classes_) for member in self.members]
