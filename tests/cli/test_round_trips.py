@@ -253,7 +253,7 @@ def test_options_that_are_lists_or_tabs(run, tmp_path):
 
 
 @pytest.mark.parametrize("learner", [name for name in LEARNERS if name not in ("crf", "hmm")])
-def test_every_learner_can_be_trained(run, places, tmp_path, learner):
+def test_every_learner_can_be_trained_and_asked(run, places, tmp_path, learner):
     model = tmp_path / "model.fuda"
     settings = ["--set", "folds=2"] if learner == "reranker" else []
     trained = run("train", places["conll"], "-o", model, "--learner", learner, *settings)
@@ -262,4 +262,11 @@ def test_every_learner_can_be_trained(run, places, tmp_path, learner):
     tagged = run("tag", model, places["conll"])
     assert tagged.code == 0, tagged.err
     assert len(tagged.out.splitlines()) == len(TEXTS["conll"].splitlines())
-    assert run("evaluate", model, places["conll"]).code == 0
+    assert run("evaluate", model, places["conll"], "--errors").code == 0
+    explained = run("explain", model, places["conll"], "--node", 3)
+    assert explained.code == 0, explained.err
+    label = tagged.out.decode().splitlines()[3].split()[-1]
+    assert f"Lima is {label}" in explained.out.decode()
+    described = run("inspect", model)
+    assert described.code == 0, described.err
+    assert (b"contains" in described.out) == (learner in ("auto", "reranker"))

@@ -491,3 +491,17 @@ def test_parameters_that_do_not_fit_the_structures(tmp_path):
             meta["parameters"] |= changed
 
         refused(altered(tmp_path / "good.fuda", tmp_path / "bad.fuda", change), words_of_message)
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ([], "its parts are not described"),
+        ({"prior": 3}, "its parts are not described"),
+        ({"prior": {"class": "CRF"}}, "in its part 'prior'"),
+    ],
+)
+def test_parts_that_are_not_described(model_path, tmp_path, parts, words):
+    path = altered(model_path, tmp_path / "parts.fuda", lambda meta, members: meta.update(parts=parts))
+    refused(path, words, by=model_file.read_meta)
+    refused(path)

@@ -138,7 +138,7 @@ def _show(mistakes: Mistakes, data: Dataset, predicted: list[Any]) -> None:
         for kind, counts in mistakes.by_type.items():
             table.add_row(Text(plain(kind)), *(f"{n:,}" for n in counts.values()))
         show(table)
-    kinds = kinds_of([*data.y, *predicted])  # type: ignore[misc]
+    kinds = kinds_of([*(data.y or []), *predicted])
     for confusion in mistakes.confusions[:_MOST]:
         count = f"{len(confusion.places):,} ×"
         show(

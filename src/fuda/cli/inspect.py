@@ -99,6 +99,8 @@ def _lines(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "labels", f"{len(meta['labels'])}: {labels}"
     yield "shape", f"{meta['shape']}s"
     yield "parameters", _assigned(meta["parameters"])
+    for name, part in meta.get("parts", {}).items():
+        yield "contains", f"{name}: {part['class']}, {_assigned(part['parameters'])}"
     if meta["reading"]:
         yield "reads", _assigned(meta["reading"])
     yield "size", f"{sum(listed['bytes'] for listed in members.values()):,} bytes"

@@ -19,6 +19,7 @@ KINDS = {
     "structure": "training structures",
     "prior": "priors",
     "votes": "votes",
+    "member": "members",
     "penalty": "penalties",
     "probability": "probabilities",
     "neighbour": "neighbours",
@@ -119,7 +120,7 @@ class Contribution:
         changes too), "neighbour" (all that a neighbour and the nodes behind it add),
         "normalization" (of a MEMM), "position" (of the training data), "correction" (one that was
         remembered), "structure" (of the training data), "prior", "votes",
-        "penalty" (of the label O), "probability", "score".
+        "member" (of several models that decide together), "penalty" (of the label O), "probability", "score".
     text : str
         What it is.
     value : float

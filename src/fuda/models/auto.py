@@ -19,11 +19,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from fuda.checks import check_arrays, check_flags, is_number
+from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
+from fuda.explanations.decisions import Decision
 from fuda.interrupts import inner_training, is_inner
 from fuda.models.base import Labeler, TrainingData, check_without_checkpoint
 from fuda.models.candidates import candidates_for
 from fuda.models.combination import Combination, Decoder, Tuner, marginals_over
+from fuda.models.explained_combination import combined_decision
 from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
@@ -65,7 +68,7 @@ class Auto(Labeler):
         fitted, whatever it takes.
     combine : bool, default=True
         Whether several models may decide together. A single one has more methods, such as
-        `explain`, and a smaller file.
+        `predict_nbest`, and a smaller file.
     features : str, Template or callable, optional
         Features to use in place of those that are compared.
     candidates : dict of str to Labeler, optional
@@ -156,6 +159,13 @@ class Auto(Labeler):
         if best is None or name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(best, name)
+
+    def _decision(self, encoded: Encoded) -> Decision:
+        """What `predict` decides about one structure."""
+        if isinstance(self.best_, Combination):
+            return combined_decision(self.best_, encoded.corpus)
+        found: Decision = self.best_._decision(self.best_._encode_corpus(encoded.corpus))
+        return found
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

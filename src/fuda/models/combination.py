@@ -20,9 +20,12 @@ import numpy as np
 from fuda import inference
 from fuda.data.corpus import Corpus
 from fuda.data.labels import as_object_array
-from fuda.data.structures import as_structures_or_none
+from fuda.data.structures import as_structures, as_structures_or_none
+from fuda.explanations.base import Explanation
+from fuda.explanations.decisions import check_question, explained
 from fuda.marginalized.calibration import pair_information
 from fuda.models.base import Labeler
+from fuda.models.explained_combination import combined_decision
 from fuda.schemes import OUTSIDE, forbid
 from fuda.selection.goals import Counts, Goal
 
@@ -54,19 +57,27 @@ class Decoder(NamedTuple):
     pairs: Array
     scheme: str | None
 
+    def sharpened(self, marginals: list[Array]) -> Array:
+        """Return the members' marginals (N, L) to their powers, as (members, N, L)."""
+        return np.array([sharpened(p, g) for p, g in zip(marginals, self.powers, strict=True)])
+
     def mean(self, marginals: list[Array]) -> Array:
         """Return q (N, L) of the marginals (N, L) of each member."""
-        return np.mean([sharpened(p, g) for p, g in zip(marginals, self.powers, strict=True)], axis=0)
+        return self.sharpened(marginals).mean(axis=0)
+
+    def scored(self, corpus: Corpus, q: Array, classes: list[Any]) -> tuple[Array, Array]:
+        """Return the node scores (N, L) and pair scores of labelings, −inf where not well-formed."""
+        scores, pairs = np.log(np.maximum(q, _LEAST)) - self.bias, self.pairs
+        if self.scheme is not None and corpus.shape != "dag":
+            pairs = forbid(scores, pairs, classes, self.scheme, corpus.graph.roots, corpus.graph.leaves)
+        return scores, pairs
 
     def decode(self, corpus: Corpus, q: Array, classes: list[Any], n_jobs: int | None = None) -> Array:
         """Return the label numbers (N,)."""
-        scores = np.log(np.maximum(q, _LEAST)) - self.bias
+        scores, pairs = self.scored(corpus, q, classes)
         if corpus.shape == "dag":
             return scores.argmax(axis=1)
-        pairs, graph = self.pairs, corpus.graph
-        if self.scheme is not None:
-            pairs = forbid(scores, pairs, classes, self.scheme, graph.roots, graph.leaves)
-        return inference.viterbi(graph, scores, pairs, n_jobs)[0]
+        return inference.viterbi(corpus.graph, scores, pairs, n_jobs)[0]
 
 
 class Combination:
@@ -130,14 +141,40 @@ class Combination:
             return as_object_array([q for _ in structures])
         return as_object_array(corpus.for_given(corpus.split(q), lambda: q[:0]))
 
+    def explain(self, x: Any, node: int, top: int = 5) -> Explanation:
+        """Explain the label that `predict` gives a node, against the best other one.
+
+        What a member itself goes by, its own `explain` tells: ``members[0].explain(x, node)``.
+
+        Parameters
+        ----------
+        x : structure
+            The structure.
+        node : int
+            The node of x whose label is explained.
+        top : int, default=5
+            How many contributions of each kind to list; all of them add up to the difference.
+
+        Returns
+        -------
+        Explanation
+            Of `fuda.explanations`; ``print`` shows it.
+        """
+        structures = as_structures([x])
+        check_question(structures[0], node, top)
+        return explained(combined_decision(self, Corpus(structures)), node, top)
+
     def _mean(self, X: Any) -> tuple[list[Any], Corpus | None, Array]:
         """The structures, those with nodes as a corpus, and q (N, L)."""
         structures = as_structures_or_none(X)
         given: list[Any] = [[] if structure is None else structure for structure in structures]
         if not any(map(len, given)):
             return given, None, np.empty((0, len(self.classes_)))
-        found = [marginals_over(member, given, self.classes_) for member in self.members]
-        return given, Corpus(structures), self.decoder.mean(found)
+        return given, Corpus(structures), self.decoder.mean(self.marginals(given))
+
+    def marginals(self, X: list[Any]) -> list[Array]:
+        """Return the marginals (N, L) of each member."""
+        return [marginals_over(member, X, self.classes_) for member in self.members]
 
 
 def marginals_over(labeler: Any, X: list[Any], classes: Any) -> Array:

@@ -69,6 +69,8 @@ def read_meta(path: str | Path) -> dict[str, Any]:
     """
     with container.opened(path, _MODEL) as file:
         _check_meta(file.meta)
+        for name, part in parts_of(file.meta).items():
+            check_part(part, name)
         return file.meta
 
 
@@ -117,6 +119,14 @@ def stored_class(name: Any, version: int = 1) -> Any:
 def _check_meta(meta: dict[str, Any]) -> None:
     """Check the entries of the metadata of a model file."""
     check_entries(_entries(meta) | {"reading": isinstance(meta.get("reading"), dict)})
+
+
+def parts_of(meta: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata of the models within a model."""
+    parts = meta.get("parts", {})
+    if not isinstance(parts, dict) or not all(isinstance(part, dict) for part in parts.values()):
+        raise Damaged("its parts are not described")
+    return parts
 
 
 def check_part(meta: dict[str, Any], name: str) -> None:

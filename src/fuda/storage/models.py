@@ -204,11 +204,9 @@ def _deserialize(
     observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
     if not observations.is_valid:
         raise DataError(f"its observations are of an unknown kind, {short(tuple(observations))}")
-    parts, stored_parts = {}, meta.get("parts", {})
-    if not isinstance(stored_parts, dict):
-        raise DataError("its parts are not named")
-    for name, part in reversed(stored_parts.items()):  # vocabularies of the last part come last
-        count: Any = part.get("vocabularies") if isinstance(part, dict) else None
+    parts = {}
+    for name, part in reversed(model_file.parts_of(meta).items()):  # vocabularies of the last come last
+        count: Any = part.get("vocabularies")
         if not is_count(count) or count > len(vocabularies):
             raise DataError(f"its part {short(name)} has no valid number of vocabularies")
         model_file.check_part(part, name)
