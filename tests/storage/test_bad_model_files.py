@@ -504,4 +504,4 @@ def test_parameters_that_do_not_fit_the_structures(tmp_path):
 def test_parts_that_are_not_described(model_path, tmp_path, parts, words):
     path = altered(model_path, tmp_path / "parts.fuda", lambda meta, members: meta.update(parts=parts))
     refused(path, words, by=model_file.read_meta)
-    refused(path)
+    refused(path, "parts are not described" if "parts" in words else "its part 'prior'")

@@ -69,8 +69,11 @@ def read_meta(path: str | Path) -> dict[str, Any]:
     """
     with container.opened(path, _MODEL) as file:
         _check_meta(file.meta)
-        for name, part in parts_of(file.meta).items():
-            check_part(part, name)
+        try:
+            for name, part in parts_of(file.meta).items():
+                check_part(part, name)
+        except DataError as error:
+            raise Damaged(str(error)) from None
         return file.meta
 
 
@@ -125,7 +128,7 @@ def parts_of(meta: dict[str, Any]) -> dict[str, Any]:
     """Return the metadata of the models within a model."""
     parts = meta.get("parts", {})
     if not isinstance(parts, dict) or not all(isinstance(part, dict) for part in parts.values()):
-        raise Damaged("its parts are not described")
+        raise DataError("its parts are not described")
     return parts
 
 
