@@ -166,17 +166,6 @@ def test_interrupt_before_there_is_anything_to_save(number, models, places):
     assert not places["out"].exists()
 
 
-@pytest.fixture
-def default_signals():
-    """The handlers of a new process, also where the tests run in the background of a shell."""
-    new = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    before = {number: signal.signal(number, handler) for number, handler in new.items()}
-    yield
-    assert {number: signal.getsignal(number) for number in new} == new
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_in_the_training_of_a_crf_saves_the_best_so_far(
     number, run, places, monkeypatch, default_signals

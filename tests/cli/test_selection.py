@@ -39,7 +39,7 @@ def test_compare_prints_a_table_and_writes_figures(run, corpus, tmp_path, monkey
     ]
 
 
-def test_an_interrupted_comparison_prints_what_it_has(run, corpus, monkeypatch):
+def test_an_interrupted_comparison_prints_what_it_has(run, corpus, monkeypatch, default_signals):
     calls, fit = [], HMM._fit
 
     def interrupted(self, data):
