@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fuda.models.marginalized_svm import MarginalizedSVM as MarginalizedSVM
     from fuda.models.memm import MEMM as MEMM
     from fuda.models.reranker import Reranker as Reranker
+    from fuda.models.semi_crf import SemiCRF as SemiCRF
     from fuda.storage.models import load as load
 
 # The module that defines each public name.

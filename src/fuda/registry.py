@@ -31,6 +31,7 @@ MODELS = {
     "CRF": Model("fuda.models.crf", "crf", version=2),  # 2: weights of which few are not 0
     "HMM": Model("fuda.models.hmm", "hmm"),
     "MEMM": Model("fuda.models.memm", "memm"),
+    "SemiCRF": Model("fuda.models.semi_crf", "semi-crf"),
     "HMPerceptron": Model("fuda.models.hm_perceptron", "hm-perceptron"),
     "HMSVM": Model("fuda.models.hm_svm", "hm-svm"),
     "MarginalizedPerceptron": Model("fuda.models.marginalized_perceptron", "marginalized"),
