@@ -81,6 +81,9 @@ def cases() -> dict[str, Case]:
         "MEMM": _case(fuda.MEMM(l2=0.01)),
         "MEMM-tree": _case(fuda.MEMM(l2=0.01), shape=trees),
         "MEMM-columns": _case(fuda.MEMM(l2=0.01), lambda word: (word, word[:1])),
+        "SemiCRF": _case(fuda.SemiCRF()),
+        "SemiCRF-scheme": _case(fuda.SemiCRF(l2=0.1), labels=CHUNKS),
+        "SemiCRF-vector": _case(fuda.SemiCRF(max_length=1), _vector),
         "HMPerceptron": _case(fuda.HMPerceptron(**short_hm)),
         "HMPerceptron-order-2": _case(fuda.HMPerceptron(order=2, **short_hm), shape=trees),
         "HMPerceptron-dual": _case(

@@ -38,6 +38,7 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "HMM": fuda.HMM,
     "CRF": partial(fuda.CRF, max_iter=10),
     "MEMM": partial(fuda.MEMM, max_iter=10),
+    "SemiCRF": partial(fuda.SemiCRF, max_iter=10),
     "HMPerceptron": partial(fuda.HMPerceptron, epochs=2),
     "HMSVM": partial(fuda.HMSVM, max_iter=3),
     "MarginalizedPerceptron": partial(fuda.MarginalizedPerceptron, epochs=1, calibrate=False),

@@ -47,6 +47,7 @@ def large_cases() -> Iterator[tuple[str, Any, list[Any], list[Any]]]:
         "CRF-sgd": fuda.CRF(solver="sgd", max_iter=3),
         "CRF-markov": fuda.CRF(loss="markov", order=2, max_iter=5),
         "MEMM": fuda.MEMM(max_iter=5),
+        "SemiCRF": fuda.SemiCRF(max_iter=5),
         "HMPerceptron": fuda.HMPerceptron(epochs=2),
         "HMPerceptron-dual": fuda.HMPerceptron(kernel=RBF(0.1), epochs=1),
         "HMSVM": fuda.HMSVM(kernel=Polynomial(2), max_iter=3),

@@ -32,6 +32,7 @@ from fuda import (
     MarginalizedPerceptron,
     MarginalizedSVM,
     Reranker,
+    SemiCRF,
     Sequence,
     Tree,
 )
@@ -45,6 +46,7 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "crf": lambda: CRF(features="word", max_iter=3),
     "hmm": lambda: HMM(),
     "memm": lambda: MEMM(features="word", max_iter=3),
+    "semi-crf": lambda: SemiCRF(features="word", max_iter=3),
     "hm-perceptron": lambda: HMPerceptron(features="word", epochs=2),
     "hm-perceptron, dual": lambda: HMPerceptron(Polynomial(2), features="word", epochs=2),
     "hm-svm": lambda: HMSVM(features="word", max_iter=2),

@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from fuda import CRF, HMM, HMSVM, MEMM, HMPerceptron, MarginalizedPerceptron, MarginalizedSVM, Reranker, Tree
+from fuda import (
+    CRF,
+    HMM,
+    HMSVM,
+    MEMM,
+    HMPerceptron,
+    MarginalizedPerceptron,
+    MarginalizedSVM,
+    Reranker,
+    SemiCRF,
+    Tree,
+)
 from fuda.kernels import RBF, Linear
 
 WORDS = ["Ana", "lives", "in", "Lima", "and", "Bo", "left", "New", "York", "now"]
@@ -41,6 +52,7 @@ LEARNERS: dict[str, Any] = {
     "crf, cg": CRF("markov", **_WORD, solver="cg", max_iter=30),
     "crf, sgd": CRF(**_WORD, solver="sgd", max_iter=20),
     "memm": MEMM(**_WORD, tol=1e-7),
+    "semi-crf": SemiCRF(**_WORD, tol=1e-7),
     "hm-perceptron": HMPerceptron(**_WORD, shuffle=True, random_state=3),
     "hm-perceptron, voted": HMPerceptron(**_WORD, average="voted", order=2),
     "hm-perceptron, arow": HMPerceptron(**_WORD, update="arow"),

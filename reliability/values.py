@@ -52,7 +52,7 @@ SPECIFIC: dict[str, list[Any]] = {
     "base_weight": [0, 1e12, 1e13, -1],
     "decode": ["viterbi", "posterior", "pointwise"],
     "scheme": ["IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU", "biluo"],
-    "class": ["CRF", "HMM", "MEMM", "HMPerceptron", "HMSVM", "Reranker", "MarginalizedSVM"],
+    "class": ["CRF", "HMM", "MEMM", "SemiCRF", "HMPerceptron", "HMSVM", "Reranker", "MarginalizedSVM"],
     "class_version": [0, 1, 2, 10**6],
     "shape": ["sequence", "tree", "dag"],
     "kind": ["text", "columns", "features", "id", "vector"],

@@ -11,6 +11,7 @@ SMALL = {
     "CRF": {"features": "word"},
     "HMM": {},
     "MEMM": {"features": "word"},
+    "SemiCRF": {"features": "word"},
     "HMPerceptron": {"epochs": 4},
     "HMSVM": {"features": "word", "tol": 1e-6},
     "MarginalizedPerceptron": {"epochs": 3},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,7 @@ from fuda import DataError
 from fuda.data.graph import Graph
 from fuda.data.segments import SegmentLabels
 from fuda.inference import expectations as chain_expectations
+from fuda.inference.segment_marginals import likely_segments
 from fuda.inference.segment_nbest import nbest
 from fuda.inference.segments import Limits, expectations, log_partition
 from segment_oracle import all_scored, chunks_of, free, random_scores, roles
@@ -64,6 +67,20 @@ def test_expectations_are_those_of_all_segmentations(scores):
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
     np.testing.assert_allclose(found.texts[:-1], texts[:-1], atol=1e-9)
     np.testing.assert_allclose(log_partition(scores), found.log_z, rtol=1e-12, atol=1e-12)
+
+
+@given(problems, st.sampled_from([1e-6, 0.05, 0.3]))
+@settings(max_examples=40)
+def test_likely_segments_are_those_of_all_segmentations(scores, least):
+    for i, listed in enumerate(likely_segments(scores, least)):
+        p_of = defaultdict(float)
+        for p, segments in by_hand(scores, i)[1]:
+            for segment in segments:
+                p_of[segment] += p
+        found = {(kind, s, e): p for kind, s, e, p in listed}
+        assert len(found) == len(listed)
+        for segment in found.keys() | {segment for segment, p in p_of.items() if p > least * (1 + 1e-6)}:
+            assert found[segment] == pytest.approx(p_of[segment], abs=1e-9)
 
 
 @given(problems, st.integers(1, 30))

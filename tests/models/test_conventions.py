@@ -43,6 +43,7 @@ ORDER = [
     "features",
     "candidates",
     "window",
+    "max_length",
     "pair_features",
     "decode",
     "scheme",
@@ -201,7 +202,7 @@ def test_defaults_are_resolved_at_fit():
     assert 0 < model.mixing_ < 1
 
 
-@pytest.mark.parametrize("name", ["CRF", "HMM", "MEMM"])
+@pytest.mark.parametrize("name", ["CRF", "HMM", "MEMM", "SemiCRF"])
 def test_decoding_is_chosen_when_predicting(name, tmp_path):
     model = make(name).fit(X, Y)
     posterior = make(name, decode="posterior").fit(X, Y)

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import fuda
-from fuda import CRF, HMM, HMSVM, MEMM, HMPerceptron, MarginalizedPerceptron, MarginalizedSVM, Reranker
+from fuda import CRF, HMM, HMSVM, MEMM, HMPerceptron, MarginalizedPerceptron, MarginalizedSVM, Reranker, SemiCRF
 from fuda.kernels import RBF
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 
@@ -32,6 +32,7 @@ MARGINALIZED = {"features": "word", "epochs": 2, "n_jobs": 1}
 LEARNERS = {
     "HMM": HMM(),
     "MEMM": MEMM(features="word", n_jobs=1),
+    "SemiCRF": SemiCRF(features="word", n_jobs=1),
     "CRF": CRF(features="word", n_jobs=1),
     "CRF, l1": CRF(features="word", l1=0.1, n_jobs=1),
     "CRF, cg": CRF(features="word", solver="cg", n_jobs=1),

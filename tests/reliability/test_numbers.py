@@ -29,6 +29,7 @@ kernels = st.one_of(
 NUMBERS = {
     "HMM": {"smoothing": sizes},
     "MEMM": {"l2": sizes, "tol": sizes},
+    "SemiCRF": {"l2": sizes, "tol": sizes},
     "CRF": {"l2": sizes, "l1": sizes, "order": sizes, "loss": st.sampled_from(["pointwise", "markov"])},
     "HMPerceptron": {"kernel": st.none() | kernels, "average": st.sampled_from([True, False, "voted"])},
     "HMSVM": {"C": sizes, "kernel": st.none() | kernels, "slack": st.sampled_from(["l1", "l2"])},

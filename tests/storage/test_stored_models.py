@@ -29,6 +29,7 @@ MODELS = {
     "crf-2.fuda": (fuda.CRF(l1=0.02, l2=0.02), X),
     "crf-tree-1.fuda": (fuda.CRF(), TREES),
     "memm-1.fuda": (fuda.MEMM(l2=0.01), X),
+    "semicrf-1.fuda": (fuda.SemiCRF(l2=0.1), X),
     "hmperceptron-1.fuda": (fuda.HMPerceptron(), X),
     "hmperceptron-dual-1.fuda": (fuda.HMPerceptron(kernel=Polynomial(2) + Delta()), TREES),
     "hmsvm-1.fuda": (fuda.HMSVM(tol=1e-6), X),

@@ -18,6 +18,7 @@ In IOB1 and IOE1 a label depends on the segment next to it; they are converted b
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -178,18 +179,26 @@ class SegmentLabels:
         if self.scheme is None:
             return
         start, pairs, end = legal(self.classes, self.scheme)
-        ends = np.zeros(len(labels), dtype=bool)
-        ends[corpus.offsets[1:] - 1] = True
-        begins = np.roll(ends, 1)
-        bad = (labels >= 0) & ((begins & ~start[labels]) | (ends & ~end[labels]))
-        after = np.flatnonzero(~begins & (labels >= 0) & (np.roll(labels, 1) >= 0))
-        bad[after[~pairs[labels[after - 1], labels[after]]]] = True
-        for node in np.flatnonzero(bad)[:1]:
-            place = "at the beginning or the end" if begins[node] or ends[node] else "after the label before it"
+        known, nodes = labels >= 0, np.arange(len(labels))
+        first, last = np.isin(nodes, corpus.offsets[:-1]), np.isin(nodes, corpus.offsets[1:] - 1)
+        both = known & ~first & np.roll(known, 1)
+        places = {
+            "at the beginning": known & first & ~start[labels],
+            "at the end": known & last & ~end[labels],
+            "after the label before it": both & ~pairs[np.roll(labels, 1), labels],
+        }
+        bad = [(int(found.argmax()), where) for where, found in places.items() if found.any()]
+        for node, where in sorted(bad)[:1]:
             raise DataError(
-                f"{corpus.place(int(node))}: the label {self.classes[labels[node]]!r} is not possible {place} in "
+                f"{corpus.place(node)}: the label {self.classes[labels[node]]!r} is not possible {where} in "
                 f"{self.scheme}; correct the labels, or give scheme=None"
             )
+
+
+@lru_cache(64)
+def segment_labels(classes: tuple[Any, ...], scheme: str | None) -> SegmentLabels:
+    """The `SegmentLabels` of these labels, made once."""
+    return SegmentLabels(list(classes), scheme)
 
 
 def _agreed(values: list[int]) -> int:

@@ -226,7 +226,7 @@ class MarkovLabeler(Labeler):
     def _check_live_params(self) -> None:
         if self.decode not in ("viterbi", "posterior"):
             raise DataError(f"decode={short(self.decode)}: choose viterbi or posterior")
-        if self.scheme is not None:
+        if self.scheme is not None and "scheme" in self._live_params:
             scheme_name(self.scheme)
         if not is_number(self.outside_penalty, -LARGEST, LARGEST):
             raise DataError(

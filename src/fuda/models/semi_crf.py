@@ -16,23 +16,25 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference
-from fuda.checks import check_arrays, check_counts, check_numbers, is_whole
+from fuda.checks import check_arrays, check_counts, check_numbers, is_number, is_whole
 from fuda.data.encoding import Encoded
 from fuda.data.segment_texts import SegmentTexts
-from fuda.data.segments import NAMES, PREFIXES, SegmentLabels, check_scheme, scheme_of
+from fuda.data.segments import NAMES, PREFIXES, SegmentLabels, check_scheme, scheme_of, segment_labels
 from fuda.errors import DataError, short
+from fuda.explanations.decisions import Decision
 from fuda.functions.linear import LinearFunction
-from fuda.inference import segments
+from fuda.inference.segment_marginals import likely_segments
 from fuda.inference.segment_nbest import nbest
 from fuda.inference.segments import FREE, Limits, Scores, expectations, log_partition
 from fuda.models.base import Labeler
+from fuda.models.explained_segments import segment_decision
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import feature_names, largest
 from fuda.models.training_data import TrainingData
 from fuda.optimize import Lbfgs
 from fuda.optimize.regularized import l2_regularized
 from fuda.progress import Callback
-from fuda.schemes import OUTSIDE, forbid
+from fuda.schemes import forbid
 from fuda.training.segment_loss import Allowed, Parts, SegmentLoss, SegmentWeights, length_names
 
 Array = np.ndarray
@@ -187,6 +189,45 @@ class SemiCRF(MarkovLabeler):
         weight = 1.0 if data.sample_weight is None else data.sample_weight
         return float((lost * weight).sum()) + self._fitted_params["l2"] * float(self.weights_ @ self.weights_)
 
+    def predict_segments(self, X: Any, known: Any = None, least: float = 0.01) -> np.ndarray:
+        """Find segments with their probabilities, whether they are in the best labeling or not.
+
+        Parameters
+        ----------
+        X : list of sequences
+            The sequences.
+        known : list of lists, optional
+            Labels that are given, one list per sequence, None where the label is open.
+        least : float, default=0.01
+            The least probability of a segment that is listed.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            Lists of (kind, start, end, probability), the nodes start … end − 1, by start and
+            probability. Nodes outside of all segments (O) are not listed.
+
+        Examples
+        --------
+        >>> X, y = [["in", "New", "York"], ["in", "Lima"]], [["O", "B-LOC", "I-LOC"], ["O", "B-LOC"]]
+        >>> for kind, start, end, p in SemiCRF(l2=0.01).fit(X, y).predict_segments(X, least=0.2)[0]:
+        ...     print(kind, start, end, round(p, 1))
+        LOC 1 3 1.0
+        """
+        self._check_live_params()
+        if not is_number(least, 1e-12, 1.0):
+            raise DataError(f"least={short(least)}: give a probability, above 0 and at most 1")
+
+        def found(encoded: Encoded) -> list[list[tuple[Any, int, int, float]]]:
+            scores, limits = self._problem(encoded), self._known(encoded, known)
+            names, outside = self.kinds_, self._labels.outside
+            return [
+                [(names[a], s, e, p) for a, s, e, p in sorted(own, key=lambda x: (x[1], -x[3])) if not outside[a]]
+                for own in likely_segments(scores, float(least), limits, self.n_jobs)
+            ]
+
+        return self._by_structure(X, found)
+
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
         """Find the features of largest absolute weight for each kind of segment.
 
@@ -234,16 +275,9 @@ class SemiCRF(MarkovLabeler):
             )
         check_scheme(self.scheme)
 
-    def _check_live_params(self) -> None:
-        given, self.scheme = self.scheme, None  # it is that of the fit, and not read afterwards
-        try:
-            super()._check_live_params()
-        finally:
-            self.scheme = given
-
     @property
     def _labels(self) -> SegmentLabels:
-        return SegmentLabels(self.classes_.tolist(), self.scheme_)
+        return segment_labels(tuple(self.classes_.tolist()), self.scheme_)
 
     @property
     def _layout(self) -> SegmentWeights:
@@ -310,9 +344,17 @@ class SemiCRF(MarkovLabeler):
     def _best(self, encoded: Encoded, known: Any) -> Array:
         scores, limits = self._problem(encoded, self.outside_penalty), self._known(encoded, known)
         if self.decode == "viterbi":
-            found = nbest(scores, 1, limits, self.n_jobs)
-            return self._labels.label_of.ravel()[np.concatenate([own[0][0] for own in found])]
+            return self._best_of(scores, limits)[1]
         return inference.viterbi(encoded.corpus.graph, *self._right(encoded, scores, limits), self.n_jobs)[0]
+
+    def _best_of(self, scores: Scores, limits: Limits) -> tuple[float, Array]:
+        """The score and the label numbers of the best labelings."""
+        found = [listed[0] for listed in nbest(scores, 1, limits, self.n_jobs)]
+        labels = self._labels.label_of.ravel()[np.concatenate([roles for roles, _ in found])]
+        return sum(score for _, score in found), labels
+
+    def _decision(self, encoded: Encoded, known: Any = None) -> Decision:
+        return segment_decision(self, encoded, known)
 
     def _right(self, encoded: Encoded, scores: Scores, limits: Limits) -> tuple[Array, Array]:
         """The probabilities of labels, −inf where they are not possible, and of label pairs likewise."""
