@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def chunks_of(segment: Segment, longest: int) -> list[Segment]:
     """A segment in chunks: as many of the largest length as leave a rest."""
     kind, start, end = segment
     bounds = [*range(start, end, longest), end]
-    return [(kind, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [(kind, a, b) for a, b in pairwise(bounds)]
 
 
 def score(scores: Scores, begin: int, found: list[Segment]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_expectations_are_those_of_all_segmentations(scores):
                     lengths[kind, b - a] += p
                     if 2 <= b - a < 4:
                         np.add.at(texts[:, kind], scores.rows[begin + b - 1, b - a - 2], p)
-            for (a, *_), (b, *_) in zip(segments, segments[1:], strict=False):
+            for (a, *_), (b, *_) in pairwise(segments):
                 pairs[a, b] += p
     expected = inside, first, last, single, lengths, pairs, joins
     for ours, theirs in zip(found[1:-1], expected, strict=True):
@@ -118,7 +119,7 @@ def test_known_labels_leave_what_agrees_with_them(scheme, seed, data):
     )
     limits = Limits(*labels.limits(known, scores.offsets))
     of_role = labels.label_of.ravel()
-    for i, (a, b) in enumerate(zip(scores.offsets, scores.offsets[1:], strict=False)):
+    for i, (a, b) in enumerate(pairwise(scores.offsets)):
         one = scores._replace(offsets=np.array([a, b]))
 
         def agrees(own, known=known[a:b]):
@@ -151,7 +152,9 @@ def test_limits_that_allow_everything_change_nothing():
 def test_with_chunks_of_one_node_it_is_a_chain(seed, sizes, kinds):
     """A(a, b) between kinds that differ and C(a) for the same one are the transitions of a chain."""
     scores = random_scores(np.random.default_rng(seed), sizes, kinds, 1)
-    scores = scores._replace(singles=np.ones(kinds, dtype=bool), joins=np.nan_to_num(scores.joins, neginf=-3.0))
+    scores = scores._replace(
+        singles=np.ones(kinds, dtype=bool), joins=np.nan_to_num(scores.joins, neginf=-3.0)
+    )
     scores.first[:] = scores.last[:] = scores.lengths[:] = 0.0
     transitions = scores.transitions.copy()
     np.fill_diagonal(transitions, scores.joins)
@@ -170,7 +173,9 @@ def test_expectations_are_derivatives(part):
     weights = np.array([0.5, 2.0])
     found = getattr(expectations(scores, weights=weights), part)
     values = getattr(scores, part)
-    by_node = np.repeat(weights, np.diff(scores.offsets))[:, None] if part in ("inside", "first", "last") else 1.0
+    by_node = (
+        np.repeat(weights, np.diff(scores.offsets))[:, None] if part in ("inside", "first", "last") else 1.0
+    )
     for at in np.argwhere(np.isfinite(values))[: 20 if part != "texts" else 9]:
         at, h = tuple(at), 1e-5
         if part == "lengths" and not 1 <= at[1] <= scores.longest[at[0]]:

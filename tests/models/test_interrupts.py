@@ -19,7 +19,17 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import fuda
-from fuda import CRF, HMM, HMSVM, MEMM, HMPerceptron, MarginalizedPerceptron, MarginalizedSVM, Reranker, SemiCRF
+from fuda import (
+    CRF,
+    HMM,
+    HMSVM,
+    MEMM,
+    HMPerceptron,
+    MarginalizedPerceptron,
+    MarginalizedSVM,
+    Reranker,
+    SemiCRF,
+)
 from fuda.kernels import RBF
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 

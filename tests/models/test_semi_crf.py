@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 
 from fuda import CRF, DataError, SemiCRF, Template, Tree, load
 from fuda.schemes import convert, entities, legal
@@ -75,10 +76,12 @@ def test_with_single_nodes_it_is_the_crf():
 
 @pytest.mark.parametrize("partly", [False, True])
 def test_the_gradient_is_that_of_the_loss(partly):
-    y = [[None if partly and (i + t) % 3 == 0 else b for t, b in enumerate(own)] for i, own in enumerate(Y[:8])]
+    y = [
+        [None if partly and (i + t) % 3 == 0 else b for t, b in enumerate(own)] for i, own in enumerate(Y[:8])
+    ]
     weights = np.linspace(0.5, 2.0, 8)
     fitted = SemiCRF(features="word", window=1, max_length=2, scheme="IOB2", max_iter=3)
-    with pytest.warns(UserWarning):
+    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
         fitted.fit(X[:8], y, sample_weight=weights)
     loss = fitted._training_loss(fitted._labelled(X[:8], y, weights, None))
     rng = np.random.default_rng(0)
@@ -100,7 +103,7 @@ def labelings(model, size):
     """All well-formed labelings."""
     start, pairs, end = legal(model.classes_, model.scheme_)
     for labels in product(range(len(model.classes_)), repeat=size):
-        if start[labels[0]] and end[labels[-1]] and all(pairs[a, b] for a, b in zip(labels, labels[1:], strict=False)):
+        if start[labels[0]] and end[labels[-1]] and all(pairs[a, b] for a, b in pairwise(labels)):
             yield [model.classes_[k] for k in labels]
 
 
@@ -133,10 +136,10 @@ def test_probabilities_of_segments_are_those_of_labelings(model):
     assert {(kind, a, b): pytest.approx(p) for kind, a, b, p in found} == {
         segment: p for segment, p in p_of.items() if p >= 1e-4
     }
-    assert ("LOC", 3, 5) == max(found, key=lambda own: own[3] if own[1] == 3 else 0)[:3]
+    assert max(found, key=lambda own: own[3] if own[1] == 3 else 0)[:3] == ("LOC", 3, 5)
     assert not model.predict_segments([[]])[0]
     for least in (0, -1, 1.5, None):
-        with pytest.raises(DataError, match="least=.*: give a probability"):
+        with pytest.raises(DataError, match=r"least=.*: give a probability"):
             model.predict_segments([x], least=least)
 
 
@@ -284,7 +287,9 @@ def test_texts_of_whole_segments_are_features(model, tmp_path):
     assert other.top_features(20) == model.top_features(20)
     assert other.longest_.tolist() == model.longest_.tolist()
     columns = [[(word, "tag") for word in x] for x in X]
-    assert "lower=new york" in dict(SemiCRF(l2=0.3, features="word").fit(columns, Y).top_features(9999)["LOC"])
+    assert "lower=new york" in dict(
+        SemiCRF(l2=0.3, features="word").fit(columns, Y).top_features(9999)["LOC"]
+    )
 
 
 @pytest.mark.parametrize("decode", ["viterbi", "posterior"])
@@ -304,8 +309,12 @@ def test_explanations_add_up(decode, runs):
             if decode == "viterbi":
                 semi.set_params(outside_penalty=0.0)
                 free = semi.explain(x, node)
-                others = [p for labels, p in semi.predict_nbest([x], 9999)[0] if labels[node] != free.chosen.label]
-                assert free.difference == pytest.approx(semi.predict_nbest([x], 1)[0][0][1] - max(others), abs=1e-9)
+                others = [
+                    p for labels, p in semi.predict_nbest([x], 9999)[0] if labels[node] != free.chosen.label
+                ]
+                assert free.difference == pytest.approx(
+                    semi.predict_nbest([x], 1)[0][0][1] - max(others), abs=1e-9
+                )
                 semi.set_params(outside_penalty=0.4)
             known = [None] * len(x)
             known[node] = best[node]
@@ -314,7 +323,9 @@ def test_explanations_add_up(decode, runs):
 
 def test_a_penalty_of_outside_finds_more(model):
     weak = SemiCRF(l2=30.0, features="word").fit(X, Y)
-    found = [sum(len(entities(y)) for y in weak.set_params(outside_penalty=p).predict(X)) for p in (-5, 0, 1, 9)]
+    found = [
+        sum(len(entities(y)) for y in weak.set_params(outside_penalty=p).predict(X)) for p in (-5, 0, 1, 9)
+    ]
     assert found == sorted(found)
     assert found[0] < found[-1]
 
@@ -331,14 +342,18 @@ def test_what_it_refuses():
         fit([Tree(["a", "b"], [-1, 0])], [["O", "O"]])
     with pytest.raises(DataError, match=r"position_weight weighs nodes, and SemiCRF learns segments"):
         fit(X, Y, position_weight=[[1.0] * len(x) for x in X])
-    with pytest.raises(DataError, match="template line .*: SemiCRF has no features of label pairs"):
+    with pytest.raises(DataError, match=r"template line .*: SemiCRF has no features of label pairs"):
         SemiCRF(features=Template("U0:%x[0,0]\nB1:%x[0,0]")).fit(X, Y)
     with pytest.raises(DataError, match="a label of IOB1 depends on the segment next to it; convert"):
         SemiCRF(scheme="IOB1").fit(X, Y)
-    with pytest.raises(DataError, match=r"structure 0, node 1: the label 'I-x' is not possible after the label"):
+    with pytest.raises(
+        DataError, match=r"structure 0, node 1: the label 'I-x' is not possible after the label"
+    ):
         SemiCRF(scheme="IOB2").fit([["a", "b"]], [["O", "I-x"]])
-    with pytest.raises(DataError, match=r"structure 1, node 0: the label 'I-x' is not possible at the beginning"):
+    with pytest.raises(
+        DataError, match=r"structure 1, node 0: the label 'I-x' is not possible at the beginning"
+    ):
         SemiCRF(scheme="IOB2").fit([["a"], ["a"]], [["O"], ["I-x"]])
     for length in (0, -1, 1.5, 1001, "x"):
-        with pytest.raises(DataError, match="max_length=.*: give a whole number of nodes from 1 to 1,000"):
+        with pytest.raises(DataError, match=r"max_length=.*: give a whole number of nodes from 1 to 1,000"):
             SemiCRF(max_length=length).fit(X, Y)

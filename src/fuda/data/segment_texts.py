@@ -34,7 +34,9 @@ class SegmentTexts:
         self.vocabularies = vocabularies
         split = [[text.split(" ") for text in texts] for texts in vocabularies]
         if len(split) != len(KEYS) or not all(2 <= len(w) <= MOST_WORDS for texts in split for w in texts):
-            raise DataError(f"its texts of segments are not {len(KEYS)} lists of 2 to {MOST_WORDS} words each")
+            raise DataError(
+                f"its texts of segments are not {len(KEYS)} lists of 2 to {MOST_WORDS} words each"
+            )
         self._tries = [_Trie(texts) for texts in split]
 
     @classmethod
@@ -52,7 +54,9 @@ class SegmentTexts:
             texts = [" ".join(own) for own in found if not any(" " in word for word in own)]
             probe = cls([texts if k == number else [] for k in range(len(KEYS))])
             counts = np.bincount(probe.rows(corpus)[..., number].ravel(), minlength=len(texts) + 1)
-            kept.append([text for text, count in zip(texts, counts[:-1].tolist(), strict=True) if count >= _LEAST])
+            kept.append(
+                [text for text, count in zip(texts, counts[:-1].tolist(), strict=True) if count >= _LEAST]
+            )
         return cls(kept)
 
     @property

@@ -91,7 +91,9 @@ class SegmentLabels:
         number = {kind: k for k, kind in enumerate(self.kinds)}
         self.kind_of = np.array([number[kind] for kind, _ in parts], dtype=np.int64)
         prefixes = PREFIXES.get(scheme or "", "")
-        roles = [[k for k, own in enumerate(prefixes) if own == prefix] or [0, 1, 2, 3] for _, prefix in parts]
+        roles = [
+            [k for k, own in enumerate(prefixes) if own == prefix] or [0, 1, 2, 3] for _, prefix in parts
+        ]
         self.first = np.array([_agreed([k & 2 for k in own]) for own in roles], dtype=np.int8)
         self.last = np.array([_agreed([k & 1 for k in own]) for own in roles], dtype=np.int8)
         self.label_of = np.full((len(self.kinds), 4), -1, dtype=np.int64)

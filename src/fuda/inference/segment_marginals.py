@@ -19,9 +19,7 @@ Found = tuple[int, int, int, float]  # kind, first node, end, probability
 
 
 @compiled
-def _likely(
-    scores: Scores, limits: Limits, begin: int, end: int, first: Array, least: float
-) -> list[Found]:
+def _likely(scores: Scores, limits: Limits, begin: int, end: int, first: Array, least: float) -> list[Found]:
     """The segments of a sequence that have at least that probability."""
     chunks = chunk_scores(scores, begin, end)
     follow = after(scores, limits, begin, end, chunks, False)

@@ -137,6 +137,17 @@ class After(NamedTuple):
     ended: Array
 
 
+class Before(NamedTuple):
+    """Sums over all that may come before (T, K): before a new segment, a joined chunk, either.
+
+    `first` is in the last one only.
+    """
+
+    begun: Array
+    opened: Array
+    entered: Array
+
+
 @compiled
 def _sum(terms: Array, first: int, count: int, best: bool) -> float:
     """The logarithm of the sum of the exponentials of terms, or the largest."""
@@ -196,9 +207,7 @@ def _mixed(matrix: Array, factors: Array, top: float, values: Array, terms: Arra
 
 
 @compiled
-def after(
-    scores: Scores, limits: Limits, begin: int, end: int, chunks: Array, best: bool
-) -> After:
+def after(scores: Scores, limits: Limits, begin: int, end: int, chunks: Array, best: bool) -> After:
     """N, J and β of the sequence of the nodes begin … end − 1; with `best`, maxima in place of sums."""
     T, K = end - begin, scores.inside.shape[1]
     new, joined, ended = np.empty((T, K)), np.empty((T, K)), np.zeros((T + 1, K))
@@ -241,15 +250,48 @@ def after(
 
 
 @compiled
-def _pairs(
-    scores: Scores, ended: Array, new: Array, log_z: float, weight: float, gradient: Array
+def _add_pairs(
+    scores: Scores,
+    factors: Array,
+    top: float,
+    ended: Array,
+    new: Array,
+    log_z: float,
+    weight: float,
+    into: Array,
 ) -> None:
-    """Add the probabilities of neighbouring segments of two kinds at a boundary."""
+    """Add the probabilities of neighbouring segments at a boundary; factors = exp(transitions.T − top)."""
+    high, low = ended.max(), new.max()
+    shift = high + low + top - log_z
+    if shift == -np.inf:
+        return
+    if shift > 600.0:  # products would overflow
+        for a in range(len(ended)):
+            for b in range(len(ended)):
+                into[a, b] += weight * math.exp(ended[a] + scores.transitions[a, b] + new[b] - log_z)
+        return
+    scale = weight * math.exp(shift)
     for a in range(len(ended)):
-        for b in range(len(ended)):
-            value = ended[a] + scores.transitions[a, b] + new[b] - log_z
-            if value > _NEGLIGIBLE:
-                gradient[a, b] += weight * math.exp(value)
+        before = scale * math.exp(ended[a] - high)
+        for b in range(len(ended) if before else 0):
+            into[a, b] += before * factors[b, a] * math.exp(new[b] - low)
+
+
+@compiled
+def _chunks_to(
+    scores: Scores, limits: Limits, t: int, e: int, a: int, chunks: Array, before: Before, terms: Array
+) -> tuple[int, float]:
+    """Fill the terms of all chunks of a kind that end before e, by length: their number, a full one's."""
+    count = 0
+    for d in range(1, min(scores.longest[a], e) + 1):
+        if len(limits.links) > 0 and limits.ahead[t - d, a] < d:
+            break
+        terms[count] = before.entered[e - d, a] + chunks[e - d, d - 1, a]
+        count += 1
+    full = terms[count - 1] if count == scores.longest[a] else -np.inf
+    if count and not scores.singles[a]:
+        terms[0] = before.opened[e - 1, a] + chunks[e - 1, 0, a]
+    return count, full
 
 
 @compiled
@@ -263,62 +305,46 @@ def _visit(
     into: Expected,
 ) -> None:
     """The forward pass over a sequence, which adds all expectations."""
-    end = begin + len(chunks)
-    T, K = end - begin, scores.inside.shape[1]
+    T, K = len(chunks), scores.inside.shape[1]
     log_z = _sum(follow.new[0], 0, K, False)
-    limited = len(limits.links) > 0
     top = scores.transitions.max()
     top = 0.0 if top == -np.inf else top
     back = scores.transitions.T.copy()
     factors = np.exp(back - top)
-    # sums over all that may precede: a new segment at s (without `first`), a joined chunk, either;
-    # a segment that ended before e
-    begun, opened, entered = np.zeros((T, K)), np.full((T, K), -np.inf), np.empty((T, K))
+    before = Before(np.zeros((T, K)), np.full((T, K), -np.inf), np.empty((T, K)))
     ended, changes, both = np.empty(K), np.zeros((T + 1, K)), np.empty(2)
     terms = np.empty(max(K, scores.lengths.shape[1]))
     for e in range(T + 1):
         t = begin + e
         for a in range(K if e else 0):
-            count = 0
-            for d in range(1, min(scores.longest[a], e) + 1):
-                if limited and limits.ahead[t - d, a] < d:
-                    break
-                terms[count] = entered[e - d, a] + chunks[e - d, d - 1, a]
-                count += 1
-            full = terms[count - 1] if count == scores.longest[a] else -np.inf
-            if count and not scores.singles[a]:
-                terms[0] = opened[e - 1, a] + chunks[e - 1, 0, a]
+            count, full = _chunks_to(scores, limits, t, e, a, chunks, before, terms)
             ended[a] = _sum(terms, 0, count, False) + scores.last[t - 1, a]
             rest = scores.last[t - 1, a] + follow.ended[e, a] - log_z
             for k in range(count):
                 if terms[k] + rest > _NEGLIGIBLE:
                     _add_chunk(scores, t - 1, k + 1, a, math.exp(terms[k] + rest), weight, changes, e, into)
             into.last[t - 1, a] = math.exp(min(0.0, ended[a] + follow.ended[e, a] - log_z))
+            single = before.begun[e - 1, a] + scores.first[t - 1, a] + chunks[e - 1, 0, a] + rest
+            into.single[t - 1, a] = math.exp(min(0.0, single)) if count and scores.singles[a] else 0.0
             if e < T:
-                opened[e, a] = full + scores.joins[a]
-                share = opened[e, a] + follow.joined[e, a] - log_z
+                before.opened[e, a] = full + scores.joins[a]
+                share = before.opened[e, a] + follow.joined[e, a] - log_z
                 if share > _NEGLIGIBLE:
-                    p = math.exp(share)
-                    into.joins[a] += weight * p
-                    _add_chunk(scores, t - 1, count, a, p, weight, changes, e, into)
-            if count:
-                single = begun[e - 1, a] + scores.first[t - 1, a] + chunks[e - 1, 0, a] + rest
-                into.single[t - 1, a] = math.exp(min(0.0, single)) if scores.singles[a] else 0.0
-            else:
-                into.single[t - 1, a] = 0.0
+                    into.joins[a] += weight * math.exp(share)
+                    _add_chunk(scores, t - 1, count, a, math.exp(share), weight, changes, e, into)
         if e < T:
-            link = limits.links[t] if limited else 0
+            link = limits.links[t] if len(limits.links) > 0 else 0
             if link & JOINED:
-                opened[e] = -np.inf
+                before.opened[e] = -np.inf
             if e:
-                _pairs(scores, ended, follow.new[e], log_z, weight, into.transitions)
-                _mixed(back, factors, top, ended, terms, begun[e])
+                _add_pairs(scores, factors, top, ended, follow.new[e], log_z, weight, into.transitions)
+                _mixed(back, factors, top, ended, terms, before.begun[e])
             if link & NEW:
-                begun[e] = -np.inf
+                before.begun[e] = -np.inf
             for a in range(K):
-                into.first[t, a] = math.exp(min(0.0, begun[e, a] + follow.new[e, a] - log_z))
-                both[0], both[1] = begun[e, a] + scores.first[t, a], opened[e, a]
-                entered[e, a] = _sum(both, 0, 2, False)
+                into.first[t, a] = math.exp(min(0.0, before.begun[e, a] + follow.new[e, a] - log_z))
+                both[0], both[1] = before.begun[e, a] + scores.first[t, a], before.opened[e, a]
+                before.entered[e, a] = _sum(both, 0, 2, False)
     for s in range(T):
         for a in range(K):
             changes[s + 1, a] += changes[s, a]

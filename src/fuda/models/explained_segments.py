@@ -154,7 +154,9 @@ class Segmentations:
         what, at, *rest = atom
         names, words = self.model.kinds_, list(map(shown, self.structure.observations))
         if what == "pair":
-            return Contribution("transition", f"{names[rest[0]]} → {names[rest[1]]}, at {words[at]}", value, at)
+            return Contribution(
+                "transition", f"{names[rest[0]]} → {names[rest[1]]}, at {words[at]}", value, at
+            )
         if what == "join":
             return Contribution("transition", f"{names[rest[0]]} goes on, at {words[at]}", value, at)
         if what in ("length", "text"):
@@ -162,7 +164,9 @@ class Segmentations:
             detail = f"length={stop - at}" if what == "length" else self.model._texts_.names[rest[2]]
             if at <= node < stop:
                 return Contribution("feature", f"{names[kind]}: {detail}", value, at)
-            return Contribution("elsewhere", f"{' '.join(words[at:stop])}: {names[kind]}, {detail}", value, at)
+            return Contribution(
+                "elsewhere", f"{' '.join(words[at:stop])}: {names[kind]}, {detail}", value, at
+            )
         place = "" if what == "node" else f", {what} node"
         return Contribution("elsewhere", f"{words[at]}: {names[rest[0]]}{place}", value, at)
 

@@ -222,7 +222,11 @@ class SemiCRF(MarkovLabeler):
             scores, limits = self._problem(encoded), self._known(encoded, known)
             names, outside = self.kinds_, self._labels.outside
             return [
-                [(names[a], s, e, p) for a, s, e, p in sorted(own, key=lambda x: (x[1], -x[3])) if not outside[a]]
+                [
+                    (names[a], s, e, p)
+                    for a, s, e, p in sorted(own, key=lambda x: (x[1], -x[3]))
+                    if not outside[a]
+                ]
                 for own in likely_segments(scores, float(least), limits, self.n_jobs)
             ]
 
@@ -270,8 +274,8 @@ class SemiCRF(MarkovLabeler):
         check_counts(self, "max_iter")
         if self.max_length is not None and not is_whole(self.max_length, 1, MOST_LENGTH):
             raise DataError(
-                f"max_length={short(self.max_length)}: give a whole number of nodes from 1 to {MOST_LENGTH:,}, "
-                "or None"
+                f"max_length={short(self.max_length)}: give a whole number of nodes from 1 to "
+                f"{MOST_LENGTH:,}, or None"
             )
         check_scheme(self.scheme)
 
@@ -292,8 +296,8 @@ class SemiCRF(MarkovLabeler):
         self._refuse_pair_features(data.encoded)
         if data.position_weight is not None:
             raise DataError(
-                "position_weight weighs nodes, and SemiCRF learns segments; give sample_weight, or choose CRF "
-                "with loss='pointwise' or 'markov'"
+                "position_weight weighs nodes, and SemiCRF learns segments; give sample_weight, or choose "
+                "CRF with loss='pointwise' or 'markov'"
             )
         corpus, given = data.encoded.corpus, data.labels.astype(np.int64)
         self.scheme_ = scheme_of(self.scheme, data.classes, given, corpus.offsets)
@@ -405,7 +409,12 @@ class SemiCRF(MarkovLabeler):
             raise DataError("its scheme is not one of segments")
         self.scheme_, self._texts_ = NAMES[number], SegmentTexts(texts)
         labels, self.longest_ = self._labels, arrays["longest"]
-        if len(self.longest_) != len(labels.kinds) or not ((self.longest_ >= 1) & (self.longest_ <= MOST_LENGTH)).all():
+        if (
+            len(self.longest_) != len(labels.kinds)
+            or not ((self.longest_ >= 1) & (self.longest_ <= MOST_LENGTH)).all()
+        ):
             raise DataError(f"its lengths of segments are not from 1 to {MOST_LENGTH:,}, one for each kind")
-        check_arrays(arrays, shapes | {"weights": (self._layout.size,)}, {"longest": np.int64, "scheme": np.int64})
+        check_arrays(
+            arrays, shapes | {"weights": (self._layout.size,)}, {"longest": np.int64, "scheme": np.int64}
+        )
         self.weights_ = arrays["weights"]

@@ -52,7 +52,9 @@ def length_names(most: int) -> list[str]:
     found: dict[int, list[int]] = {}
     for length in range(1, most + 1):
         found.setdefault(_bucket(length), []).append(length)
-    buckets = [f"length={own[0]}" if len(own) == 1 else f"length={own[0]}-{own[-1]}" for own in found.values()]
+    buckets = [
+        f"length={own[0]}" if len(own) == 1 else f"length={own[0]}-{own[-1]}" for own in found.values()
+    ]
     return [*buckets, "log(length)"]
 
 
@@ -184,7 +186,9 @@ class SegmentLoss:
         self._gradient = np.empty(weights.size)
         # with all labels known there is one segmentation, whose expectations are counts
         self._observed = np.zeros(weights.size)
-        self._add(np.zeros(weights.size), limits, np.where(known, self.sample_weight, 0.0), self._observed, 1.0)
+        self._add(
+            np.zeros(weights.size), limits, np.where(known, self.sample_weight, 0.0), self._observed, 1.0
+        )
 
     def __call__(self, vector: Array) -> tuple[float, Array]:
         """The loss and its gradient, an array that the next call overwrites."""
