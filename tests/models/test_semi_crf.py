@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from fuda import CRF, DataError, SemiCRF, Template, Tree, load
+from fuda import CRF, DataError, MarginalizedPerceptron, Reranker, SemiCRF, Template, Tree, load
 from fuda.schemes import convert, entities, legal
 from fuda.training.crf_loss import Weights
 
@@ -281,7 +281,6 @@ def test_texts_of_whole_segments_are_features(model, tmp_path):
     assert "classes=Xx Xx" in names
     assert "length=3" in names
     assert "first [0] w=New" in names
-    assert "after O" in names
     model.save(tmp_path / "m.fuda")
     other = load(tmp_path / "m.fuda")
     assert other.top_features(20) == model.top_features(20)
@@ -334,6 +333,16 @@ def test_validation_data_choose_the_iteration():
     semi = SemiCRF(features="word", l2=0.01).fit(X, Y, X_val=X[:10], y_val=Y[:10])
     assert len(semi.validation_curve_) >= semi.n_iter_
     assert semi.validation_curve_[semi.n_iter_ - 1] == max(semi.validation_curve_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_it_is_a_prior_and_a_base():
+    semi = SemiCRF(l2=0.3, features="word", max_iter=20)
+    machine = MarginalizedPerceptron(prior=semi, epochs=2, orders=1, features="word").fit(X[:15], Y[:15])
+    assert machine.score(X[:15], Y[:15]) > 0.8
+    assert Reranker(semi, folds=2, n=3, epochs=1).fit(X[:15], Y[:15]).score(X[:15], Y[:15]) > 0.8
+    with pytest.raises(DataError, match="prior_form='chain' with a SemiCRF"):
+        MarginalizedPerceptron(prior=semi, prior_form="chain").fit(X, Y)
 
 
 def test_what_it_refuses():

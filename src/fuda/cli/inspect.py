@@ -64,10 +64,10 @@ def _largest(path: str, count: int) -> dict[str, Any]:
     tables = diagnosis.feature_weights(model), diagnosis.pair_weights(model)
     for key, table in zip(_KINDS.values(), tables, strict=True):
         if table is not None:
-            found[key] = largest(*table, model.classes_, count)
+            found[key] = largest(*table, diagnosis.weighted(model), count)
     transitions = diagnosis.transition_weights(model)
     if transitions is not None:
-        found["transitions"] = _ends(*transitions, model.classes_, count)
+        found["transitions"] = _ends(*transitions, diagnosis.weighted(model), count)
     if not found:
         kind = type(model).__name__
         raise DataError(

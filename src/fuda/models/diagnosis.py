@@ -15,13 +15,30 @@ from fuda.models.base import Labeler
 from fuda.models.hm_perceptron import HMPerceptron
 from fuda.models.hm_svm import HMSVM
 from fuda.models.named_weights import NamedWeights, feature_names
+from fuda.models.semi_crf import SemiCRF
 
 
 class NamedTable(NamedTuple):
-    """Weights (rows, L) of labels, with the names of the rows."""
+    """Weights (rows, L) of labels or kinds of segments, with the names of the rows."""
 
     names: list[str]
     weights: np.ndarray
+
+
+def weighted(model: Labeler) -> list[Any]:
+    """Return what weights are of: the kinds of segments of a SemiCRF, else the labels.
+
+    Parameters
+    ----------
+    model : Labeler
+        A fitted model.
+
+    Returns
+    -------
+    list
+        The names of the columns of weights.
+    """
+    return model.kinds_ if isinstance(model, SemiCRF) else model.classes_.tolist()
 
 
 def feature_weights(model: Labeler) -> NamedTable | None:
@@ -39,6 +56,8 @@ def feature_weights(model: Labeler) -> NamedTable | None:
     """
     if hasattr(model, "emissions_"):
         return NamedTable(feature_names(model.encoder_), np.concatenate(model.emissions_))
+    if isinstance(model, SemiCRF):
+        return NamedTable(*model._named_weights())
     if not isinstance(model, NamedWeights) or getattr(model, "kernel_", None) is not None:
         return None
     names, size = feature_names(model.encoder_), len(model.classes_)
@@ -94,7 +113,7 @@ def transition_weights(model: Labeler) -> NamedTable | None:
     NamedTable or None
         Rows are the labels above, the nearest last; None for a model without such weights.
     """
-    labels = list(map(str, model.classes_))
+    labels = list(map(str, weighted(model)))
     if getattr(model, "order_", 1) > 1:
         order: int = model.order_
         names, tables = [], higher_order.by_context(model._grams, order)

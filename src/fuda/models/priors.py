@@ -34,6 +34,7 @@ from fuda.marginalized.priors import Prior, given_prior, uniform_prior
 from fuda.models.base import check_without_checkpoint
 from fuda.models.folds import prior_folds
 from fuda.models.markov import MarkovLabeler
+from fuda.models.semi_crf import SemiCRF
 from fuda.storage.checkpoint import part
 
 FORMS = ("marginals", "chain")
@@ -108,6 +109,11 @@ def check_prior(prior: Any, form: str) -> None:
     if isinstance(prior, MarkovLabeler):
         if not hasattr(prior, "classes_"):
             check_without_checkpoint(prior, "prior")
+        if form == "chain" and isinstance(prior, SemiCRF):
+            raise DataError(
+                "prior_form='chain' with a SemiCRF, whose labels depend on whole segments and not on label "
+                "pairs; choose prior_form='marginals', or an HMM, MEMM or CRF as prior"
+            )
         return
     if isinstance(prior, str) and prior in (UNIFORM, GIVEN):
         return
@@ -199,11 +205,13 @@ def _out_of_fold(
 def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: Encoded) -> Prior:
     """P(y|x) of a fitted labeler over the labels `classes`, mixed with a share of the uniform prior."""
     graph = encoded.corpus.graph
-    scores, transitions = labeler._allowed(encoded.corpus, *labeler._scores(encoded), None)
     number = {label: i for i, label in enumerate(labeler.classes_)}
     own = [number.get(label, -1) for label in classes]  # −1: the last column below, for unseen labels
     _check_labels(labeler, classes)
     L = len(classes)
+    if isinstance(labeler, SemiCRF):
+        return Prior(_mixed(np.pad(labeler._marginals(encoded, None), [(0, 0), (0, 1)])[:, own], L))
+    scores, transitions = labeler._allowed(encoded.corpus, *labeler._scores(encoded), None)
     scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=-np.inf)[:, own]
     around = [(0, 0)] * (transitions.ndim - 2) + [(0, 1), (0, 1)]
     transitions = np.pad(transitions, around)[..., own, :][..., own]

@@ -96,6 +96,9 @@ class SemiCRF(MarkovLabeler):
         For each kind, the largest number of nodes that are seen as a whole.
     scheme_ : str or None
         The scheme of the labels; None where their runs are segments.
+    transitions_ : ndarray of shape (n_kinds, n_kinds)
+        The weights of neighbouring segments, the kind before by rows; on the diagonal, of kinds
+        that do not follow themselves, the weight of going on.
     weights_ : ndarray
         All weights: of features by channel, of neighbouring kinds, of joined stretches, of lengths
         and of texts.
@@ -162,6 +165,15 @@ class SemiCRF(MarkovLabeler):
         """The kinds of segments."""
         check_is_fitted(self, "classes_")
         return self._labels.names
+
+    @property
+    def transitions_(self) -> Array:
+        """The weights of neighbouring segments (K, K), the kind before by rows.
+
+        Where a kind does not follow itself, the diagonal has the weight of going on.
+        """
+        parts = self._layout.views(self.weights_)
+        return np.where(np.diag(~self._labels.twins), np.diag(parts.joins), parts.transitions)
 
     def objective(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute −Σ log P(y|x) + l2 ‖w‖² at the fitted weights.
@@ -237,7 +249,7 @@ class SemiCRF(MarkovLabeler):
 
         ``[-1] w=in`` is a feature of the node before any node of the segment, ``first [-1] w=in`` of
         the node before the first one, ``last [0] w=York`` of the last one; ``length=2`` and
-        ``lower=new york`` are features of the whole, ``after O`` is the segment before.
+        ``lower=new york`` are features of the whole.
 
         Parameters
         ----------
@@ -257,16 +269,14 @@ class SemiCRF(MarkovLabeler):
         layout, own = self._layout, feature_names(self.encoder_)
         parts, K, wide = layout.views(self.weights_), len(layout.longest), layout.wide
         nodes = np.concatenate(parts.channels)
-        tables = [nodes[:, :K], parts.transitions, parts.joins[None]]
-        names = [*own, *(f"after {kind}" for kind in self.kinds_), "joined"]
+        tables = [nodes[:, :K]]
         if len(wide):
-            several = [*np.split(nodes[:, K:], 2, axis=1), parts.lengths, parts.texts]
-            for table in several:
+            for table in [*np.split(nodes[:, K:], 2, axis=1), parts.lengths, parts.texts]:
                 tables.append(np.zeros((len(table), K)))
                 tables[-1][:, wide] = table
-            names += [*(f"first {name}" for name in own), *(f"last {name}" for name in own)]
-            names += [*length_names(int(self.longest_.max())), *self._texts_.names]
-        return names, np.concatenate(tables)
+        names = [f"{place}{name}" for place in ("", "first ", "last ") for name in own]
+        names += [*length_names(int(self.longest_.max())), *self._texts_.names]
+        return names[: sum(map(len, tables))], np.concatenate(tables)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
