@@ -279,7 +279,7 @@ def test_texts_of_whole_segments_are_features(model, tmp_path):
     assert "lower=new york" in names
     assert "lower=san jo alto" in names
     assert "classes=Xx Xx" in names
-    assert "length=3" in names
+    assert "nodes=3" in names
     assert "first [0] w=New" in names
     model.save(tmp_path / "m.fuda")
     other = load(tmp_path / "m.fuda")

@@ -140,12 +140,21 @@ class Segmentations:
 
     def terms(self, other: Array, node: int, top: int) -> list[Contribution]:
         """Return what the difference to another labeling consists of."""
-        found: list[Contribution] = []
+        names, kind_of, found = self.model.kinds_, self.model._labels.kind_of, []
+        for t, (a, b) in enumerate(zip(kind_of[self.labels], kind_of[other], strict=True)):
+            if a != b and t == node:
+                found += self._features("", [(a, 1.0), (b, -1.0)], node)
+            elif a != b:
+                text = f"{shown(self.structure.observations[t])}: {names[a]}, not {names[b]}"
+                found.append(
+                    Contribution(
+                        "elsewhere", text, float(self.scores.inside[t, a] - self.scores.inside[t, b]), t
+                    )
+                )
         for atom, sign, value in self._changes(other):
-            what, at, *rest = atom
-            if what in ("node", "first", "last") and at == node:
-                found += self._features(what, rest[0], sign, node)
-            else:
+            if atom[0] in ("first", "last") and atom[1] == node:
+                found += self._features(atom[0], [(atom[2], sign)], node)
+            elif atom[0] != "node":
                 found.append(self._named(atom, value, node))
         return found
 
@@ -161,29 +170,29 @@ class Segmentations:
             return Contribution("transition", f"{names[rest[0]]} goes on, at {words[at]}", value, at)
         if what in ("length", "text"):
             stop, kind = rest[:2]
-            detail = f"length={stop - at}" if what == "length" else self.model._texts_.names[rest[2]]
+            detail = f"nodes={stop - at}" if what == "length" else self.model._texts_.names[rest[2]]
             if at <= node < stop:
                 return Contribution("feature", f"{names[kind]}: {detail}", value, at)
             return Contribution(
                 "elsewhere", f"{' '.join(words[at:stop])}: {names[kind]}, {detail}", value, at
             )
-        place = "" if what == "node" else f", {what} node"
-        return Contribution("elsewhere", f"{words[at]}: {names[rest[0]]}{place}", value, at)
+        return Contribution("elsewhere", f"{words[at]}: {what} of {names[rest[0]]}", value, at)
 
-    def _features(self, what: str, kind: int, sign: float, node: int) -> list[Contribution]:
-        """What the features of a node add by the weights of a kind, and the penalty of O."""
-        layout, name = self.model._layout, self.model.kinds_[kind]
-        if what != "node" and kind not in layout.wide:
-            return []
-        parts, K = layout.views(self.model.weights_).channels, len(layout.longest)
-        start = {"node": kind, "first": K, "last": K + len(layout.wide)}[what]
-        column = start if what == "node" else start + int(np.searchsorted(layout.wide, kind))
-        weights = [sign * np.column_stack([part[:, column], np.zeros(len(part))]) for part in parts]
-        place = "" if what == "node" else f" {what}"
+    def _features(self, what: str, kinds: list[tuple[int, float]], node: int) -> list[Contribution]:
+        """What the features of a node add by the weights of kinds, and the penalty of O."""
+        layout, K = self.model._layout, len(self.model._layout.longest)
+        kinds = [(kind, sign) for kind, sign in kinds if not what or kind in layout.wide]
+        start = {"": 0, "first": K, "last": K + len(layout.wide)}[what]
+        columns = [start + int(np.searchsorted(layout.wide, kind)) if what else kind for kind, _ in kinds]
+        signs = np.array([sign for _, sign in kinds])
+        parts = layout.views(self.model.weights_).channels
+        weights = [np.column_stack([part[:, columns] @ signs, np.zeros(len(part))]) for part in parts]
+        place = f"{what} of {self.model.kinds_[kinds[0][0]]}: " if what and kinds else ""
         found = [
-            replace(term, text=f"{name}{place}: {term.text}")
+            replace(term, text=f"{place}{term.text}")
             for term in _feature_terms(self.model, self.encoded, weights, node, 0, 1)
         ]
-        if what == "node" and self.model.outside_penalty and self.model._labels.outside[kind]:
-            found.append(Contribution("penalty", "penalty of O", -sign * self.model.outside_penalty, node))
-        return found
+        penalty = -self.model.outside_penalty * sum(
+            sign for kind, sign in kinds if not what and self.model._labels.outside[kind]
+        )
+        return [*found, Contribution("penalty", "penalty of O", penalty, node)]

@@ -248,7 +248,7 @@ class SemiCRF(MarkovLabeler):
         """Find the features of largest absolute weight for each kind of segment.
 
         ``[-1] w=in`` is a feature of the node before any node of the segment, ``first [-1] w=in`` of
-        the node before the first one, ``last [0] w=York`` of the last one; ``length=2`` and
+        the node before the first one, ``last [0] w=York`` of the last one; ``nodes=2`` and
         ``lower=new york`` are features of the whole.
 
         Parameters

@@ -52,10 +52,8 @@ def length_names(most: int) -> list[str]:
     found: dict[int, list[int]] = {}
     for length in range(1, most + 1):
         found.setdefault(_bucket(length), []).append(length)
-    buckets = [
-        f"length={own[0]}" if len(own) == 1 else f"length={own[0]}-{own[-1]}" for own in found.values()
-    ]
-    return [*buckets, "log(length)"]
+    buckets = [f"nodes={own[0]}" if len(own) == 1 else f"nodes={own[0]}-{own[-1]}" for own in found.values()]
+    return [*buckets, "log(nodes)"]
 
 
 def _bucket(length: int) -> int:
