@@ -33,6 +33,7 @@ Array = np.ndarray
 # The prefix of a node that is neither first nor last of its segment, last, first, and both.
 PREFIXES = {"IOB2": "IIBB", "IOE2": "IEIE", "IOBES": "IEBS", "BILOU": "ILBU"}
 NAMES = (None, *SCHEMES)  # in model files by number
+LENGTH = 30  # the longest chunk where the data decide
 NEW, JOINED = 1, 2  # bits of links: what a boundary must not be
 
 
@@ -160,14 +161,19 @@ class SegmentLabels:
         found = np.column_stack([kinds[bounds[:-1]], bounds[:-1], bounds[1:]])
         return found[found[:, 0] >= 0]
 
-    def longest(self, labels: Array, offsets: Array, most: int) -> Array:
-        """(K,) D: the longest segment of each kind, up to `most` where longer ones can be joined."""
-        found = self.segments(labels, offsets)
-        longest = np.ones(len(self.kinds), dtype=np.int64)
-        np.maximum.at(longest, found[:, 0], found[:, 2] - found[:, 1])
-        wider = (self.label_of[:, 2] >= 0) & (self.label_of[:, 2] != self.label_of[:, 3])
+    def longest(self, labels: Array, offsets: Array, most: int | None) -> Array:
+        """(K,) D: the longest segment of each kind, up to `most` where longer ones can be joined.
+
+        With `most` None, the length that 99 % of the segments do not exceed, up to `LENGTH`.
+        """
+        found, longest = self.segments(labels, offsets), np.ones(len(self.kinds), dtype=np.int64)
+        for kind in np.unique(found[:, 0]).tolist():
+            sizes = np.diff(found[found[:, 0] == kind, 1:], axis=1).ravel()
+            usual = np.quantile(sizes, 0.99, method="higher")
+            limit = most if most is not None else min(int(usual), LENGTH)
+            longest[kind] = min(sizes.max(), limit) if self.joins[kind] else sizes.max()
+        wider = (self.label_of[:, 2] >= 0) & (self.label_of[:, 2] != self.label_of[:, 3]) & ~self.joins
         longest[wider] = np.maximum(longest[wider], 2)  # some labels begin what others end
-        longest = np.where(self.joins, np.minimum(longest, most), longest)
         longest[self.outside] = 1
         return longest
 

@@ -39,7 +39,6 @@ from fuda.training.segment_loss import Allowed, Parts, SegmentLoss, SegmentWeigh
 
 Array = np.ndarray
 MOST_LENGTH = 1000
-_LENGTH = 30  # the longest chunk where max_length is None
 
 
 class SemiCRF(MarkovLabeler):
@@ -56,9 +55,10 @@ class SemiCRF(MarkovLabeler):
         How many neighbours to each side are seen, with weights of their own. None is 1, or 0 for
         dicts, lists and sets of features, which commonly show neighbours already.
     max_length : int or None, default=None
-        The largest number of nodes that are seen as a whole, up to 1,000; None is 30. For each kind
-        of segment it is no more than the longest one in the data. Longer segments are several
-        stretches that are joined. Time grows with it.
+        The largest number of nodes that are seen as a whole, up to 1,000, and for each kind of
+        segment no more than the longest one in the data. None is what 99 % of the segments of a
+        kind do not exceed, up to 30. Longer segments are several stretches that are joined. Time
+        grows with it.
     decode : {"viterbi", "posterior"}, default="viterbi"
         Predict the best labeling as a whole, or the best label of each node. Acts at once.
     scheme : {"IOB2", "IOE2", "IOBES", "BILOU"} or None, default=None
@@ -136,7 +136,6 @@ class SemiCRF(MarkovLabeler):
     _shapes = ("sequence",)
     _live_params = ("decode", "outside_penalty", "n_jobs", "verbose")
     _free_params = frozenset({"decode", "outside_penalty", "tol", "max_iter"})
-    _defaults = {"max_length": _LENGTH}  # noqa: RUF012
 
     def __init__(
         self,
@@ -313,7 +312,7 @@ class SemiCRF(MarkovLabeler):
         self.scheme_ = scheme_of(self.scheme, data.classes, given, corpus.offsets)
         labels = self._labels
         labels.check(given, corpus)
-        self.longest_ = labels.longest(given, corpus.offsets, self._fitted_params["max_length"])
+        self.longest_ = labels.longest(given, corpus.offsets, self.max_length)
         found = labels.segments(given, corpus.offsets)
         self._texts_ = SegmentTexts.learned(corpus, found[self.longest_[found[:, 0]] > 1])
         loss = self._training_loss(data)

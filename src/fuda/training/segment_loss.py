@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fuda.checks import check_memory
 from fuda.data.encoding import Encoded
 from fuda.functions.windows import add_rows
 from fuda.inference.segments import FREE, Expected, Limits, Scores, expectations
@@ -117,6 +118,11 @@ class SegmentWeights:
     def scores(self, nodes: Array, parts: Parts, allowed: Allowed, offsets: Array, rows: Array) -> Scores:
         """What segmentations score, from node scores (N, K + 2 W) and the other weights."""
         K, W = len(self.longest), len(self.wide)
+        check_memory(
+            8.0 * float(np.diff(offsets).max()) * len(self.table) * K,
+            "a sequence by lengths and kinds",
+            "give a smaller max_length, or shorter sequences",
+        )
         first, last = np.zeros((2, len(nodes), K))
         first[:, self.wide], last[:, self.wide] = nodes[:, K : K + W], nodes[:, K + W :]
         lengths, texts = np.zeros((K, len(self.table))), np.zeros((len(parts.texts) + 1, K))
