@@ -348,7 +348,9 @@ def test_it_is_a_prior_and_a_base():
 def test_more_memory_than_there_is_is_refused(monkeypatch):
     monkeypatch.setenv("FUDA_MAX_MEMORY", str(1 << 28))
     x, y = [["a"] * 200_000], [["A"] * 100_000 + ["B"] * 100_000]
-    with pytest.raises(DataError, match=r"a sequence by lengths and kinds needs .* give a smaller max_length"):
+    with pytest.raises(
+        DataError, match=r"a sequence by lengths and kinds needs .* give a smaller max_length"
+    ):
         SemiCRF(max_length=1000, features="word").fit(x, y)
 
 

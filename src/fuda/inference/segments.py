@@ -313,25 +313,27 @@ def _visit(
     factors = np.exp(back - top)
     before = Before(np.zeros((T, K)), np.full((T, K), -np.inf), np.empty((T, K)))
     ended, changes, both = np.empty(K), np.zeros((T + 1, K)), np.empty(2)
-    terms = np.empty(max(K, scores.lengths.shape[1]))
+    terms, shares = np.empty(max(K, scores.lengths.shape[1])), np.empty(scores.lengths.shape[1])
     for e in range(T + 1):
         t = begin + e
         for a in range(K if e else 0):
             count, full = _chunks_to(scores, limits, t, e, a, chunks, before, terms)
             ended[a] = _sum(terms, 0, count, False) + scores.last[t - 1, a]
             rest = scores.last[t - 1, a] + follow.ended[e, a] - log_z
-            for k in range(count):
-                if terms[k] + rest > _NEGLIGIBLE:
-                    _add_chunk(scores, t - 1, k + 1, a, math.exp(terms[k] + rest), weight, changes, e, into)
             into.last[t - 1, a] = math.exp(min(0.0, ended[a] + follow.ended[e, a] - log_z))
             single = before.begun[e - 1, a] + scores.first[t - 1, a] + chunks[e - 1, 0, a] + rest
             into.single[t - 1, a] = math.exp(min(0.0, single)) if count and scores.singles[a] else 0.0
+            for k in range(count):
+                shares[k] = math.exp(terms[k] + rest) if terms[k] + rest > _NEGLIGIBLE else 0.0
             if e < T:
                 before.opened[e, a] = full + scores.joins[a]
                 share = before.opened[e, a] + follow.joined[e, a] - log_z
                 if share > _NEGLIGIBLE:
                     into.joins[a] += weight * math.exp(share)
-                    _add_chunk(scores, t - 1, count, a, math.exp(share), weight, changes, e, into)
+                    shares[count - 1] += math.exp(share)
+            _add_chunks(
+                shares[:count], e, a, weight, changes, into.lengths[a], scores.rows[t - 1], into.texts
+            )
         if e < T:
             link = limits.links[t] if len(limits.links) > 0 else 0
             if link & JOINED:
@@ -352,24 +354,17 @@ def _visit(
 
 
 @compiled
-def _add_chunk(
-    scores: Scores,
-    node: int,
-    length: int,
-    kind: int,
-    p: float,
-    weight: float,
-    changes: Array,
-    end: int,
-    into: Expected,
+def _add_chunks(
+    shares: Array, e: int, a: int, weight: float, changes: Array, lengths: Array, rows: Array, texts: Array
 ) -> None:
-    """Add the probability of a chunk that ends at a node."""
-    changes[end - length, kind] += p
-    changes[end, kind] -= p
-    into.lengths[kind, length] += weight * p
-    if 2 <= length < scores.rows.shape[1] + 2:
-        for c in range(scores.rows.shape[2]):
-            into.texts[scores.rows[node, length - 2, c], kind] += weight * p
+    """Add the probabilities of the chunks of a kind that end before e, by length."""
+    for k in range(len(shares)):
+        changes[e - k - 1, a] += shares[k]
+        changes[e, a] -= shares[k]
+        lengths[k + 1] += weight * shares[k]
+    for k in range(1, min(len(shares), len(rows) + 1)):
+        for c in range(rows.shape[1]):
+            texts[rows[k - 1, c], a] += weight * shares[k]
 
 
 @compiled
