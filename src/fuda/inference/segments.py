@@ -164,6 +164,18 @@ def _sum(terms: Array, first: int, count: int, best: bool) -> float:
 
 
 @compiled
+def _shares(terms: Array, count: int, shares: Array) -> tuple[float, float]:
+    """The largest term; the sum of the exponentials of differences from it, which `shares` are."""
+    top, total = -np.inf, 0.0
+    for k in range(count):
+        top = max(top, terms[k])
+    for k in range(count):
+        shares[k] = math.exp(terms[k] - top) if terms[k] - top > _NEGLIGIBLE else 0.0
+        total += shares[k]
+    return top, total
+
+
+@compiled
 def chunk_scores(scores: Scores, begin: int, end: int) -> Array:
     """(T, D, K) what chunks score without `first` and `last`: by first node, by length from 1."""
     T, K, D = end - begin, scores.inside.shape[1], scores.lengths.shape[1] - 1
@@ -318,13 +330,13 @@ def _visit(
         t = begin + e
         for a in range(K if e else 0):
             count, full = _chunks_to(scores, limits, t, e, a, chunks, before, terms)
-            ended[a] = _sum(terms, 0, count, False) + scores.last[t - 1, a]
+            high, total = _shares(terms, count, shares)
+            ended[a] = high + math.log(total) + scores.last[t - 1, a] if total else -np.inf
             rest = scores.last[t - 1, a] + follow.ended[e, a] - log_z
             into.last[t - 1, a] = math.exp(min(0.0, ended[a] + follow.ended[e, a] - log_z))
             single = before.begun[e - 1, a] + scores.first[t - 1, a] + chunks[e - 1, 0, a] + rest
             into.single[t - 1, a] = math.exp(min(0.0, single)) if count and scores.singles[a] else 0.0
-            for k in range(count):
-                shares[k] = math.exp(terms[k] + rest) if terms[k] + rest > _NEGLIGIBLE else 0.0
+            shares[:count] *= math.exp(high + rest)
             if e < T:
                 before.opened[e, a] = full + scores.joins[a]
                 share = before.opened[e, a] + follow.joined[e, a] - log_z
