@@ -17,12 +17,48 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from fuda.checks import is_whole
 from fuda.errors import DataError, short
 from fuda.features.substitution import AMINO_ACIDS, average_over_codes, vector_of
+
+RESIDUES = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUO*-")
+BASES = frozenset("ACGTUN")
+# The feature sets that observations get by their alphabet, and the window that comes with each.
+ALPHABETS = {"protein": 7, "dna": 6}
+_FEWEST = 12  # different amino acids in data that are taken for proteins
+
+
+def alphabet_of(observations: Sequence[Any]) -> str | None:
+    """Find out whether observations are letters of proteins or of nucleic acids.
+
+    Parameters
+    ----------
+    observations : sequence
+        The different observations of a corpus.
+
+    Returns
+    -------
+    str or None
+        "protein" for codes of residues in upper case, twelve amino acids or more; "dna" for codes
+        of bases in any case, all four of them; else None.
+
+    Examples
+    --------
+    >>> alphabet_of("MKVLASTRENDQGHW"), alphabet_of("acgtN"), alphabet_of(["Lima", "is"])
+    ('protein', 'dna', None)
+    """
+    if not all(isinstance(x, str) and len(x) == 1 for x in observations):
+        return None
+    letters = set(observations)
+    upper = {letter.upper() for letter in letters}
+    if upper <= BASES and upper >= set("ACG") and upper & set("TU"):
+        return "dna"
+    return "protein" if letters <= RESIDUES and len(letters & set(AMINO_ACIDS)) >= _FEWEST else None
+
 
 # Classes after Taylor (1986), "The classification of amino acid conservation", J. Theor. Biol. 119.
 _RESIDUE_CLASSES = {

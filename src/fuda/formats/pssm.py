@@ -181,9 +181,8 @@ def _new_rows(index: int, record: Record) -> Rows:
     structure = record.structure
     if not isinstance(structure, structures.Sequence):
         raise DataError(f"{place(index)}: a matrix is a sequence, not a {structure.shape}; write jsonl")
-    residues = record.more.get("residues")
-    known = isinstance(residues, str) and re.fullmatch(r"[A-Za-z*-]+", residues)
-    if not known or len(residues) != len(structure):
+    residues = str(record.more.get("residues"))
+    if len(residues) != len(structure) or not re.fullmatch(r"[A-Za-z*-]+", residues):
         residues = "X" * len(structure)
     rows = []
     for node, vector in enumerate(structure.observations):
