@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from fuda import CRF, HMM, DataError
-from fuda.features import FEATURE_SETS, blosum62, extract, kmers, physicochemical
+from fuda.features import (
+    FEATURE_SETS,
+    blosum62,
+    extract,
+    kmers,
+    physicochemical,
+    structure_columns,
+    structure_template,
+)
 from fuda.features.substitution import AMINO_ACIDS, MATRICES, residue_vectors, scores
 
 BETAS = (0.0, 0.05, 0.3466, 1.0)
@@ -88,3 +96,32 @@ def test_kmers_by_counting():
     assert (shared[1], shared[5]) == (4, 1)  # MKK with itself, and with MKV
     with pytest.raises(DataError, match="mismatches"):
         kmers("MK", k=2, mismatches=2)
+
+
+def test_moments_by_their_definition():
+    from fuda.features.structure import _moment
+
+    values = np.random.RandomState(0).normal(size=12)
+    for side, angle in ((3, 100), (5, 170)):
+        found = _moment(values, side, angle)
+        for t in range(12):
+            near = range(max(0, t - side), min(12, t + side + 1))
+            mean = np.mean(values[list(near)])
+            total = sum((values[j] - mean) * np.exp(1j * np.deg2rad(angle) * (j - t)) for j in near)
+            assert found[t] == pytest.approx(abs(total) / len(near))
+
+
+def test_an_amphipathic_helix_has_a_large_moment():
+    helix = [int(columns[1]) for columns in structure_columns("LKKLLKLLKKLLKLLKKL")]
+    strand = [int(columns[2]) for columns in structure_columns("VKVKVKVKVKVK")]
+    assert min(helix[5:-5]) >= 5
+    assert min(strand[4:-4]) >= 5
+    assert len(structure_columns("MKXU-")) == 5
+
+
+def test_the_template_learns_structure():
+    chains = ["MLKKLLKLLKKLGGSGDPNGVKVTVEVKVG", "GSPNGDVTVKVEVTVGNGLLKELAKKLLEEG"]
+    y = [["H"] * 12 + ["C"] * 8 + ["E"] * 9 + ["C"], ["C"] * 6 + ["E"] * 9 + ["C"] * 3 + ["H"] * 12 + ["C"]]
+    X = [structure_columns(chain) for chain in chains]
+    model = CRF(features=structure_template(window=4, pairs=2, distance=2), l2=0.1).fit(X, y)
+    assert [list(labels) for labels in model.predict(X)] == y

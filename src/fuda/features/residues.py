@@ -137,7 +137,7 @@ def _member_features(kind: str, symbol: str, classes: Mapping[str, str]) -> list
 # J. Kyte and R. F. Doolittle, J. Mol. Biol. 157 (1982) 105; volumes in
 # Å³, A. A. Zamyatnin, Prog. Biophys. Mol. Biol. 24 (1972) 107; charges at pH 7; propensities of P. Y.
 # Chou and G. D. Fasman, Adv. Enzymol. 47 (1978) 45.
-_PROPERTIES = ("hydropathy", "volume", "charge", "helix", "strand", "turn")
+PROPERTIES = ("hydropathy", "volume", "charge", "helix", "strand", "turn")
 _VALUES = """
     A   1.8  88.6     0  1.42  0.83  0.66
     R  -4.5 173.4     1  0.98  0.93  0.95
@@ -171,6 +171,11 @@ def _properties() -> dict[str, np.ndarray]:
     return average_over_codes(table)
 
 
+def properties_of(residue: str) -> np.ndarray:
+    """Return the `PROPERTIES` of a residue, standardized; 0, their mean, for letters that are no code."""
+    return _properties().get(residue.upper(), np.zeros(len(PROPERTIES)))
+
+
 @lru_cache(1 << 10)
 def physicochemical(residue: str) -> dict[str, float]:
     """Return hydropathy, volume, charge, and the propensities of helix, strand and turn.
@@ -193,7 +198,7 @@ def physicochemical(residue: str) -> dict[str, float]:
     {'hydropathy': -1.0, 'volume': -0.1, 'charge': -2.2, 'helix': 1.9, 'strand': -1.8, 'turn': -0.7}
     """
     found = _properties().get(residue.upper())
-    return {} if found is None else dict(zip(_PROPERTIES, found.tolist(), strict=True))
+    return {} if found is None else dict(zip(PROPERTIES, found.tolist(), strict=True))
 
 
 @lru_cache(1 << 10)
