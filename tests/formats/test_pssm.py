@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from format_cases import FEWER, PROPERTY
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,6 @@ import fuda
 from fuda import CRF, DataError, Sequence
 from fuda.features.substitution import AMINO_ACIDS, scores
 from fuda.formats import Dataset, Record, pssm, read, write
-from tests.formats.format_cases import PROPERTY
 
 LETTERS = "  ".join(AMINO_ACIDS)
 
@@ -64,12 +64,12 @@ def test_columns_in_another_order_and_scores_that_touch():
     assert data.X[0].observations[0].tolist() == list(range(-19, 1))
 
 
-vectors = st.lists(st.lists(st.integers(-99, 99), min_size=20, max_size=20), min_size=1, max_size=5)
+vectors = st.lists(st.lists(st.integers(-99, 99), min_size=20, max_size=20), min_size=1, max_size=3)
 labels = st.one_of(st.none(), st.text("HEC01 é", min_size=1).filter(lambda t: t == t.strip()))
 
 
-@PROPERTY
-@given(st.lists(vectors, min_size=1, max_size=3), st.data())
+@FEWER
+@given(st.lists(vectors, min_size=1, max_size=2), st.data())
 def test_vectors_of_other_formats_survive(matrices, drawn):
     X = [Sequence([np.array(v, dtype=float) for v in one]) for one in matrices]
     y = [drawn.draw(st.lists(labels, min_size=len(x), max_size=len(x))) for x in X]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from fuda.features.residues import BASES, RESIDUES
 from fuda.plots.style import COLORS, INK, styled
 
 _CERTAIN = 1e-9  # from 0 and 1, at which log-odds are cut
+_WIDE = 0.45  # the width of letters, in their size, from which on they fill their column
 _GROUPS = {"KRH": COLORS[0], "DE": COLORS[4], "STNQ": COLORS[2], "PG": COLORS[3], "CY": COLORS[5]}
 
 
@@ -144,15 +146,25 @@ def motif(model: Any, X: Any, y: Any, label: Any, *, window: int = 7, most: int 
     return ax
 
 
+@lru_cache
+def _outline(letter: str) -> Any:
+    """The outline of a letter, one unit high or so."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    return TextPath((0, 0), letter, size=1, prop=FontProperties(family="DejaVu Sans", weight="bold"))
+
+
 def _letter(ax: Any, letter: str, x: float, y: float, height: float, alpha: float = 1.0) -> None:
     """Draw a letter as wide as a column and of a height, its foot at y."""
-    from matplotlib.font_manager import FontProperties
     from matplotlib.patches import PathPatch
-    from matplotlib.textpath import TextPath
     from matplotlib.transforms import Affine2D
 
-    path = TextPath((0, 0), letter, size=1, prop=FontProperties(family="DejaVu Sans", weight="bold"))
+    path = _outline(letter)
     box = path.get_extents()
-    scale = Affine2D().translate(-box.x0, -box.y0).scale(0.9 / (box.width or 1), height / (box.height or 1))
+    width = 0.9 * min(1.0, box.width / _WIDE)  # an I stays narrow
+    scale = Affine2D().translate(-box.x0, -box.y0).scale(width / (box.width or 1), height / (box.height or 1))
     color = next((color for group, color in _GROUPS.items() if letter in group), INK)
-    ax.add_patch(PathPatch(scale.translate(x - 0.45, y).transform_path(path), color=color, lw=0, alpha=alpha))
+    ax.add_patch(
+        PathPatch(scale.translate(x - width / 2, y).transform_path(path), color=color, lw=0, alpha=alpha)
+    )
