@@ -73,7 +73,7 @@ def structure_template(window: int = 8, pairs: int = 5, distance: int = 4) -> Te
     -------
     Template
         Over the columns of `structure_columns`. It has many rare features, which ask for a large
-        weight of ‖w‖², such as ``CRF(l2=50)``.
+        weight of ‖w‖², such as ``CRF(l2=100)``.
     """
     singles = [_cell(offset) for offset in range(-window, window + 1)]
     offsets = range(-pairs, pairs + 1)

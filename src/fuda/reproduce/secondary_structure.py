@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import gzip
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,9 +48,10 @@ class Chains(NamedTuple):
     X: list[list[str]]
     y: list[list[str]]
 
-    def take(self, members: Sequence[int]) -> Chains:
+    def take(self, members: Iterable[int]) -> Chains:
         """Return some of the chains."""
-        return Chains([self.X[i] for i in members], [self.y[i] for i in members])
+        chosen = list(members)
+        return Chains([self.X[i] for i in chosen], [self.y[i] for i in chosen])
 
 
 class Row(NamedTuple):
@@ -161,7 +162,7 @@ def methods() -> dict[str, Predict]:
     svm: dict[str, Any] = {"features": "word", "window": 6, "rescale": True, "tol": 0.05}
     few = f", {_HMSVM_CHAINS} chains"
     marginalized = MarginalizedPerceptron(
-        kernel=Substitution("BLOSUM62", beta=0.2).normalized(), mixing=0.6, epochs=3, orders=1
+        kernel=Substitution("BLOSUM62", beta=0.3466).normalized(), epochs=3, orders=1
     )
     return {
         "HMM": plain(HMM()),
@@ -184,7 +185,7 @@ def _structured(ends: bool) -> Predict:
     from fuda.models.crf import CRF
 
     def predict(train: Chains, X: list[list[str]]) -> Labels:
-        model = CRF(l2=50.0 if ends else 100.0, tol=1e-3, features=structure_template())
+        model = CRF(l2=100.0, tol=1e-3, features=structure_template())
         y = list(map(refined, train.y)) if ends else train.y
         model.fit([structure_columns(x) for x in train.X], y)
         return labelled(by_state(model, [structure_columns(x) for x in X]))
