@@ -19,7 +19,7 @@ from hypothesis import given
 
 from fuda.data.structures import Sequence, Tree
 from fuda.errors import DataError
-from fuda.formats import FORMATS, Dataset, Record, conll, conllu, format_of, graphml, read, write
+from fuda.formats import FORMATS, Dataset, Record, conll, conllu, format_of, graphml, pssm, read, write
 
 TEXTS = {
     "conll": "Ana B-PER\nvive O\n\n",
@@ -34,6 +34,7 @@ TEXTS = {
     "inline": "[Ana](PER) vive.\n",
     "doccano": '{"text": "Ana vive.", "label": [[0, 3, "PER"]], "id": 3}\n',
     "prodigy": '{"text": "Ana", "tokens": [{"start": 0, "end": 3}], "spans": [], "answer": "accept"}\n',
+    "pssm": pssm.write([Record(Sequence([[*range(-9, 11)]]), ["H"])]),
     "crfsuite": "B-PER\tw=Ana\nO\tw=vive:1.0\tlength:4.0\n\n",
 }
 FORMATS_OF_ONE_FILE = [format for format in FORMATS.values() if format.name != "brat"]

@@ -23,6 +23,7 @@ from fuda.kernels import (
     Precomputed,
     Product,
     Sees,
+    Substitution,
     Sum,
     as_kernel,
     check_kernel,
@@ -64,6 +65,45 @@ def test_gram_is_symmetric_positive_semidefinite_and_agrees_with_its_diagonal(ke
     some = np.array([4, 1])
     np.testing.assert_allclose(kernel.gram(p[some], p[1:4]), gram[some, 1:4], atol=1e-12)
     check_kernel(kernel, p, str)
+
+
+SUBSTITUTIONS = [
+    Substitution(),
+    Substitution("PAM250"),
+    Substitution("PAM70", beta=0.01),
+    Substitution("BLOSUM45", beta=0.2),
+    (Substitution() + 1) * (Substitution() + 1),
+]
+
+
+@pytest.mark.parametrize("kernel", SUBSTITUTIONS, ids=str)
+def test_substitutions_are_positive_semidefinite_also_over_windows(kernel):
+    letters = list("ARNDCQEGHILKMFPSTWYVBZXJUO*-.arn")
+    for window in (0, 2):
+        p = points_of(letters, features="word", window=window)
+        gram = kernel.gram(p, p)
+        np.testing.assert_allclose(np.diag(gram), kernel.diagonal(p), atol=1e-12)
+        assert np.linalg.eigvalsh(gram).min() > -1e-9
+        check_kernel(kernel, p, str)
+    assert from_json(kernel.to_json()) == kernel == parse_kernel(repr(kernel)) == clone(kernel)
+
+
+def test_substitutions_compare_residues_as_their_features_do():
+    letters = list("IVDEKRWX")
+    p = points_of(letters, features="blosum62")
+    np.testing.assert_allclose(Substitution().gram(p, p), Linear().gram(p, p), atol=1e-12)
+    gram = Substitution().gram(p, p)
+    assert gram[0, 1] > 0 > gram[0, 2]  # I is like V, not like D
+    assert parse_kernel("substitution(PAM250, beta=0.1)") == Substitution("PAM250", 0.1)
+
+
+def test_substitutions_refuse_what_is_no_residue_or_matrix():
+    with pytest.raises(DataError, match="is not the code of a residue"):
+        Substitution().gram(*[points_of(["Ana", "in"])] * 2)
+    with pytest.raises(DataError, match="BLOSUM62, BLOSUM80"):
+        as_kernel(Substitution("BLOSUM61"))
+    with pytest.raises(DataError, match="beta"):
+        as_kernel(Substitution(beta=-1))
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)

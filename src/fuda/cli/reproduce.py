@@ -21,6 +21,7 @@ Examples:
   fuda reproduce hm-svm --data corpora/conll2002
   fuda reproduce kernel-labeling --data corpora
   fuda reproduce all --data corpora --report docs/reproduction.md
+  fuda reproduce biology --data corpora --report docs/biology.md
 """
 
 
@@ -70,8 +71,34 @@ def _kernel_labeling(data: str, table: int | None, show: Show, progress: Show) -
     )
 
 
-EXPERIMENTS = {"markov-loss": _markov_loss, "hm-svm": _hm_svm, "kernel-labeling": _kernel_labeling}
-TABLES = {"markov-loss": 2, "hm-svm": 1, "kernel-labeling": 3}
+def _biology(data: str, table: int | None, show: Show, progress: Show) -> None:
+    """Print the tables of proteins: secondary structure, and phosphorylation by kinase."""
+    from fuda.reproduce import phosphorylation, secondary_structure
+
+    if table in (None, 1):
+        show(_structures(list(secondary_structure.comparison(secondary_structure.load(data), progress))))
+        show(
+            "Means and standard deviations over seven folds by chain, in per cent. Features, ends and l2 of "
+            "the last two were chosen on the first two folds; folds 3 to 7 are apart."
+        )
+    for number, kinase in enumerate(phosphorylation.KINASES, 2):
+        if table in (None, number):
+            show(_sites(list(phosphorylation.comparison(data, kinase, progress)), kinase))
+    if table != 1:
+        show(
+            "In per cent, over the residues S, T and Y; by five folds of the training proteins, and on the "
+            "test proteins. Published figures are on other proteins."
+        )
+
+
+EXPERIMENTS = {
+    "markov-loss": _markov_loss,
+    "hm-svm": _hm_svm,
+    "kernel-labeling": _kernel_labeling,
+    "biology": _biology,
+}
+TABLES = {"markov-loss": 2, "hm-svm": 1, "kernel-labeling": 3, "biology": 3}
+_OF_PAPERS = ("markov-loss", "hm-svm", "kernel-labeling")  # that `all` repeats, into one report
 ALL = "all"
 # Columns that are printed and have no room in the report.
 _NOT_REPORTED = {"kernel-labeling": ("accuracy", "precision", "recall")}
@@ -81,7 +108,7 @@ _NOT_REPORTED = {"kernel-labeling": ("accuracy", "precision", "recall")}
 @click.argument("name", type=click.Choice([*EXPERIMENTS, ALL]), metavar="NAME")
 @click.option("--data", required=True, metavar="DIR", help="The folder with the corpora of the paper.")
 @click.option("--table", type=click.IntRange(1, max(TABLES.values())), help="Only this table.")
-@click.option("--report", metavar="FILE", help="A Markdown file whose tables are replaced (with all).")
+@click.option("--report", metavar="FILE", help="A Markdown file whose tables are replaced (all, biology).")
 def reproduce(name: str, data: str, table: int | None, report: str | None) -> None:
     """Repeat the experiments of a paper, beside its results.
 
@@ -94,32 +121,38 @@ def reproduce(name: str, data: str, table: int | None, report: str | None) -> No
     kernel-labeling  marginalized kernels on sequences, trees and graphs; table 1
                      on those 300 sentences, table 2 on generated and Japanese
                      trees (ja_gsd_ne), table 3 on English graphs (ewt)
-    all              all of them; --report FILE also writes the tables into a
-                     Markdown file, each as soon as it is known
+    biology          proteins: table 1 secondary structure (cb513), tables 2 and 3
+                     phosphorylation sites of PKA and CK2 (phospho)
+    all              all of the papers; --report FILE also writes the tables into
+                     a Markdown file, each as soon as it is known
     """
     from rich.console import Console
 
+    from fuda.reproduce.report import check_places
+
     if name == ALL and table is not None:
         raise click.UsageError("--table: all repeats every table; leave --table out, or name a paper")
-    if name != ALL and report is not None:
+    if name not in (ALL, "biology") and report is not None:
         raise click.UsageError(f"--report: only all writes a report; leave it out, or take all for {name}")
     if table is not None and table > TABLES[name]:
         raise click.UsageError(f"--table {table}: {name} has {TABLES[name]}; choose a smaller number")
+    names = _OF_PAPERS if name == ALL else (name,)
+    if report is not None:
+        check_places(report, names)
     with Console(stderr=True).status("") if sys.stderr.isatty() else nullcontext() as status:
         progress = status.update if status else lambda text: None
-        for experiment in EXPERIMENTS if name == ALL else [name]:
-            show = printer() if report is None else _reporting(report, experiment, printer())
+        for experiment in names:
+            show = printer() if report is None else _reporting(report, experiment, table or 1, printer())
             EXPERIMENTS[experiment](data, table, show, progress)
 
 
-def _reporting(report: str, experiment: str, show: Show) -> Show:
-    """A function that shows a table and writes it into the report, as number 1, 2, … of its experiment."""
+def _reporting(report: str, experiment: str, first: int, show: Show) -> Show:
+    """A function that shows tables and writes them into the report, numbered from the first on."""
     from rich.table import Table
 
-    from fuda.reproduce.report import check_places, markdown, replace_table
+    from fuda.reproduce.report import markdown, replace_table
 
-    check_places(report, EXPERIMENTS)
-    numbers = itertools.count(1)
+    numbers = itertools.count(first)
 
     def show_and_write(value: Any) -> None:
         show(value)
@@ -180,6 +213,36 @@ def _kernels_compared(comparison: Any) -> object:
         for column, theirs in zip(range(4 - len(paper), 4), paper, strict=True):
             figures[column] += f"\n({theirs})"
         table.add_row(row.method, *figures, f"{row.seconds:.1f}")
+    return table
+
+
+def _structures(results: list) -> object:
+    """The methods on secondary structure, and published ones."""
+    from fuda.reproduce.secondary_structure import PUBLISHED, STATES
+
+    names = ("method", "Q3", "folds 3–7", *(f"Q({state})" for state in STATES), "SOV", "seconds")
+    table = _table("Table 1: secondary structure, CB513, single sequences, 7 folds", names)
+    for row in results:
+        states = [f"{row.by_state[state]:.1f}" for state in STATES]
+        figures = str(row.q3), str(row.q3_unseen), *states, str(row.overlap)
+        table.add_row(row.method, *figures, f"{row.seconds:.0f}")
+    for method, q3 in PUBLISHED.items():
+        table.add_row(method, f"{q3:.1f}", *[""] * 6)
+    return table
+
+
+def _sites(results: list, kinase: str) -> object:
+    """The methods on the sites of a kinase, and published ones."""
+    from fuda.reproduce.phosphorylation import KINASES, PUBLISHED
+
+    names = ("method", "ROC AUC", "PR AUC", "test ROC", "test PR", "found", "right", "seconds")
+    number = KINASES.index(kinase) + 2
+    table = _table(f"Table {number}: phosphorylation sites of {kinase}, 5 folds by protein", names)
+    for row in results:
+        test = f"{row.test_roc:.1f}", f"{row.test_precision:.1f}", f"{row.found}", f"{row.right}"
+        table.add_row(row.method, str(row.roc), str(row.precision), *test, f"{row.seconds:.0f}")
+    for method, by_kinase in PUBLISHED.items():
+        table.add_row(f"{method} (Song et al. 2017)", f"{100 * by_kinase[kinase]:.1f}", *[""] * 6)
     return table
 
 

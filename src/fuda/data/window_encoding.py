@@ -31,7 +31,7 @@ from fuda.data.tables import (
 )
 from fuda.data.windows import Rows, combined, rows_at
 from fuda.errors import DataError, short
-from fuda.features.sets import JOINT_KEYS, JOINTS, Joint, extract, resolve
+from fuda.features.sets import JOINT_KEYS, JOINTS, NUMERIC_SETS, Joint, extract, resolve
 
 MOST_ROWS = 1 << 17  # the number of types whose features an encoder caches
 
@@ -49,7 +49,11 @@ class TypeTable(Table):
     def __init__(self, encoder: WindowEncoder, corpus: Corpus) -> None:
         super().__init__(self._all_rows)
         self.encoder, self.corpus = encoder, corpus
-        self.has_counts = isinstance(encoder.features, str) and corpus.kind.ops.recurs
+        self.has_counts = (
+            isinstance(encoder.features, str)
+            and encoder.features not in NUMERIC_SETS
+            and corpus.kind.ops.recurs
+        )
 
     def _all_rows(self) -> Parts:
         """The rows of all types and marks."""

@@ -1,6 +1,11 @@
 """Features of one observation: named sets, and templates in the format of CRF++ and Wapiti."""
 
-from fuda.features.sets import FEATURE_SETS, PAPER_SETS, dna, extract, protein, spelling, text, word
+from fuda.features.residues import blosum62, dna, kmers, physicochemical, protein
+from fuda.features.sets import FEATURE_SETS, PAPER_SETS, extract, spelling, text, word
+from fuda.features.structure import structure_columns, structure_template
 from fuda.features.templates import Template
 
-__all__ = ["FEATURE_SETS", "PAPER_SETS", "Template", "dna", "extract", "protein", "spelling", "text", "word"]
+__all__ = [
+    "FEATURE_SETS", "PAPER_SETS", "Template", "blosum62", "dna", "extract", "kmers", "physicochemical",
+    "protein", "spelling", "structure_columns", "structure_template", "text", "word",
+]  # fmt: skip

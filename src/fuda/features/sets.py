@@ -12,7 +12,8 @@ S3    S2 of three words          features="spelling", window=1
 
 and the names S1, S2, S3 mean exactly these, whatever the parameter `window` is. ``text`` is richer
 (affixes, shape, character classes, length), and with a window it also has features of neighbouring
-tokens together (`JOINTS`); ``protein`` and ``dna`` are for residues and bases.
+tokens together (`JOINTS`). The sets for residues and bases, ``protein``, ``physicochemical``,
+``blosum62`` and ``dna``, are in `fuda.features.residues`.
 
 An observation that is a dict, a list or set of feature names, an integer id or a numeric vector *is*
 its features; named sets do not change it. Of a tuple of columns, a named set uses the first, and
@@ -22,12 +23,13 @@ each further column is one more feature.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from fuda.checks import is_whole
 from fuda.errors import DataError, short
+from fuda.features.residues import blosum62, dna, physicochemical, protein
 
 _CACHED = 1 << 14  # tokens whose shapes are remembered
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
@@ -196,80 +198,6 @@ def _length_class(length: int) -> str:
     return "13+" if length else "0"
 
 
-# Classes after Taylor (1986), "The classification of amino acid conservation", J. Theor. Biol. 119.
-_RESIDUE_CLASSES = {
-    "hydrophobic": "AVILMFWYCHKTG",
-    "polar": "HKRDENQSTWYC",
-    "small": "AVGCSTPDN",
-    "tiny": "AGSC",
-    "aliphatic": "VIL",
-    "aromatic": "FWYH",
-    "positive": "HKR",
-    "negative": "DE",
-    "charged": "HKRDE",
-    "proline": "P",
-    "hydroxyl": "STY",
-    "amide": "NQ",
-    "sulphur": "CM",
-}
-_BASE_CLASSES = {
-    "purine": "AG",
-    "pyrimidine": "CTU",
-    "strong": "CG",
-    "weak": "ATU",
-    "amino": "AC",
-    "keto": "GTU",
-}
-
-
-def protein(residue: str) -> list[str]:
-    """Return the residue and its physico-chemical classes (Taylor, 1986).
-
-    Parameters
-    ----------
-    residue : str
-        The one-letter code of an amino acid.
-
-    Returns
-    -------
-    list of str
-        The features.
-
-    Examples
-    --------
-    >>> protein("S")
-    ['residue=S', 'polar', 'small', 'tiny', 'hydroxyl']
-    """
-    return _member_features("residue", residue, _RESIDUE_CLASSES)
-
-
-def dna(base: str) -> list[str]:
-    """Return the base and its chemical classes.
-
-    Parameters
-    ----------
-    base : str
-        A base; lower case (soft-masked) is treated as upper case.
-
-    Returns
-    -------
-    list of str
-        The features.
-
-    Examples
-    --------
-    >>> dna("g")
-    ['base=G', 'purine', 'strong', 'keto']
-    """
-    return _member_features("base", base, _BASE_CLASSES)
-
-
-def _member_features(kind: str, symbol: str, classes: Mapping[str, str]) -> list[str]:
-    """A symbol and the classes that it is a member of."""
-    symbol = symbol.upper()
-    return [f"{kind}={symbol}", *(name for name, members in classes.items() if symbol in [*members])]
-
-
 @lru_cache(_CACHED)
 def _classes(token: str) -> str:
     """The classes of the characters, each run of one class once."""
@@ -293,13 +221,16 @@ JOINTS: dict[str, tuple[Joint, ...]] = {
 }
 
 
-FEATURE_SETS: dict[str, Callable[[str], list[str]]] = {
+FEATURE_SETS: dict[str, Callable[[str], list[str] | dict[str, float]]] = {
     "word": word,
     "spelling": spelling,
     "text": text,
     "protein": protein,
     "dna": dna,
+    "physicochemical": physicochemical,
+    "blosum62": blosum62,
 }
+NUMERIC_SETS = ("physicochemical", "blosum62")  # whose features have values other than 1
 PAPER_SETS = {"S1": ("word", 0), "S2": ("spelling", 0), "S3": ("spelling", 1)}
 
 
@@ -329,7 +260,8 @@ def extract(features: str | Callable[[Any], Any], observation: Any) -> Any:
         return FEATURE_SETS[features](observation)
     if isinstance(observation, tuple):
         columns = [f"column{i}={value}" for i, value in enumerate(observation[1:], start=1)]
-        return FEATURE_SETS[features](str(observation[0])) + columns
+        own = FEATURE_SETS[features](str(observation[0]))
+        return own | dict.fromkeys(columns, 1.0) if isinstance(own, dict) else own + columns
     return [f"id={observation}"] if is_whole(observation) else observation
 
 

@@ -16,6 +16,7 @@ brat .ann
 graphml .graphml
 doccano .jsonl
 prodigy .jsonl
+pssm .pssm
 
 A file name may end in ``.gz``. ``-`` is standard input or output, in CoNLL columns unless another
 format is named. An extension of several formats belongs to the first, or to that of a model's
@@ -297,6 +298,7 @@ FORMATS = {
         ),
         Format("doccano", _JSON[:1], holds=("keys",)),
         Format("prodigy", _JSON[:1], holds=("keys",)),
+        Format("pssm", (".pssm",)),
     )
 }
 

@@ -9,6 +9,7 @@ Polynomial(d, o, s)    (s ⟨a, b⟩ + o)^d                            of featur
 RBF(γ)                 exp(−γ ‖a − b‖²)                            of features
 Delta()                [a = b]                                     of observations
 Precomputed(G)         G[a, b], a and b integers                   of ids
+Substitution(m)        scores of residues, by a matrix m           of observations
 Function(f)            f(a, b)                                     of observations
 Constant(v)            v
 k + l, k * l           sums and products; l may be a number

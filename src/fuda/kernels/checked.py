@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fuda.errors import DataError, short
-from fuda.kernels import algebra, observations
+from fuda.kernels import algebra, observations, substitution
 from fuda.kernels.algebra import Kernel, check_values
 from fuda.kernels.points import Points
 
@@ -18,11 +18,11 @@ LARGEST_VALUE = 1e100  # of a kernel; squares and sums stay finite
 # The kernels that files may name: all public ones of fuda that can be stored.
 KERNELS: dict[str, type[Kernel]] = {
     name: value
-    for name, value in {**vars(observations), **vars(algebra)}.items()
+    for name, value in {**vars(observations), **vars(substitution), **vars(algebra)}.items()
     if isinstance(value, type)
     and issubclass(value, Kernel)
     and not name.startswith("_")
-    and value not in (Kernel, algebra.Function)
+    and value not in (Kernel, algebra.Function, observations.OneInnerProduct)
 }
 
 

@@ -32,14 +32,14 @@ class _OfFeatures(Kernel):
         return [squares + a.beyond]
 
 
-class _OneInnerProduct(Kernel):
+class OneInnerProduct(Kernel):
     """A kernel that is itself an inner product."""
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
         return inners[0]
 
 
-class Linear(_OneInnerProduct, _OfFeatures):
+class Linear(OneInnerProduct, _OfFeatures):
     """⟨a, b⟩, the inner product of the features."""
 
     polynomial = PolynomialForm(1, 0.0, 1.0)
@@ -100,7 +100,7 @@ class RBF(_OfFeatures):
         self._check_number("gamma", "above 0", positive=True)
 
 
-class Delta(_OneInnerProduct):
+class Delta(OneInnerProduct):
     """1 where two observations are equal, else 0."""
 
     sees = Sees.EQUALITY
@@ -112,7 +112,7 @@ class Delta(_OneInnerProduct):
         return [np.ones(len(a))]
 
 
-class Precomputed(_OneInnerProduct):
+class Precomputed(OneInnerProduct):
     """A kernel of integer observations (or labels), by its Gram matrix; 0 at boundary marks.
 
     Parameters

@@ -112,7 +112,7 @@ class Auto(Labeler):
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
     _live_params: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
-    _chooses_features = True
+    _defaults: ClassVar[dict[str, Any]] = {"features": "word"}
     window = 0  # of the encoder that all candidates do without
 
     best_: Any

@@ -37,6 +37,7 @@ from fuda.data.structures import Structure, as_structures_or_none
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
+from fuda.features.residues import ALPHABETS, alphabet_of
 from fuda.features.sets import resolve
 from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
@@ -96,9 +97,7 @@ class Labeler(BaseEstimator):
     _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "outside_penalty", "n_jobs", "verbose")
     # Parameters in which a fit may differ from the one whose checkpoint it continues.
     _free_params: ClassVar[frozenset[str]] = frozenset()
-    # Whether features=None leaves the choice to the model.
-    _chooses_features: ClassVar[bool] = False
-    # Values of parameters that are None.
+    # Values of parameters that are None; features and decode are those of text.
     _defaults: ClassVar[dict[str, Any]] = {}
 
     features: Any
@@ -167,7 +166,7 @@ class Labeler(BaseEstimator):
         if not any(structures):
             raise DataError("there is nothing to learn from: X is empty; give at least one structure")
         corpus = Corpus(structures)
-        encoder = make_encoder(self.features, self.window, corpus.kind)
+        encoder = self._encoder_for(corpus)
         encoded = encoder.fit_corpus(corpus)
         classes, labels = number_labels(y, corpus)
         weights = data_weights(corpus, sample_weight, position_weight)
@@ -201,11 +200,28 @@ class Labeler(BaseEstimator):
         encoded.check_values()
         return Held(encoded, [labels[a:b] for a, b in pairwise(corpus.offsets.tolist())])
 
-    def _remember_params(self) -> None:
-        """Keep the parameters as they are now, with defaults in place of None."""
+    def _encoder_for(self, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
+        """The encoder by the parameters, or by the alphabet of the corpus where they are None."""
+        if self.features is not None or "features" not in self._defaults:
+            return make_encoder(self.features, self.window, corpus.kind)
+        letters = alphabet_of(corpus.observations)
+        window = ALPHABETS[letters] if letters and self.window is None else self.window
+        return make_encoder(letters or self._defaults["features"], window, corpus.kind)
+
+    def _remember_params(self, letters: str | None = None) -> None:
+        """Keep the parameters as they are now, with defaults in place of None.
+
+        Those of observations that are letters of an alphabet are its features, and for residues
+        the labels of single nodes: where they are uncertain, the best labeling as a whole is that
+        of the longest segments, whatever the residues.
+        """
         given = {name: value for name, value in self.get_params(deep=False).items() if name != "callback"}
         window = getattr(getattr(self, "encoder_", None), "window", 1)  # templates have none
         defaults = {"window": window} | self._defaults
+        if letters is not None and "features" in defaults:
+            defaults["features"] = letters
+        if letters == "protein" and "decode" in defaults:
+            defaults["decode"] = "posterior"
         self._defaulted = [name for name in defaults if given.get(name, ...) is None]
         given |= {name: defaults[name] for name in self._defaulted}
         self._fitted_params = {name: _detached(value) for name, value in given.items()}
@@ -213,7 +229,8 @@ class Labeler(BaseEstimator):
     def _params_to_save(self) -> dict[str, Any]:
         """The parameters to store: those of the fit, and live ones as they are now."""
         live = {name: getattr(self, name) for name in self._live_params if name in self._fitted_params}
-        return self._fitted_params | live
+        defaults = {name: self._fitted_params[name] for name in self._defaulted if live.get(name) is None}
+        return self._fitted_params | live | defaults
 
     def _unfitted(self) -> Self:
         """A copy without what was learned; parameters are shared."""
@@ -281,7 +298,7 @@ class Labeler(BaseEstimator):
         """Raise DataError for a bad value of the parameters that mean the same in every model."""
         names = self.get_params(deep=False)
         check_flags(self, *names.keys() & {"verbose"})
-        if names.get("features", ...) is None and not self._chooses_features:
+        if names.get("features", ...) is None and "features" not in self._defaults:
             resolve(None, 0)  # which says what to give
         for name, check in _SHARED_PARAMETERS.items():
             if name in names:
@@ -300,7 +317,7 @@ class Labeler(BaseEstimator):
     ) -> TrainingData:
         """A labelled corpus, encoded for this labeler to be fitted on it or on parts of it."""
         self._check_shape(corpus.shape)
-        encoder = make_encoder(self.features, self.window, corpus.kind)
+        encoder = self._encoder_for(corpus)
         encoded = encoder.fit_corpus(corpus)
         return TrainingData(encoder, encoded, classes, labels, sample_weight, position_weight)
 
@@ -312,7 +329,7 @@ class Labeler(BaseEstimator):
         self._become(self._unfitted())
         learner.classes_, learner.encoder_ = as_object_array(list(data.classes)), data.encoder
         learner.shape_, learner.reading_ = data.encoded.corpus.shape, {}
-        learner._remember_params()
+        learner._remember_params(alphabet_of(data.encoded.corpus.observations))
         with checkpointed(self.checkpoint, lambda: learner._fingerprint(data)):
             learner._fit(data)
         learner._learned_names = frozenset(vars(learner)) - frozenset(vars(self))

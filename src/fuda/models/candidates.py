@@ -20,13 +20,12 @@ from __future__ import annotations
 from typing import Any
 
 from fuda.data.corpus import Corpus
+from fuda.features.residues import BASES, RESIDUES
 from fuda.kernels import RBF, Polynomial
 from fuda.registry import model_class
 from fuda.selection.search import Candidate
 
 _LINEAR, _SQUARE = Polynomial(1).normalized(), Polynomial(2).normalized()
-_RESIDUES = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUO*-")
-_BASES = frozenset("ACGTUN")
 
 _TEXT = {"features": "text", "kernel": _LINEAR}  # of the marginalized kernel
 Row = tuple[str, str, dict[str, Any]]
@@ -110,9 +109,9 @@ def kind_of(corpus: Corpus) -> str:
     if corpus.kind.name == "columns" or not all(len(x) == 1 for x in corpus.observations):
         return "text"
     letters = set(corpus.observations)
-    if {letter.upper() for letter in letters} <= _BASES:
+    if {letter.upper() for letter in letters} <= BASES:
         return "dna"
-    return "protein" if letters <= _RESIDUES else "text"
+    return "protein" if letters <= RESIDUES else "text"
 
 
 def candidates_for(corpus: Corpus, features: Any = None) -> list[Candidate]:

@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -63,17 +63,18 @@ class CRF(NamedWeights, MarkovLabeler):
         Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
         all labels the same weight in total. Needs the
         pointwise or the Markov loss.
-    features : str, Template or callable, default="text"
-        The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
-        template, or a function from an observation to a list of feature names or a dict.
+    features : str, Template, callable or None, default=None
+        A feature set of `fuda.features`, a template, or a function from an observation to names or
+        a dict. None is "protein" or "dna" for residues or bases, "text" for all else.
     window : int or None, default=None
-        How many neighbours to each side are seen, with weights of their own. None is 1, or 0 for
-        dicts, lists and sets of features, which commonly show neighbours already.
+        How many neighbours to each side are seen, with weights of their own. None is 1, with the
+        features of residues 7, of bases 6, and 0 for dicts, lists and sets of features.
     pair_features : bool, default=False
         Whether the features of a node also have weights for pairs of labels, its parent's and
         its own.
-    decode : {"viterbi", "posterior"}, default="viterbi"
-        Predict the best labeling as a whole, or the best label of each node. Acts at once.
+    decode : {"viterbi", "posterior"} or None, default=None
+        Predict the best labeling as a whole, or the best label of each node. None is "posterior"
+        for residues, whose labels are uncertain and long, and "viterbi" for all else. Acts at once.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme. Acts at once.
     outside_penalty : float, default=0.0
@@ -153,6 +154,7 @@ class CRF(NamedWeights, MarkovLabeler):
     """
 
     _free_params = MarkovLabeler._free_params | {"tol", "max_iter", "warm_start"}
+    _defaults: ClassVar[dict[str, Any]] = {"features": "text", "decode": "viterbi"}
     _last: tuple[NamedBy, np.ndarray]
 
     def __init__(
@@ -163,10 +165,10 @@ class CRF(NamedWeights, MarkovLabeler):
         l2: float = 1.0,
         l1: float = 0.0,
         class_weight: Any = None,
-        features: Any = "text",
+        features: Any = None,
         window: int | None = None,
         pair_features: bool = False,
-        decode: str = "viterbi",
+        decode: str | None = None,
         scheme: str | None = None,
         outside_penalty: float = 0.0,
         solver: str = "lbfgs",

@@ -52,7 +52,7 @@ def markov_decision(model: Any, encoded: Encoded, known: Any = None) -> Decision
     """Return what a Markov model decides about one structure."""
     model._check_live_params()
     voted = getattr(model, "_voted", False)
-    if model.decode != "posterior" and not (voted and model.scheme is None):
+    if model._decoding != "posterior" and not (voted and model.scheme is None):
         return markov_labelings(model, encoded, known)
     corpus, heads = encoded.corpus, encoded.corpus.graph.heads
     scores, transitions = model._allowed(corpus, *_decided_by(model, encoded), known)

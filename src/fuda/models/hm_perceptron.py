@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from copy import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -71,12 +71,12 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         How far a passive-aggressive or AROW correction may go for the margin.
     rescale : bool, default=True
         Whether the margin grows with the number of mistaken nodes; else it is 1.
-    features : str, Template or callable, default="text"
-        The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
-        template, or a function from an observation to a list of feature names or a dict.
+    features : str, Template, callable or None, default=None
+        A feature set of `fuda.features`, a template, or a function from an observation to names or
+        a dict. None is "protein" or "dna" for residues or bases, "text" for all else.
     window : int or None, default=None
-        How many neighbours to each side are seen, with weights of their own. None is 1, or 0 for
-        dicts, lists and sets of features, which commonly show neighbours already.
+        How many neighbours to each side are seen, with weights of their own. None is 1, with the
+        features of residues 7, of bases 6, and 0 for dicts, lists and sets of features.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme. Acts at once.
     outside_penalty : float, default=0.0
@@ -160,6 +160,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     """
 
     decode = "viterbi"
+    _defaults: ClassVar[dict[str, Any]] = {"features": "text"}
     _state: State
 
     def __init__(
@@ -170,7 +171,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         update: str = "perceptron",
         C: float = 1.0,
         rescale: bool = True,
-        features: Any = "text",
+        features: Any = None,
         window: int | None = None,
         scheme: str | None = None,
         outside_penalty: float = 0.0,

@@ -87,12 +87,12 @@ class HMSVM(MarkovLabeler):
         Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
         all labels the same weight in total. Needs
         `rescale`: it is then the cost of a wrong node.
-    features : str, Template or callable, default="spelling"
-        The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
-        template, or a function from an observation to a list of feature names or a dict.
+    features : str, Template, callable or None, default=None
+        A feature set of `fuda.features`, a template, or a function from an observation to names or
+        a dict. None is "protein" or "dna" for residues or bases, "spelling" for all else.
     window : int or None, default=None
-        How many neighbours to each side are seen, with weights of their own. None is 1, or 0 for
-        dicts, lists and sets of features, which commonly show neighbours already.
+        How many neighbours to each side are seen, with weights of their own. None is 1, with the
+        features of residues 7, of bases 6, and 0 for dicts, lists and sets of features.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme. Acts at once.
     outside_penalty : float, default=0.0
@@ -165,7 +165,7 @@ class HMSVM(MarkovLabeler):
     """
 
     decode = "viterbi"
-    _defaults: ClassVar[dict[str, Any]] = {"kernel": Polynomial(2)}
+    _defaults: ClassVar[dict[str, Any]] = {"kernel": Polynomial(2), "features": "spelling"}
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class HMSVM(MarkovLabeler):
         slack: str | None = "l1",
         rescale: bool = False,
         class_weight: Any = None,
-        features: Any = "spelling",
+        features: Any = None,
         window: int | None = None,
         scheme: str | None = None,
         outside_penalty: float = 0.0,

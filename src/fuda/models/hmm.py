@@ -18,7 +18,7 @@ nodes labelled y, and c(y) counts nodes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,8 +48,9 @@ class HMM(MarkovLabeler):
         template, or a function from an observation to a list of feature names or a dict.
     window : int, default=0
         How many neighbours to each side are seen, with weights of their own.
-    decode : {"viterbi", "posterior"}, default="viterbi"
-        Predict the best labeling as a whole, or the best label of each node. Acts at once.
+    decode : {"viterbi", "posterior"} or None, default=None
+        Predict the best labeling as a whole, or the best label of each node. None is "posterior"
+        for residues, whose labels are uncertain and long, and "viterbi" for all else. Acts at once.
 
     Attributes
     ----------
@@ -85,6 +86,8 @@ class HMM(MarkovLabeler):
     ['N', 'V']
     """
 
+    _defaults: ClassVar[dict[str, Any]] = {"decode": "viterbi"}
+
     def __init__(
         self,
         smoothing: float = 0.1,
@@ -92,7 +95,7 @@ class HMM(MarkovLabeler):
         class_weight: Any = None,
         features: Any = "word",
         window: int = 0,
-        decode: str = "viterbi",
+        decode: str | None = None,
     ) -> None:
         self.smoothing, self.class_weight = smoothing, class_weight
         self.features, self.window, self.decode = features, window, decode

@@ -64,7 +64,7 @@ class MarginalizedLabeler(Labeler):
     # Parameters of earlier versions, with the value at which a file that has them can be loaded.
     _retired: ClassVar[dict[str, Any]] = {"window": 0, "max_nodes": None}
     _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "n_jobs", "verbose", "engine")
-    _defaults: ClassVar[dict[str, Any]] = {"kernel": Polynomial(2).normalized()}
+    _defaults: ClassVar[dict[str, Any]] = {"kernel": Polynomial(2).normalized(), "features": "spelling"}
     window = 0  # the kernel compares the neighbours of nodes itself
 
     kernel: Any

@@ -92,9 +92,9 @@ class MarginalizedSVM(MarginalizedLabeler):
     class_weight : dict, "balanced" or None, default=None
         Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
         all labels the same weight in total.
-    features : str or callable, default="spelling"
-        The feature set ("word", "spelling", "text", "protein", "dna"), or a function from an
-        observation to a list of feature names or a dict.
+    features : str, callable or None, default=None
+        A feature set of `fuda.features`, or a function from an observation to names or a dict. None
+        is "protein" or "dna" for residues or bases, "spelling" for all else.
     decode : {"pointwise", "viterbi"}, default="pointwise"
         Predict the label of largest score of each node, or the best labeling as a whole. Acts at
         once.
@@ -179,7 +179,7 @@ class MarginalizedSVM(MarginalizedLabeler):
         prior: Any = "uniform",
         prior_form: str = "marginals",
         class_weight: Any = None,
-        features: Any = "spelling",
+        features: Any = None,
         decode: str = "pointwise",
         scheme: str | None = None,
         calibrate: bool = True,

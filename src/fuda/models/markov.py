@@ -48,7 +48,7 @@ class MarkovLabeler(Labeler):
     """
 
     _free_params = frozenset({"decode", "scheme", "outside_penalty"})
-    decode: str
+    decode: str | None
     scheme: str | None = None
     outside_penalty: float = 0.0
     n_jobs: int | None = None
@@ -169,10 +169,15 @@ class MarkovLabeler(Labeler):
         """The label numbers (N,) that are predicted."""
         corpus, (scores, transitions) = encoded.corpus, self._scores(encoded)
         allowed = self._allowed(corpus, self._penalized(scores), transitions, known)
-        if self.decode == "posterior":
+        if self._decoding == "posterior":
             scores = inference.marginals(corpus.graph, *allowed, n_jobs=self.n_jobs)[1]
             allowed = self._allowed(corpus, scores, np.zeros((len(self.classes_),) * 2), known)
         return inference.viterbi(corpus.graph, *allowed, self.n_jobs)[0]
+
+    @property
+    def _decoding(self) -> str:
+        """The parameter `decode`, or what it was at fit where it is None."""
+        return self._fitted_params["decode"] if self.decode is None else self.decode
 
     def _penalized(self, scores: np.ndarray) -> np.ndarray:
         """Node scores (changed in place) with the penalty of the label O."""
@@ -224,7 +229,7 @@ class MarkovLabeler(Labeler):
         self._check_live_params()
 
     def _check_live_params(self) -> None:
-        if self.decode not in ("viterbi", "posterior"):
+        if self.decode not in ("viterbi", "posterior", None):
             raise DataError(f"decode={short(self.decode)}: choose viterbi or posterior")
         if self.scheme is not None and "scheme" in self._live_params:
             scheme_name(self.scheme)

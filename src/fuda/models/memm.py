@@ -19,7 +19,7 @@ so that one matrix A serves all edges, and Σ_y exp F(x, y) = 1.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -51,14 +51,15 @@ class MEMM(NamedWeights, MarkovLabeler):
     class_weight : dict, "balanced" or None, default=None
         Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
         all labels the same weight in total.
-    features : str, Template or callable, default="text"
-        The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
-        template, or a function from an observation to a list of feature names or a dict.
+    features : str, Template, callable or None, default=None
+        A feature set of `fuda.features`, a template, or a function from an observation to names or
+        a dict. None is "protein" or "dna" for residues or bases, "text" for all else.
     window : int or None, default=None
-        How many neighbours to each side are seen, with weights of their own. None is 1, or 0 for
-        dicts, lists and sets of features, which commonly show neighbours already.
-    decode : {"viterbi", "posterior"}, default="viterbi"
-        Predict the best labeling as a whole, or the best label of each node. Acts at once.
+        How many neighbours to each side are seen, with weights of their own. None is 1, with the
+        features of residues 7, of bases 6, and 0 for dicts, lists and sets of features.
+    decode : {"viterbi", "posterior"} or None, default=None
+        Predict the best labeling as a whole, or the best label of each node. None is "posterior"
+        for residues, whose labels are uncertain and long, and "viterbi" for all else. Acts at once.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme. Acts at once.
     outside_penalty : float, default=0.0
@@ -119,15 +120,16 @@ class MEMM(NamedWeights, MarkovLabeler):
     """
 
     _free_params = MarkovLabeler._free_params | {"tol", "max_iter"}
+    _defaults: ClassVar[dict[str, Any]] = {"features": "text", "decode": "viterbi"}
 
     def __init__(
         self,
         l2: float = 1.0,
         *,
         class_weight: Any = None,
-        features: Any = "text",
+        features: Any = None,
         window: int | None = None,
-        decode: str = "viterbi",
+        decode: str | None = None,
         scheme: str | None = None,
         outside_penalty: float = 0.0,
         max_iter: int = 1000,

@@ -8,6 +8,7 @@ extra ``plots``.
 
 from fuda.plots.kernels import kernel_heatmap as kernel_heatmap
 from fuda.plots.kernels import mixing_effect as mixing_effect
+from fuda.plots.motifs import motif as motif
 from fuda.plots.scores import calibration as calibration
 from fuda.plots.scores import confusion as confusion
 from fuda.plots.scores import learning_curves as learning_curves
@@ -23,5 +24,6 @@ __all__ = [
     "kernel_heatmap",
     "learning_curves",
     "mixing_effect",
+    "motif",
     "transition_weights",
 ]

@@ -29,6 +29,7 @@ class Storable(Protocol):
     """The attributes and methods of a model that can be saved and loaded."""
 
     _shapes: ClassVar[tuple[str, ...]]
+    _live_params: ClassVar[tuple[str, ...]]
     features: Any
     window: int | None
     classes_: Any
@@ -170,8 +171,9 @@ def _serialize(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[s
         "shape": model.shape_,
         "observations": {"kind": model.encoder_.observations.name, "size": model.encoder_.observations.size},
     }
-    if model._defaulted:
-        meta["defaults"] = model._defaulted
+    set_since = {name for name in model._live_params if getattr(model, name, None) is not None}
+    if defaults := [name for name in model._defaulted if name not in set_since]:
+        meta["defaults"] = defaults
     if texts:
         meta["texts"] = len(texts)
         vocabularies = [*vocabularies, *texts]
@@ -197,6 +199,9 @@ def _deserialize(
     arrays = dict(arrays)
     model_file.stored_class(meta["class"], meta["class_version"])
     model = _unfitted(meta["class"], _with_matrices(meta["parameters"], arrays), features)
+    for name in {"features", "decode"} & set(model._defaults):  # stored with the value that None stood for
+        if meta["parameters"].get(name, ...) is None and meta["class"] != "Auto":  # it has no use for one
+            raise DataError(f"its parameters have {name}=None, which is no value")
     model._remember_params()
     model.classes_, model.shape_, model.reading_ = as_object_array(meta["labels"]), meta["shape"], {}
     if model.shape_ not in model._shapes:
@@ -222,7 +227,7 @@ def _deserialize(
     model.encoder_ = make_encoder(model.features, model.window)
     model.encoder_.restore(vocabularies[:cut], observations)
     model._restore(arrays, vocabularies[cut:], parts)
-    model._defaulted = _default_names(meta.get("defaults", []), model)
+    model._defaulted += _default_names(meta.get("defaults", []), model)
     model.set_params(**dict.fromkeys(model._defaulted))
     model._learned_names = frozenset(vars(model)) - frozenset(model._get_param_names())
     return model

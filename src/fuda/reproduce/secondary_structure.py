@@ -1,0 +1,235 @@
+"""Protein secondary structure: three states from single sequences, on the domains of CB513.
+
+The data are the 513 domains of J. A. Cuff and G. J. Barton (Proteins 34 (1999) 508), cut to what
+they have of their chains, in seven folds by domain. Helices are H, G and I of DSSP, strands E and B.
+
+Methods see one chain at a time and no relatives of it. The last ones see pairs of residues and
+hydrophobic moments (`fuda.features.structure`), and *ends*: labels are refined by how far a residue
+is from the ends of its segment, so that the Markov model knows how segments begin and end and that
+they have a least length; probabilities are summed over the refinements of a state.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fuda.errors import DataError
+from fuda.reproduce.segment_overlap import segment_overlap
+from fuda.selection import splits
+from fuda.selection.goals import Figure, figure
+
+FOLDS = 7
+STATES = "HEC"
+DEVELOPED_ON = 2  # the first folds, on which features, ends and l2 of the last methods were chosen
+_FILE = "cb513.csv.gz"
+# Residues from each end that have labels of their own, by state.
+ENDS = {"H": 2, "E": 1, "C": 0}
+_HMSVM_CHAINS = 60  # that the kernel machines learn from, so that they take minutes
+
+# Q3 by their authors, on other chains than these.
+PUBLISHED = {
+    "GOR IV, single sequences (Garnier, Gibrat, Robson 1996)": 64.4,
+    "SPIDER3-Single, network of 10,000 chains (TEST2020, Singh et al. 2022)": 71.3,
+    "SPOT-1D, profiles (TEST2020, Singh et al. 2022)": 80.5,
+}
+
+
+class Chains(NamedTuple):
+    """Chains and the states of their residues."""
+
+    X: list[list[str]]
+    y: list[list[str]]
+
+    def take(self, members: Iterable[int]) -> Chains:
+        """Return some of the chains."""
+        chosen = list(members)
+        return Chains([self.X[i] for i in chosen], [self.y[i] for i in chosen])
+
+
+class Row(NamedTuple):
+    """The result of a method: by fold, and over all residues by state."""
+
+    method: str
+    q3: Figure
+    q3_unseen: Figure  # over the folds that nothing was chosen on
+    by_state: dict[str, float]
+    overlap: Figure
+    seconds: float
+
+
+Labels = list[list[str]]
+Predict = Callable[[Chains, list[list[str]]], Labels]  # from training chains and chains to label
+
+
+def load(data: str | Path) -> Chains:
+    """Read the domains of CB513.
+
+    Parameters
+    ----------
+    data : str or Path
+        The folder, or one above it, with cb513.csv.gz: columns input, dssp3 and cb513_mask.
+
+    Returns
+    -------
+    Chains
+        What the mask leaves of each chain; a chain of which it leaves nothing is left out.
+    """
+    path = next((p for p in (Path(data) / "cb513" / _FILE, Path(data) / _FILE) if p.is_file()), None)
+    if path is None:
+        raise DataError(f"{data}: has no file {_FILE}; --data names the folder with the corpora")
+    X, y = [], []
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        for number, row in enumerate(csv.DictReader(file), 1):
+            try:
+                kept = [float(cell) > 0 for cell in row["cb513_mask"].split()]
+                pairs = list(zip(row["input"], row["dssp3"], kept, strict=True))
+            except (KeyError, ValueError, AttributeError, TypeError):
+                raise DataError(
+                    f"{path}: record {number}: input, dssp3 and cb513_mask do not have the same length; "
+                    "give the file as it was published"
+                ) from None
+            if any(kept):
+                X.append([residue for residue, _, keep in pairs if keep])
+                y.append([state for _, state, keep in pairs if keep])
+    return Chains(X, y)
+
+
+def refined(labels: Sequence[str]) -> list[str]:
+    """Return labels that tell how far a residue is from the nearer end of its segment.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        The states of a chain.
+
+    Returns
+    -------
+    list of str
+        The state, followed by how far its beginning or its end is, if that is near.
+
+    Examples
+    --------
+    >>> refined("CHHHHHE")
+    ['C', 'H+0', 'H+1', 'H', 'H-1', 'H-0', 'E+0']
+    """
+    found = []
+    for state, run in groupby(labels):
+        length = sum(1 for _ in run)
+        for after in range(length):
+            before = length - 1 - after
+            near = min(after, before) < ENDS[state]
+            found.append(f"{state}{'+' if after <= before else '-'}{min(after, before)}" if near else state)
+    return found
+
+
+def by_state(model: Any, X: list[Any]) -> list[np.ndarray]:
+    """Return the probabilities of the states, summed over their refinements, columns as `STATES`."""
+    sums = np.array([[label[0] == state for state in STATES] for label in model.classes_], dtype=float)
+    return [marginals @ sums for marginals in model.predict_marginals(X)]
+
+
+def labelled(probabilities: list[np.ndarray]) -> Labels:
+    """Return the most probable state of each residue."""
+    states = np.array(list(STATES))
+    return [states[rows.argmax(axis=1)].tolist() for rows in probabilities]
+
+
+def methods() -> dict[str, Predict]:
+    """Return the methods by name, in the order of the table."""
+    from fuda.kernels import RBF, Polynomial, Substitution
+    from fuda.models.crf import CRF
+    from fuda.models.hm_svm import HMSVM
+    from fuda.models.hmm import HMM
+    from fuda.models.marginalized_perceptron import MarginalizedPerceptron
+
+    def plain(model: Any, chains: int | None = None) -> Predict:
+        def predict(train: Chains, X: list[list[str]]) -> Labels:
+            return list(model.fit(train.X[:chains], train.y[:chains]).predict(X))
+
+        return predict
+
+    def crf(**parameters: Any) -> Predict:
+        return plain(CRF(l2=3.0, tol=1e-4, **parameters))
+
+    svm: dict[str, Any] = {"features": "word", "window": 6, "rescale": True, "tol": 0.05}
+    few = f", {_HMSVM_CHAINS} chains"
+    marginalized = MarginalizedPerceptron(
+        kernel=Substitution("BLOSUM62", beta=0.3466).normalized(), epochs=3, orders=1
+    )
+    return {
+        "HMM": plain(HMM()),
+        "CRF, Viterbi decoding": crf(decode="viterbi"),
+        "CRF": crf(),
+        "CRF, pointwise loss": crf(loss="pointwise"),
+        "CRF, Markov loss": crf(loss="markov"),
+        f"CRF{few}": plain(CRF(l2=3.0, tol=1e-4), _HMSVM_CHAINS),
+        f"HM-SVM, degree 2{few}": plain(HMSVM(Polynomial(2, scale=0.1), C=0.05, **svm), _HMSVM_CHAINS),
+        f"HM-SVM, RBF{few}": plain(HMSVM(RBF(0.05), C=0.1, **svm), _HMSVM_CHAINS),
+        f"marginalized, BLOSUM62{few}": plain(marginalized, _HMSVM_CHAINS),
+        "CRF, pairs and moments": _structured(ends=False),
+        "CRF, pairs, moments, ends": _structured(ends=True),
+    }
+
+
+def _structured(ends: bool) -> Predict:
+    """The CRF with the features of `fuda.features.structure`."""
+    from fuda.features.structure import structure_columns, structure_template
+    from fuda.models.crf import CRF
+
+    def predict(train: Chains, X: list[list[str]]) -> Labels:
+        model = CRF(l2=100.0, tol=1e-3, features=structure_template())
+        y = list(map(refined, train.y)) if ends else train.y
+        model.fit([structure_columns(x) for x in train.X], y)
+        return labelled(by_state(model, [structure_columns(x) for x in X]))
+
+    return predict
+
+
+def comparison(
+    chains: Chains, progress: Callable[[str], None], chosen: dict[str, Predict] | None = None
+) -> Iterator[Row]:
+    """Cross-validate the methods.
+
+    Parameters
+    ----------
+    chains : Chains
+        The data.
+    progress : callable
+        Called with a line of text after each fold.
+    chosen : dict, optional
+        Methods by name; by default all.
+
+    Yields
+    ------
+    Row
+        The scores of a method.
+    """
+    for name, predict in (methods() if chosen is None else chosen).items():
+        started, by_fold, overlaps = time.perf_counter(), [], []
+        right: dict[str, list[bool]] = {state: [] for state in STATES}
+        for number, split in enumerate(splits(len(chains.X), FOLDS, seed=0), 1):
+            test = chains.take(split.test)
+            predicted = predict(chains.take(split.train), test.X)
+            pairs = [pair for both in zip(test.y, predicted, strict=True) for pair in zip(*both, strict=True)]
+            for state, label in pairs:
+                right[state].append(state == label)
+            by_fold.append(float(np.mean([state == label for state, label in pairs])))
+            both = zip(test.y, predicted, strict=True)
+            overlaps.append(float(np.mean([segment_overlap(*labels) for labels in both])) / 100)
+            progress(f"{name}, fold {number} of {FOLDS}: Q3 {by_fold[-1]:.1%}, SOV {overlaps[-1]:.1%}")
+        yield Row(
+            name,
+            figure(by_fold),
+            figure(by_fold[DEVELOPED_ON:]),
+            {state: 100 * float(np.mean(values)) for state, values in right.items()},
+            figure(overlaps),
+            time.perf_counter() - started,
+        )

@@ -1,0 +1,109 @@
+"""The experiments on proteins, on files small enough for a test."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from fuda import CRF, HMM, DataError
+from fuda.cli.reproduce import reproduce
+from fuda.reproduce import phosphorylation, secondary_structure
+from fuda.reproduce.secondary_structure import by_state, labelled, refined
+from planted import proteins_with_sites
+
+HELIX, STRAND = "LKELAKKLLEALKKL", "VTVKVEVTVRVTYTV"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "cb513").mkdir()
+    rows = ["input,dssp3,dssp8,disorder,cb513_mask"]
+    for k in range(14):
+        residues = f"GS{HELIX[k % 4 :]}PNGD{STRAND[k % 3 :]}GGWW"
+        states = "CC" + "H" * (15 - k % 4) + "CCCC" + "E" * (15 - k % 3) + "CCXX"
+        kept = " ".join(["1.0"] * (len(residues) - 2) + ["0.0"] * 2)
+        rows.append(f"{residues},{states},,,{kept}")
+    rows.append("MKV,HHH,,,0.0 0.0 0.0")
+    with gzip.open(tmp_path / "cb513" / "cb513.csv.gz", "wt") as file:
+        file.write("\n".join(rows) + "\n")
+    (tmp_path / "phospho").mkdir()
+    for kinase in phosphorylation.KINASES:
+        for part, seed, count in (("train", 0, 20), ("test", 1, 6)):
+            text = proteins_with_sites(count, seed)
+            (tmp_path / "phospho" / f"{part}_{kinase}.fasta").write_text(text)
+    return tmp_path
+
+
+def test_chains_are_cut_by_the_mask(folder: Path) -> None:
+    chains = secondary_structure.load(folder)
+    assert len(chains.X) == 14
+    assert {state for y in chains.y for state in y} == set("HEC")
+    assert not any("W" in x for x in chains.X)
+    assert list(map(len, chains.X)) == list(map(len, chains.y))
+
+
+def test_refined_labels_tell_states_and_ends() -> None:
+    for labels in ("H", "HH", "HHH", "CEEC", "HHHHHHEEEC"):
+        assert [label[0] for label in refined(labels)] == list(labels)
+    assert refined("HHHH") == ["H+0", "H+1", "H-1", "H-0"]
+
+
+def test_probabilities_are_summed_over_refinements(folder: Path) -> None:
+    chains = secondary_structure.load(folder)
+    model = HMM().fit(chains.X, list(map(refined, chains.y)))
+    for rows, marginals in zip(by_state(model, chains.X), model.predict_marginals(chains.X), strict=True):
+        np.testing.assert_allclose(rows.sum(axis=1), 1)
+        classes = list(model.classes_)
+        helix = sum(marginals[:, k] for k, label in enumerate(classes) if label.startswith("H"))
+        np.testing.assert_allclose(rows[:, 0], helix)
+    assert labelled([np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])]) == [["C", "H"]]
+
+
+def test_both_experiments_by_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hmm(train, X):
+        return list(HMM().fit(*train).predict(X))
+
+    structured = secondary_structure._structured(ends=True)
+    monkeypatch.setattr(secondary_structure, "methods", lambda: {"HMM": hmm, "structured": structured})
+    monkeypatch.setattr(phosphorylation, "methods", lambda: {"CRF": CRF(window=3)})
+    report = folder / "report.md"
+    report.write_text("".join(f"<!-- fuda: biology {k} -->\n<!-- end -->\n" for k in (1, 2, 3)))
+    command = ["biology", "--data", str(folder), "--report", str(report)]
+    found = CliRunner().invoke(reproduce, command)
+    assert found.exit_code == 0, found.output
+    rows = {line.split(" | ")[0][2:]: line.split(" | ") for line in report.read_text().splitlines()}
+    assert float(rows["HMM"][1].split()[0]) > 60
+    assert float(rows["structured"][1].split()[0]) > 60
+    assert float(rows["CRF"][3]) > 95, "sites are planted, and found in other proteins"
+    assert rows["PhosphoPredict (Song et al. 2017)"][1] == "72.7"
+    before = report.read_text()
+    found = CliRunner().invoke(reproduce, [*command, "--table", "3"])
+    assert found.exit_code == 0, found.output
+    assert report.read_text().split("biology 3")[0] == before.split("biology 3")[0]
+
+
+def test_real_methods_have_real_parameters() -> None:
+    assert "CRF" in secondary_structure.methods()
+    for model in phosphorylation.methods().values():
+        model._check_parameters()
+
+
+def test_a_folder_without_the_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"has no file cb513.csv.gz; --data names"):
+        secondary_structure.load(tmp_path)
+    with pytest.raises(DataError, match=r"has no file test_CK2.fasta; --data names"):
+        phosphorylation.load(tmp_path, "CK2", "test")
+    with gzip.open(tmp_path / "cb513.csv.gz", "wt") as file:
+        file.write("input,dssp3,cb513_mask\nMK,H,1 1\n")
+    with pytest.raises(DataError, match="record 1"):
+        secondary_structure.load(tmp_path)
+
+
+def test_the_corpora(corpora: Path) -> None:
+    chains = secondary_structure.load(corpora)
+    assert (len(chains.X), sum(map(len, chains.X))) == (509, 83_991)
+    assert len(phosphorylation.load(corpora, "PKA", "train")) == 166
