@@ -43,11 +43,13 @@ from fuda.metrics import token_accuracy
 from fuda.models.fingerprint import content, digest, parameters
 from fuda.models.foreign_parameters import FOREIGN_PARAMETERS
 from fuda.models.training_data import TrainingData, check_class_weight, data_weights
+from fuda.models.unlabelled import vectors_for
 from fuda.models.validation import Held
 from fuda.progress import Callback
 from fuda.registry import MODELS, model_class
 from fuda.storage import models as stored_models
 from fuda.storage.checkpoint import checkpointed
+from fuda.vectors import Vectors
 
 Made = TypeVar("Made")
 _SHARED_PARAMETERS = {
@@ -132,6 +134,7 @@ class Labeler(BaseEstimator):
         *,
         X_val: Any = None,
         y_val: Any = None,
+        unlabelled: Any = None,
     ) -> Self:
         """Learn from structures and their labels.
 
@@ -156,6 +159,10 @@ class Labeler(BaseEstimator):
             Training ends when the score has been below its best for ten iterations, and the model
             is that of the best one. `validation_curve_` has the scores, `n_iter_` the iterations to
             the best.
+        unlabelled : list of structures or Vectors, optional
+            More text of the same kind, without labels. Classes and vectors of words are learned from
+            it and X together, as by `fuda.vectors.learn`, and become features beside those of the set
+            `features`; or they are given as a `fuda.Vectors`.
 
         Returns
         -------
@@ -167,7 +174,9 @@ class Labeler(BaseEstimator):
         if not any(structures):
             raise DataError("there is nothing to learn from: X is empty; give at least one structure")
         corpus = Corpus(structures)
-        encoder = make_encoder(self.features, self.window, corpus.kind)
+        if unlabelled is not None:
+            corpus.vectors = vectors_for(self, corpus, unlabelled)
+        encoder = make_encoder(self.features, self.window, corpus)
         encoded = encoder.fit_corpus(corpus)
         classes, labels = number_labels(y, corpus)
         weights = data_weights(corpus, sample_weight, position_weight)
@@ -208,6 +217,9 @@ class Labeler(BaseEstimator):
         defaults = {"window": window} | self._defaults
         self._defaulted = [name for name in defaults if given.get(name, ...) is None]
         given |= {name: defaults[name] for name in self._defaulted}
+        features = getattr(getattr(self, "encoder_", None), "features", None)
+        if isinstance(features, Vectors):  # learned by this fit, or given: the model needs them either way
+            given |= {"features": features} | ({"window": window} if "window" in given else {})
         self._fitted_params = {name: _detached(value) for name, value in given.items()}
 
     def _params_to_save(self) -> dict[str, Any]:
@@ -300,7 +312,7 @@ class Labeler(BaseEstimator):
     ) -> TrainingData:
         """A labelled corpus, encoded for this labeler to be fitted on it or on parts of it."""
         self._check_shape(corpus.shape)
-        encoder = make_encoder(self.features, self.window, corpus.kind)
+        encoder = make_encoder(self.features, self.window, corpus)
         encoded = encoder.fit_corpus(corpus)
         return TrainingData(encoder, encoded, classes, labels, sample_weight, position_weight)
 
