@@ -100,6 +100,8 @@ class Labeler(BaseEstimator):
     _free_params: ClassVar[frozenset[str]] = frozenset()
     # Whether features=None leaves the choice to the model.
     _chooses_features: ClassVar[bool] = False
+    # Whether features may have any values, as those of vectors do.
+    _takes_vectors: ClassVar[bool] = True
     # Values of parameters that are None.
     _defaults: ClassVar[dict[str, Any]] = {}
 

@@ -85,6 +85,8 @@ class HMM(MarkovLabeler):
     ['N', 'V']
     """
 
+    _takes_vectors = False
+
     def __init__(
         self,
         smoothing: float = 0.1,

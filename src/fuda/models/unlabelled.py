@@ -26,6 +26,11 @@ def vectors_for(model: Any, corpus: Corpus, unlabelled: Any) -> Vectors:
     Vectors
         The table.
     """
+    if not model._takes_vectors:
+        raise DataError(
+            f"unlabelled: {type(model).__name__} counts features, and vectors of words cannot be counted; "
+            "choose another learner"
+        )
     if not isinstance(model.features, str) and not model._chooses_features:
         raise DataError(
             f"unlabelled with features={short(model.features)}: classes and vectors are added to the "

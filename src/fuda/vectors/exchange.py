@@ -140,7 +140,9 @@ def _gains(counts, turned, sums, after, before, itself, power, gains):
     size = len(gains)
     right, left = after.sum() + itself, before.sum() + itself
     for c in range(size):
-        gains[c] = power[sums[0, c]] - power[sums[0, c] + right] + power[sums[1, c]] - power[sums[1, c] + left]
+        gains[c] = (
+            power[sums[0, c]] - power[sums[0, c] + right] + power[sums[1, c]] - power[sums[1, c] + left]
+        )
     for d in range(len(after)):
         if after[d]:
             for c in range(size):

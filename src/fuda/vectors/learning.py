@@ -47,7 +47,7 @@ def learn(*texts: Iterable[Any], base: str | None = "text") -> Vectors:
     >>> found.word_class("Lima") == found.word_class("Oslo")
     True
     """
-    text = Text.of([sentence for given in texts for sentence in _sentences(given)])
+    text = Text.of([sentence for given in texts for sentence in sentences(given)])
     if not len(text.tokens):
         raise DataError("there are no words to learn classes and vectors from; give sentences")
     classes, counts, _ = exchanged(bigrams(text), N_CLASSES)
@@ -57,8 +57,12 @@ def learn(*texts: Iterable[Any], base: str | None = "text") -> Vectors:
     return Vectors(text.names, vectors * np.sqrt(values), bits, base=base)
 
 
-def _sentences(texts: Iterable[Any]) -> list[list[str]]:
-    """The words of each structure."""
+def sentences(texts: Iterable[Any]) -> list[list[str]]:
+    """Return the words of each structure.
+
+    >>> sentences([["Ana", "lives"], [("in", "ADP"), ("Lima", "PROPN")]])
+    [['Ana', 'lives'], ['in', 'Lima']]
+    """
     found = []
     for i, structure in enumerate(as_structures_or_none(texts)):
         words = [] if structure is None else [_word(x) for x in structure.observations]

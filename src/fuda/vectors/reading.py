@@ -59,7 +59,7 @@ def read_table(path: str | Path, needed: set[str] | None = None) -> Table:
     name = display_name(path)
     with _content(path) as (head, content):
         header = _HEADER.match(head)
-        if header is not None and not _CONTROL.isdisjoint(head[header.end() :]):
+        if header is not None and _is_binary(head[header.end() :]):
             words, rows = _binary_rows(name, content, header, needed)
         else:
             words, rows = _text_rows(path, header, needed)
@@ -67,6 +67,17 @@ def read_table(path: str | Path, needed: set[str] | None = None) -> Table:
         has = "no vectors" if needed is None else f"none of the {len(needed):,} words that are needed"
         raise DataError(f"{name}: has {has}; give a file of word vectors in the language of the text")
     return words, np.stack(rows)
+
+
+def _is_binary(rows: bytes) -> bool:
+    """Whether rows after a header are those of a binary file: with bytes that no text has."""
+    if not _CONTROL.isdisjoint(rows):
+        return True
+    try:
+        rows.partition(b"\n")[0].decode()
+    except UnicodeDecodeError:
+        return True
+    return False
 
 
 @contextmanager
@@ -146,19 +157,18 @@ def _announced(name: str, header: re.Match[bytes]) -> tuple[int, int]:
 
 def _values(name: str, number: int, fields: list[str]) -> np.ndarray:
     """The values of a line."""
-    try:
-        row = np.array(fields, dtype=np.float32)
-        if np.isfinite(row).all():
-            return row
-    except ValueError:
-        pass  # the field is found below
-    bad = next(field for field in fields if not _is_finite(field))
-    raise fault(name, number, f"{short(bad)} is not a finite 32-bit number; {_AGAIN}")
+    row = _floats(fields)
+    if row is None:
+        bad = next(field for field in fields if _floats([field]) is None)
+        raise fault(name, number, f"{short(bad)} is not a finite 32-bit number; {_AGAIN}")
+    return row
 
 
-def _is_finite(field: str) -> bool:
-    """Whether a field is a finite 32-bit number."""
+def _floats(fields: list[str]) -> np.ndarray | None:
+    """Fields as finite 32-bit numbers; None where one of them is not."""
     try:
-        return bool(np.isfinite(np.array(field, dtype=np.float32)))
+        with np.errstate(over="ignore"):
+            row = np.array(fields, dtype=np.float32)
     except ValueError:
-        return False
+        return None
+    return row if np.isfinite(row).all() else None

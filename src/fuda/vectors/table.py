@@ -80,9 +80,7 @@ class Vectors:
             _check_classes(self.classes, len(self.words))
 
     @classmethod
-    def read(
-        cls, path: str | Path, words: Iterable[str] | None = None, *, base: str | None = "text"
-    ) -> Self:
+    def read(cls, path: str | Path, words: Iterable[str] | None = None, *, base: str | None = "text") -> Self:
         """Read vectors from a file.
 
         Parameters
