@@ -42,7 +42,7 @@ MODELS = [
     HMSVM(),
     HMSVM(kernel=RBF(0.2), features="spelling"),
     MarginalizedPerceptron(epochs=3),
-    MarginalizedPerceptron(epochs=3, prior=CRF(max_iter=5)),
+    MarginalizedPerceptron(epochs=3, prior=CRF()),
     CRF(features="S3"),
 ]
 
@@ -68,8 +68,10 @@ def test_every_learner_takes_it_and_its_file_has_all_it_needs(model, tmp_path):
 
 
 def test_words_without_labels_get_those_of_words_alike():
-    assert CRF(features="word").fit(X, Y).predict(NEW)[0][1:3] != ["LOC", "PER"]
-    assert CRF(features="word").fit(X, Y, unlabelled=U).predict(NEW)[0] == ["O", "LOC", "PER", "O"]
+    model, new = CRF(features="word", window=0), [["Rome"], ["Tim"]]
+    alone = model.fit(X, Y).predict(new)
+    assert alone[0] == alone[1]
+    assert model.fit(X, Y, unlabelled=U).predict(new).tolist() == [["LOC"], ["PER"]]
 
 
 def test_it_is_the_same_as_to_learn_first():
@@ -103,7 +105,7 @@ def test_other_shapes_and_columns_of_the_same_words():
 
 def test_explanations_name_classes_and_vectors():
     model = CRF(features="word").fit(X, Y, unlabelled=U)
-    named = str([term.name for term in model.explain(NEW[0], 1).terms])
+    named = str(model.explain(NEW[0], 1))
     assert "class" in named or "vector" in named
 
 
@@ -135,7 +137,7 @@ def test_what_has_no_words_is_refused(model, data, unlabelled, message):
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "m"
-    CRF(max_iter=3).fit(X, Y, unlabelled=U).save(path)
+    CRF().fit(X, Y, unlabelled=U).save(path)
     return path
 
 
@@ -196,8 +198,8 @@ def test_nothing_depends_on_threads_or_hash_seeds():
         "import hashlib, random\n"
         "from fuda.vectors import learn\n"
         "r = random.Random(0)\n"
-        "words = [f'w{int(r.paretovariate(0.7)) % 3000}' for _ in range(20000)]\n"
-        "v = learn([words[i:i + 20] for i in range(0, 20000, 20)])\n"
+        "words = [f'w{int(r.paretovariate(0.7)) % 3000}' for _ in range(8000)]\n"
+        "v = learn([words[i:i + 20] for i in range(0, 8000, 20)])\n"
         "print(hashlib.sha256(v.matrix.tobytes() + repr((v.words, v.classes)).encode()).hexdigest())\n"
     )
     found = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ def learn(*texts: Iterable[Any], base: str | None = "text") -> Vectors:
     text = Text.of([sentence for given in texts for sentence in sentences(given)])
     if not len(text.tokens):
         raise DataError("there are no words to learn classes and vectors from; give sentences")
-    classes, counts, _ = exchanged(bigrams(text), N_CLASSES)
+    n_classes = min(N_CLASSES, 1 + isqrt(text.n_words))  # few words are not each a class of its own
+    classes, counts, _ = exchanged(bigrams(text), n_classes)
     of_class = codes(counts)
     bits = [of_class[classes[row if shape < 0 else shape]] for row, shape in enumerate(text.shapes)]
     vectors, values = truncated_svd(ppmi(contexts(text, REACH, MOST_CONTEXTS)), SIZE)
