@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ SENTENCES = st.lists(
 )
 
 
-def shown(text, word, counts):
+def shown(word, counts):
     """A rare word as its shape, as bigrams count it."""
     return shape_key(word) if counts[word] == 1 else word
 
@@ -24,8 +25,8 @@ def test_bigrams_are_those_of_the_sentences(sentences):
     counts = Counter(word for sentence in sentences for word in sentence)
     expected: Counter = Counter()
     for sentence in sentences:
-        padded = [None, *(shown(None, word, counts) for word in sentence), None] if sentence else []
-        expected.update(zip(padded, padded[1:], strict=False))
+        padded = [None, *(shown(word, counts) for word in sentence), None] if sentence else []
+        expected.update(pairwise(padded))
     text = Text.of(sentences)
     table = bigrams(text).tocoo()
     names = [*text.names, None]
@@ -44,7 +45,7 @@ def test_contexts_are_those_of_the_sentences(sentences):
                 if not inside and abs(offset) > 1:
                     continue
                 beside = sentence[at + offset] if inside else None
-                for row in {word, shown(None, word, counts)}:
+                for row in {word, shown(word, counts)}:
                     expected[row, offset, beside] += 1
     text = Text.of(sentences)
     table = contexts(text, 2, 100).tocoo()

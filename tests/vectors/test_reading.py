@@ -127,13 +127,14 @@ def test_no_bytes_cause_another_error(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "any.vec"
     for prefix in (b"", b"2 2\n", b"1 1\na "):
         path.write_bytes(prefix + content)
+        message, words, matrix = str(path), ["none"], np.zeros((1, 1))
         try:
             words, matrix = read_table(path)
         except DataError as error:
-            assert str(error).startswith(str(path))
-        else:
-            assert len(words) == len(matrix) > 0
-            assert np.isfinite(matrix).all()
+            message = str(error)
+        assert message.startswith(str(path))
+        assert len(words) == len(matrix) > 0
+        assert np.isfinite(matrix).all()
 
 
 NAMES = st.lists(

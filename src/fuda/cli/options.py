@@ -152,8 +152,10 @@ def read_unlabelled(path: str, stored: dict[str, Any], trained_on: str) -> Datas
 
     same_name = os.path.splitext(path.removesuffix(".gz"))[1] == os.path.splitext(trained_on)[1]
     format = format_of(path, None, stored["format"] if same_name else "text")
-    like = {} if format.name != stored["format"] else {key: stored[key] for key in stored if key == "columns"}
-    return _read(path, format, format.from_command(like | ({"label": None} if "label" in format.help else {})))
+    like: dict[str, Any] = {"label": None} if "label" in format.help else {}
+    if format.name == stored["format"] and "columns" in stored:
+        like["columns"] = stored["columns"]
+    return _read(path, format, format.from_command(like))
 
 
 def _read(path: str, format: Format, options: dict[str, Any]) -> Dataset:

@@ -98,7 +98,7 @@ def _objective(counts: Array, power: Array) -> float:
 
 
 @compiled
-def _class_counts(classes, size, starts, words, numbers):
+def _class_counts(classes: Array, size: int, starts: Array, words: Array, numbers: Array) -> Array:
     """Counts of neighbouring classes."""
     counts = np.zeros((size, size), dtype=np.int64)
     for w in range(len(classes)):
@@ -108,7 +108,7 @@ def _class_counts(classes, size, starts, words, numbers):
 
 
 @compiled
-def _beside(w, classes, starts, words, numbers, by_class):
+def _beside(w: int, classes: Array, starts: Array, words: Array, numbers: Array, by_class: Array) -> int:
     """Counts of the classes beside a word, itself not counted; returns how often that is itself."""
     by_class[:] = 0
     itself = 0
@@ -121,7 +121,9 @@ def _beside(w, classes, starts, words, numbers, by_class):
 
 
 @compiled
-def _change(counts, turned, c, after, before, itself, sign):
+def _change(
+    counts: Array, turned: Array, c: int, after: Array, before: Array, itself: int, sign: int
+) -> None:
     """Add a word's counts to those of a class, or take them away."""
     for d in range(len(after)):
         if after[d]:
@@ -135,7 +137,16 @@ def _change(counts, turned, c, after, before, itself, sign):
 
 
 @compiled
-def _gains(counts, turned, sums, after, before, itself, power, gains):
+def _gains(
+    counts: Array,
+    turned: Array,
+    sums: Array,
+    after: Array,
+    before: Array,
+    itself: int,
+    power: Array,
+    gains: Array,
+) -> None:
     """What F gains where a word that is in no class joins each of the classes."""
     size = len(gains)
     right, left = after.sum() + itself, before.sum() + itself
@@ -157,7 +168,7 @@ def _gains(counts, turned, sums, after, before, itself, power, gains):
 
 
 @compiled
-def _round(classes, counts, order, *arrays):
+def _round(classes: Array, counts: Array, order: Array, *arrays: Array) -> int:
     """Move each word to its best class, in place; returns how many moved."""
     after_starts, after_words, after_numbers, before_starts, before_words, before_numbers, power = arrays
     size = len(counts) - 1
@@ -195,7 +206,7 @@ def _round(classes, counts, order, *arrays):
 
 
 @compiled
-def _loss(counts, sums, alive, i, j, power):
+def _loss(counts: Array, sums: Array, alive: Array, i: int, j: int, power: Array) -> float:
     """What F loses where two classes become one."""
     lost = power[sums[0, i] + sums[0, j]] - power[sums[0, i]] - power[sums[0, j]]
     lost += power[sums[1, i] + sums[1, j]] - power[sums[1, i]] - power[sums[1, j]]
@@ -209,7 +220,7 @@ def _loss(counts, sums, alive, i, j, power):
 
 
 @compiled
-def _merges(counts, power):
+def _merges(counts: Array, power: Array) -> Array:
     """Pairs of classes in the order in which they are merged; the first has both from then on."""
     size = len(counts) - 1
     counts = counts.copy()

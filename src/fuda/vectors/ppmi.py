@@ -23,9 +23,9 @@ def ppmi(counts: sp.csr_matrix) -> sp.csr_matrix:
     """Return the positive pointwise mutual information of rows and columns of a table of counts."""
     table = counts.astype(np.float64)
     rows, columns = (np.asarray(table.sum(axis=axis)).ravel() for axis in (1, 0))
-    columns = columns**SMOOTHING
+    smoothed = columns**SMOOTHING
     of_rows = np.repeat(rows, np.diff(table.indptr))
-    table.data = table.data * columns.sum() / (of_rows * columns[table.indices])
+    table.data = table.data * smoothed.sum() / (of_rows * smoothed[table.indices])
     table.data = np.log(np.maximum(table.data, 1.0))
     table.eliminate_zeros()
     return table
