@@ -220,7 +220,9 @@ class Labeler(BaseEstimator):
         self._defaulted = [name for name in defaults if given.get(name, ...) is None]
         given |= {name: defaults[name] for name in self._defaulted}
         features = getattr(getattr(self, "encoder_", None), "features", None)
-        if isinstance(features, Vectors):  # learned by this fit, or given: the model needs them either way
+        if (
+            isinstance(features, Vectors) and given.get("features") is not None
+        ):  # learned by this fit, or given
             given |= {"features": features} | ({"window": window} if "window" in given else {})
         self._fitted_params = {name: _detached(value) for name, value in given.items()}
 
