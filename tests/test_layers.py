@@ -20,7 +20,7 @@ LAYERS = [
     ["checks"],
     ["features"],
     ["data"],
-    ["render"],
+    ["render", "vectors"],
     ["metrics", "formats", "kernels", "inference", "explanations"],
     ["optimize", "mistakes"],
     ["storage"],

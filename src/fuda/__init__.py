@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from fuda.models.reranker import Reranker as Reranker
     from fuda.models.semi_crf import SemiCRF as SemiCRF
     from fuda.storage.models import load as load
+    from fuda.vectors import Vectors as Vectors
 
 # The module that defines each public name.
 _HOME = {name: model.module for name, model in MODELS.items()}
@@ -42,11 +43,11 @@ _HOME |= dict.fromkeys(["Dag", "Sequence", "Structure", "Tree"], "fuda.data.stru
 _HOME |= dict.fromkeys(["DataError", "ModelFileError"], "fuda.errors")
 _HOME |= dict.fromkeys(["read", "write"], "fuda.formats")
 _HOME |= {"Template": "fuda.features.templates", "load": "fuda.storage.models"}
-_HOME |= {"marginalized_kernel": "fuda.marginalized.kernel"}
+_HOME |= {"marginalized_kernel": "fuda.marginalized.kernel", "Vectors": "fuda.vectors"}
 # Modules that are attributes of the package: fuda.datasets.load_product_usage()
 _MODULES = (
     *("compat", "datasets", "explanations", "features", "formats", "inference", "kernels"),
-    *("metrics", "mistakes", "plots", "render", "schemes", "selection"),
+    *("metrics", "mistakes", "plots", "render", "schemes", "selection", "vectors"),
 )
 
 __all__ = [*sorted(_HOME), "__version__"]

@@ -107,7 +107,7 @@ def _lines(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, listed in members.items():
         if "shape" in listed:
             size = " × ".join(f"{n:,}" for n in listed["shape"])
-            yield "", f"{name.removeprefix('arrays/').removesuffix('.npy'):<16}{listed['dtype']}  {size}"
+            yield "", f"{name.removeprefix('arrays/').removesuffix('.npy'):<18}{listed['dtype']}  {size}"
 
 
 def _assigned(values: dict[str, Any]) -> str:
@@ -126,6 +126,8 @@ def _shown(value: Any) -> str:
         return f"{value.get('type', value.get('labeler'))}({_assigned(inner)})"
     if isinstance(value, dict) and "kernel" in value:
         return _shown(value["kernel"])
+    if isinstance(value, dict) and "vectors" in value:
+        return " + ".join(filter(None, [value["base"], f"<vectors{value['vectors']}>"]))
     if isinstance(value, dict) and "array" in value:
         return f"<{value['array']}>"
     if isinstance(value, dict):

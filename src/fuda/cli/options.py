@@ -142,6 +142,22 @@ def read_as_trained(path: str, model: Any, keywords: dict[str, Any], labelled: b
     return _read(path, *as_trained(path, model, keywords, labelled))
 
 
+def read_unlabelled(path: str, stored: dict[str, Any], trained_on: str) -> Dataset:
+    """Read a file whose labels do not matter, with progress.
+
+    `stored` are the options of the training file `trained_on`, whose columns count in files of the
+    same format. A file whose extension says nothing else is raw text.
+    """
+    from fuda.formats import format_of
+
+    same_name = os.path.splitext(path.removesuffix(".gz"))[1] == os.path.splitext(trained_on)[1]
+    format = format_of(path, None, stored["format"] if same_name else "text")
+    like: dict[str, Any] = {"label": None} if "label" in format.help else {}
+    if format.name == stored["format"] and "columns" in stored:
+        like["columns"] = stored["columns"]
+    return _read(path, format, format.from_command(like))
+
+
 def _read(path: str, format: Format, options: dict[str, Any]) -> Dataset:
     """Read a file, with progress; the notes of the reader are printed to standard error."""
     from fuda.files import display_name

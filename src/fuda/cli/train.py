@@ -26,11 +26,13 @@ Examples:
   fuda train train.conllu -o entities.fuda --label MISC:NE --graph tree
   fuda train notes.tsv -o notes.fuda --template crfpp.template
   fuda train esp.train -o spanish.fuda --dev esp.testa
+  fuda train esp.100 -o spanish.fuda --unlabelled news.txt --unlabelled esp.train
   fuda train esp.train -o m.fuda --learner marginalized --set prior=crf(l2=0.5)
   fuda train esp.train -o m.fuda --learner hm-svm --set "kernel=polynomial(2).normalized()"
 """
 _CHECKPOINT = "Keep the state of training in a file: the same command continues from it after a kill."
 _DEV = "Validate on a labelled file: training ends when it no longer helps there."
+_UNLABELLED = "More text without labels, to learn classes and vectors of words from; repeat it for several."
 _SHOWN, _MANY, _MANY_OF_NODES = 20, 50, 0.05  # labels shown; from how many on they are too many
 _BUDGET = "How long --learner auto may take, such as 60s, 20m or 1h."
 _SET = "A parameter of the learner, such as window=2; an unknown name prints the list of parameters."
@@ -44,6 +46,7 @@ _SET = "A parameter of the learner, such as window=2; an unknown name prints the
 @click.option("--budget", metavar="TIME", help=_BUDGET)
 @click.option("--checkpoint", metavar="FILE", help=_CHECKPOINT)
 @click.option("--dev", metavar="FILE", help=_DEV)
+@click.option("--unlabelled", metavar="FILE", multiple=True, help=_UNLABELLED)
 @click.option("--template", metavar="FILE", help="Features by a CRF++ or Wapiti template.")
 @options.reading_options
 def train(
@@ -54,6 +57,7 @@ def train(
     budget: str | None,
     checkpoint: str | None,
     dev: str | None,
+    unlabelled: tuple[str, ...],
     template: str | None,
     **how: Any,
 ) -> None:
@@ -64,7 +68,7 @@ def train(
     """
     if output == "-":
         raise DataError("-o -: a model is not written to standard output; name a file")
-    options.check_output(output, *files, *filter(None, [template, dev]))
+    options.check_output(output, *files, *unlabelled, *filter(None, [template, dev]))
     keywords = options.reading_keywords(**how)
     assigned = options.assignments(parameters, "--set", parameter) | _budget(budget, learner)
     if checkpoint is not None:
@@ -79,9 +83,13 @@ def train(
     summary = _labels_found(y)
     if sys.stderr.isatty():
         click.echo(summary, err=True)
+    reading = options.options_to_store(files[0], keywords, parts[0])
+    further: dict[str, Any] = {} if held is None else {"X_val": held.X, "y_val": held.y}
+    if unlabelled:
+        further["unlabelled"] = _words_of(unlabelled, reading, files[0])
     with options.errors_name_file(files, parts):
-        fit(model, X, y, **({} if held is None else {"X_val": held.X, "y_val": held.y}))
-    model.reading_ = options.options_to_store(files[0], keywords, parts[0])
+        fit(model, X, y, **further)
+    model.reading_ = reading
     with click.get_current_context().obj.held():
         model.save(output)
         remove_checkpoint(model)
@@ -95,6 +103,18 @@ def train(
         show(*model.report_.table().notes, markup=False)
     labels = options.counted(len(model.classes_), "label")
     click.echo(f"{output}: {type(model).__name__}, {options.describe(*parts)}, {labels}", err=True)
+
+
+def _words_of(paths: tuple[str, ...], reading: dict[str, Any], trained_on: str) -> list[list[str]]:
+    """The words of files without labels, which may differ in format and shape."""
+    from fuda.vectors.learning import sentences
+
+    found = []
+    for path in paths:
+        data = options.read_unlabelled(path, reading, trained_on)
+        with options.errors_name_file([path], [data]):
+            found += sentences(data.X)
+    return found
 
 
 def _labels_found(y: list[list[Any]]) -> str:
@@ -145,14 +165,14 @@ def _with_checkpoint(parameters: dict[str, Any], learner: str, path: str, *other
     return parameters | {"checkpoint": path}
 
 
-def fit(model: Any, X: list[Any], y: list[list[Any]], **validation: Any) -> None:
+def fit(model: Any, X: list[Any], y: list[list[Any]], **further: Any) -> None:
     """Fit a model, with progress on a terminal; each warning becomes a line on standard error."""
     verbose = getattr(model, "verbose", None)
     if verbose is False:
         model.verbose = sys.stderr.isatty()
 
     with shown_warnings():
-        model.fit(X, y, **validation)
+        model.fit(X, y, **further)
     if verbose is False:  # the file does not depend on where the command ran
         model.verbose = verbose
 

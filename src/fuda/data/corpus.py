@@ -47,6 +47,8 @@ class Corpus:
         The observation of each type, in plain form.
     feature_tables : dict
         The features of the types by sets and functions, shared by encoders of the same set.
+    vectors : Vectors or None
+        What is known of the words from other text.
     numbers : list or range
         The number of each structure among those given, empty ones included.
     given : int
@@ -73,6 +75,7 @@ class Corpus:
         self.feature_tables: dict[str | int, FeatureTable] = {}
 
     _given: tuple[list[int], int] | None = None  # numbers and given, where some were empty
+    vectors: Any = None
 
     @property
     def numbers(self) -> Sequence[int]:
@@ -122,7 +125,7 @@ class Corpus:
         """
         part = Corpus.__new__(Corpus)
         part.shape, part.kind, part.observations = self.shape, self.kind, self.observations
-        part.feature_tables = self.feature_tables
+        part.feature_tables, part.vectors = self.feature_tables, self.vectors
         part.structures = [self.structures[i] for i in structures]
         part.offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[structures])])
         part.types = self.types[self.nodes_of(structures)]

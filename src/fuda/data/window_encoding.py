@@ -31,7 +31,7 @@ from fuda.data.tables import (
 )
 from fuda.data.windows import Rows, combined, rows_at
 from fuda.errors import DataError, short
-from fuda.features.sets import JOINT_KEYS, JOINTS, NUMERIC_SETS, Joint, extract, resolve
+from fuda.features.sets import JOINT_KEYS, JOINTS, NUMERIC_SETS, Joint, extract, resolve, set_name
 
 MOST_ROWS = 1 << 17  # the number of types whose features an encoder caches
 
@@ -175,8 +175,8 @@ class WindowEncoder(Encoder):
 
     def _joints(self) -> tuple[Joint, ...]:
         """The joints of the feature set within the window."""
-        named = self.observations.name in ("text", "columns") and isinstance(self.features, str)
-        return _joints_within(self.features, self.window) if named else ()
+        named = set_name(self.features) if self.observations.name in ("text", "columns") else None
+        return () if named is None else _joints_within(named, self.window)
 
     def _offsets(self) -> range:
         """The offsets of the window."""

@@ -109,7 +109,7 @@ def text(token: str) -> list[str]:
         *features,
         *_spelling_flags(token),
         f"shape={_shape(token)}",
-        f"classes={_classes(token)}",
+        f"classes={character_classes(token)}",
         f"length={_length_class(len(token))}",
     ]
 
@@ -199,14 +199,14 @@ def _length_class(length: int) -> str:
 
 
 @lru_cache(_CACHED)
-def _classes(token: str) -> str:
+def character_classes(token: str) -> str:
     """The classes of the characters, each run of one class once."""
     return "".join([first for _, first in _RUNS.findall(_shape(token))])
 
 
 # Joints: conjunctions of neighbouring nodes, as (offset, key) pairs. A joint is one feature, the
 # texts of its keys side by side.
-JOINT_KEYS: dict[str, Callable[[str], str]] = {"lower": str.lower, "classes": _classes}
+JOINT_KEYS: dict[str, Callable[[str], str]] = {"lower": str.lower, "classes": character_classes}
 Joint = tuple[tuple[int, str], ...]
 JOINTS: dict[str, tuple[Joint, ...]] = {
     "text": (
@@ -263,6 +263,16 @@ def extract(features: str | Callable[[Any], Any], observation: Any) -> Any:
         own = FEATURE_SETS[features](str(observation[0]))
         return own | dict.fromkeys(columns, 1.0) if isinstance(own, dict) else own + columns
     return [f"id={observation}"] if is_whole(observation) else observation
+
+
+def set_name(features: Any) -> str | None:
+    """Return the name of the feature set that features are, or extend; None for other functions.
+
+    >>> set_name("text"), set_name(len)
+    ('text', None)
+    """
+    named = getattr(features, "base", None) if callable(features) else features
+    return named if isinstance(named, str) else None
 
 
 def resolve(features: Any, window: Any) -> tuple[Any, int]:

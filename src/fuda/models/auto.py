@@ -292,6 +292,8 @@ class _Search:
         if "decode" in names and self.corpus.shape != "dag":
             settings["decode"] = "viterbi"
         weights = {name: taken(value, members) for name, value in self.weights.items()}
+        if isinstance(model.features, str) and model._takes_vectors:
+            weights["unlabelled"] = self.corpus.vectors
         model.set_params(**settings)
         with warnings.catch_warnings():
             if quick:  # a candidate may end early

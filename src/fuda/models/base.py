@@ -44,11 +44,13 @@ from fuda.metrics import token_accuracy
 from fuda.models.fingerprint import content, digest, parameters
 from fuda.models.foreign_parameters import FOREIGN_PARAMETERS
 from fuda.models.training_data import TrainingData, check_class_weight, data_weights
-from fuda.models.validation import Held
+from fuda.models.unlabelled import vectors_for
+from fuda.models.validation import validation_data
 from fuda.progress import Callback
 from fuda.registry import MODELS, model_class
 from fuda.storage import models as stored_models
 from fuda.storage.checkpoint import checkpointed
+from fuda.vectors import Vectors
 
 Made = TypeVar("Made")
 _SHARED_PARAMETERS = {
@@ -97,6 +99,8 @@ class Labeler(BaseEstimator):
     _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "outside_penalty", "n_jobs", "verbose")
     # Parameters in which a fit may differ from the one whose checkpoint it continues.
     _free_params: ClassVar[frozenset[str]] = frozenset()
+    # Whether features may have any values, as those of vectors do.
+    _takes_vectors: ClassVar[bool] = True
     # Values of parameters that are None; features and decode are those of text.
     _defaults: ClassVar[dict[str, Any]] = {}
 
@@ -131,6 +135,7 @@ class Labeler(BaseEstimator):
         *,
         X_val: Any = None,
         y_val: Any = None,
+        unlabelled: Any = None,
     ) -> Self:
         """Learn from structures and their labels.
 
@@ -155,6 +160,10 @@ class Labeler(BaseEstimator):
             Training ends when the score has been below its best for ten iterations, and the model
             is that of the best one. `validation_curve_` has the scores, `n_iter_` the iterations to
             the best.
+        unlabelled : list of structures or Vectors, optional
+            More text of the same kind, without labels. Classes and vectors of words are learned from
+            it and X together, as by `fuda.vectors.learn`, and become features beside those of the set
+            `features`; or they are given as a `fuda.Vectors`.
 
         Returns
         -------
@@ -166,47 +175,22 @@ class Labeler(BaseEstimator):
         if not any(structures):
             raise DataError("there is nothing to learn from: X is empty; give at least one structure")
         corpus = Corpus(structures)
+        if unlabelled is not None:
+            corpus.vectors = vectors_for(self, corpus, unlabelled)
         encoder = self._encoder_for(corpus)
         encoded = encoder.fit_corpus(corpus)
         classes, labels = number_labels(y, corpus)
         weights = data_weights(corpus, sample_weight, position_weight)
-        held = self._held(encoder, corpus.shape, X_val, y_val)
+        held = validation_data(self, encoder, corpus.shape, X_val, y_val)
         return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights, held))
-
-    def _held(self, encoder: WindowEncoder | TemplateEncoder, shape: str, X: Any, y: Any) -> Held | None:
-        """Data to validate on; None where there are none."""
-        if X is None and y is None:
-            return None
-        if X is None or y is None:
-            raise DataError("X_val and y_val belong together; give both, or none")
-        if "callback" not in self._get_param_names():
-            raise DataError(
-                f"X_val: {type(self).__name__} learns in one pass, which has no iterations to choose from; "
-                "leave X_val and y_val out"
-            )
-        try:
-            structures = self._checked_structures(X)
-            if not any(structures):
-                raise DataError("there is nothing to validate on; give at least one structure")
-            corpus = Corpus(structures)
-            if corpus.shape != shape:
-                raise DataError(f"structures are {corpus.shape}s, but those of X are {shape}s; give {shape}s")
-            labels = flat_labels(y, corpus)
-            if all(label is None for label in labels):
-                raise DataError("no node has a label: every label in y_val is None; give labels")
-            encoded = encoder.encode_corpus(corpus)
-        except DataError as error:
-            raise DataError(f"validation data: {error}") from None
-        encoded.check_values()
-        return Held(encoded, [labels[a:b] for a, b in pairwise(corpus.offsets.tolist())])
 
     def _encoder_for(self, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
         """The encoder by the parameters, or by the alphabet of the corpus where they are None."""
         if self.features is not None or "features" not in self._defaults:
-            return make_encoder(self.features, self.window, corpus.kind)
+            return make_encoder(self.features, self.window, corpus)
         letters = alphabet_of(corpus.observations)
         window = ALPHABETS[letters] if letters and self.window is None else self.window
-        return make_encoder(letters or self._defaults["features"], window, corpus.kind)
+        return make_encoder(letters or self._defaults["features"], window, corpus)
 
     def _remember_params(self, letters: str | None = None) -> None:
         """Keep the parameters as they are now, with defaults in place of None.
@@ -224,6 +208,9 @@ class Labeler(BaseEstimator):
             defaults["decode"] = "posterior"
         self._defaulted = [name for name in defaults if given.get(name, ...) is None]
         given |= {name: defaults[name] for name in self._defaulted}
+        features = getattr(getattr(self, "encoder_", None), "features", None)
+        if isinstance(features, Vectors) and given.get("features") is not None:  # learned here, or given
+            given |= {"features": features} | ({"window": window} if "window" in given else {})
         self._fitted_params = {name: _detached(value) for name, value in given.items()}
 
     def _params_to_save(self) -> dict[str, Any]:

@@ -87,6 +87,7 @@ class HMM(MarkovLabeler):
     """
 
     _defaults: ClassVar[dict[str, Any]] = {"decode": "viterbi"}
+    _takes_vectors = False
 
     def __init__(
         self,

@@ -8,12 +8,15 @@ that the same fit would give if it ended after `n_iter_` iterations.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fuda.checks import check_arrays
+from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
+from fuda.data.labels import flat_labels
 from fuda.errors import DataError
 from fuda.metrics import evaluate
 from fuda.schemes import OUTSIDE
@@ -161,3 +164,48 @@ class Validation:
         self.training.restore({key: value for key, value in values.items() if key != "best"}, own)
         self.curve = curve.tolist()
         self._best = None if of_best is None else (of_best, best)
+
+
+def validation_data(model: Any, encoder: Any, shape: str, X: Any, y: Any) -> Held | None:
+    """Encode data to validate on.
+
+    Parameters
+    ----------
+    model : Labeler
+        The model that is fitted.
+    encoder : WindowEncoder or TemplateEncoder
+        Its encoder.
+    shape : str
+        The shape of its training data.
+    X, y : list of structures, list of lists
+        The parameters `X_val` and `y_val` of its fit.
+
+    Returns
+    -------
+    Held or None
+        The data; None where there are none.
+    """
+    if X is None and y is None:
+        return None
+    if X is None or y is None:
+        raise DataError("X_val and y_val belong together; give both, or none")
+    if "callback" not in model._get_param_names():
+        raise DataError(
+            f"X_val: {type(model).__name__} learns in one pass, which has no iterations to choose from; "
+            "leave X_val and y_val out"
+        )
+    try:
+        structures = model._checked_structures(X)
+        if not any(structures):
+            raise DataError("there is nothing to validate on; give at least one structure")
+        corpus = Corpus(structures)
+        if corpus.shape != shape:
+            raise DataError(f"structures are {corpus.shape}s, but those of X are {shape}s; give {shape}s")
+        labels = flat_labels(y, corpus)
+        if all(label is None for label in labels):
+            raise DataError("no node has a label: every label in y_val is None; give labels")
+        encoded = encoder.encode_corpus(corpus)
+    except DataError as error:
+        raise DataError(f"validation data: {error}") from None
+    encoded.check_values()
+    return Held(encoded, [labels[a:b] for a, b in pairwise(corpus.offsets.tolist())])

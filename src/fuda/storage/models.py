@@ -23,6 +23,8 @@ from fuda.features.templates import Template
 from fuda.kernels import Kernel, as_kernel, from_json
 from fuda.registry import MODELS
 from fuda.storage import model_file
+from fuda.storage.tables import put_back, taken_out
+from fuda.vectors import Vectors
 
 
 class Storable(Protocol):
@@ -54,7 +56,6 @@ class Storable(Protocol):
 
 _MAX_DEPTH = 4  # of models within models
 _NOT_STORED = ("callback", "checkpoint")  # they belong to a fit, not to its result
-_LARGE = 1000  # entries of a list among the parameters from which it is stored as an array
 _LARGEST = 1e100  # number in an array, far above all that are learned; sums and products stay finite
 
 
@@ -162,11 +163,11 @@ def _serialize(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[s
         problem = f"{type(model).__name__} is not a model of fuda, so a file of it could not be loaded"
         raise DataError(f"{problem}; pickle it instead")
     vocabularies, texts = model.encoder_.vocabularies(), model._texts()
-    arrays = dict(model._arrays())
+    arrays, tables = dict(model._arrays()), list[list[str]]()
     meta: dict[str, Any] = {
         "class": type(model).__name__,
         "class_version": MODELS[type(model).__name__].version,
-        "parameters": _without_matrices(_parameters(model._params_to_save()), arrays),
+        "parameters": taken_out(_parameters(model._params_to_save()), arrays, tables),
         "labels": model.classes_.tolist(),
         "shape": model.shape_,
         "observations": {"kind": model.encoder_.observations.name, "size": model.encoder_.observations.size},
@@ -177,6 +178,9 @@ def _serialize(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[s
     if texts:
         meta["texts"] = len(texts)
         vocabularies = [*vocabularies, *texts]
+    if tables:
+        meta["table_texts"] = len(tables)
+        vocabularies = [*vocabularies, *tables]
     parts = {}
     for name, part in model._parts().items():
         parts[name], part_vocabularies, part_arrays = _serialize(part)
@@ -198,17 +202,6 @@ def _deserialize(
         raise DataError(f"it contains models within models, more than {_MAX_DEPTH} deep")
     arrays = dict(arrays)
     model_file.stored_class(meta["class"], meta["class_version"])
-    model = _unfitted(meta["class"], _with_matrices(meta["parameters"], arrays), features)
-    for name in {"features", "decode"} & set(model._defaults):  # stored with the value that None stood for
-        if meta["parameters"].get(name, ...) is None and meta["class"] != "Auto":  # it has no use for one
-            raise DataError(f"its parameters have {name}=None, which is no value")
-    model._remember_params()
-    model.classes_, model.shape_, model.reading_ = as_object_array(meta["labels"]), meta["shape"], {}
-    if model.shape_ not in model._shapes:
-        raise DataError(f"{type(model).__name__} does not label {model.shape_}s")
-    observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
-    if not observations.is_valid:
-        raise DataError(f"its observations are of an unknown kind, {short(tuple(observations))}")
     parts = {}
     for name, part in reversed(model_file.parts_of(meta).items()):  # vocabularies of the last come last
         count: Any = part.get("vocabularies")
@@ -220,17 +213,34 @@ def _deserialize(
         cut = len(vocabularies) - count
         parts[name] = _deserialize(part, vocabularies[cut:], inner, features, depth - 1)
         vocabularies = vocabularies[:cut]
-    texts = meta.get("texts", 0)
-    if not is_count(texts) or texts > len(vocabularies):
-        raise DataError("it does not have the number of texts listed")
-    cut = len(vocabularies) - texts
+    vocabularies, tables = _cut(vocabularies, meta.get("table_texts", 0))
+    model = _unfitted(meta["class"], put_back(meta["parameters"], arrays, tables), features)
+    for name in {"features", "decode"} & set(model._defaults):  # stored with the value that None stood for
+        if meta["parameters"].get(name, ...) is None and meta["class"] != "Auto":  # it has no use for one
+            raise DataError(f"its parameters have {name}=None, which is no value")
+    model._remember_params()
+    model.classes_, model.shape_, model.reading_ = as_object_array(meta["labels"]), meta["shape"], {}
+    if model.shape_ not in model._shapes:
+        raise DataError(f"{type(model).__name__} does not label {model.shape_}s")
+    observations = Kind(meta["observations"].get("kind"), meta["observations"]["size"])
+    if not observations.is_valid:
+        raise DataError(f"its observations are of an unknown kind, {short(tuple(observations))}")
+    vocabularies, texts = _cut(vocabularies, meta.get("texts", 0))
     model.encoder_ = make_encoder(model.features, model.window)
-    model.encoder_.restore(vocabularies[:cut], observations)
-    model._restore(arrays, vocabularies[cut:], parts)
+    model.encoder_.restore(vocabularies, observations)
+    model._restore(arrays, texts, parts)
     model._defaulted += _default_names(meta.get("defaults", []), model)
     model.set_params(**dict.fromkeys(model._defaulted))
     model._learned_names = frozenset(vars(model)) - frozenset(model._get_param_names())
     return model
+
+
+def _cut(vocabularies: list[list[str]], count: Any) -> tuple[list[list[str]], list[list[str]]]:
+    """Vocabularies without the last ones, and the last ones."""
+    if not is_count(count) or count > len(vocabularies):
+        raise DataError("it does not have the number of texts listed")
+    cut = len(vocabularies) - count
+    return vocabularies[:cut], vocabularies[cut:]
 
 
 def _check_numbers(arrays: dict[str, np.ndarray]) -> None:
@@ -242,28 +252,6 @@ def _check_numbers(arrays: dict[str, np.ndarray]) -> None:
             and not max(float(array.max()), -float(array.min())) <= _LARGEST
         ):
             raise DataError(f"the array {name!r} has numbers beyond ±{_LARGEST:g}")
-
-
-def _without_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Parameters as JSON, with large matrices moved to the arrays and replaced by their names."""
-    if isinstance(value, dict):
-        return {key: _without_matrices(inner, arrays) for key, inner in value.items()}
-    if not isinstance(value, list) or np.size(value) <= _LARGE:
-        return value
-    name = f"matrix{sum(key.startswith('matrix') for key in arrays)}"
-    arrays[name] = np.array(value, dtype=np.float64)
-    return {"array": name}
-
-
-def _with_matrices(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """Parameters with their large matrices, which are removed from the arrays."""
-    if not isinstance(value, dict):
-        return value
-    if set(value) == {"array"}:
-        if value["array"] not in list(arrays):
-            raise DataError(f"its matrix {short(value['array'])} is missing")
-        return arrays.pop(value["array"])
-    return {key: _with_matrices(inner, arrays) for key, inner in value.items()}
 
 
 def _default_names(names: Any, model: Storable) -> list[str]:
@@ -299,6 +287,8 @@ def _unfitted(name: Any, parameters: Any, features: Any) -> Storable:
 
 def _to_json(name: str, value: Any) -> Any:
     """A parameter as JSON."""
+    if isinstance(value, Vectors):
+        return value  # which `taken_out` makes JSON of
     if isinstance(value, Template):
         return {"template": value.text, "name": value.name} | ({"wapiti": True} if value.wapiti else {})
     if name == "kernel" and callable(value):
@@ -331,6 +321,8 @@ def _from_json(name: str, value: Any, features: Any) -> Any:
         return _unfitted(value["labeler"], value.get("parameters"), features)
     if isinstance(value, dict) and isinstance(value.get("labelers"), dict):
         return {key: _from_json("", labeler, features) for key, labeler in value["labelers"].items()}
+    if isinstance(value, Vectors):
+        return value
     if name == "features" and isinstance(value, dict):
         text, template_name = value.get("template"), value.get("name")
         if isinstance(text, str) and isinstance(template_name, str):
