@@ -12,7 +12,7 @@ y = [["B-PER", "O", "O", "B-LOC"], ["B-LOC", "O", "O"], ["B-PER", "O"]]
 
 
 @pytest.mark.parametrize(
-    "structures, features",
+    ("structures", "features"),
     [(X, "text"), ([list("MKTAYIAKQR")], "protein"), ([list("ACGTTGCA")], "dna")],
 )
 def test_features_follow_observations(structures, features):
