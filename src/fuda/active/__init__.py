@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from fuda.active.doubts import Doubt, doubts
 from fuda.active.learners import learner_for
 from fuda.active.queries import ORDERS, Chooser, uncertainties
 
-__all__ = ["ORDERS", "Chooser", "learner_for", "uncertainties"]
+__all__ = ["ORDERS", "Chooser", "Doubt", "doubts", "learner_for", "uncertainties"]
