@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from fuda.active.doubts import Doubt, doubts
 from fuda.active.learners import learner_for
-from fuda.active.queries import ORDERS, Chooser, uncertainties
+from fuda.active.outlook import Outlook, Point, learning_curve, outlook
+from fuda.active.queries import ORDERS, Chooser, entropies
 
-__all__ = ["ORDERS", "Chooser", "Doubt", "doubts", "learner_for", "uncertainties"]
+__all__ = [
+    "ORDERS",
+    "Chooser",
+    "Doubt",
+    "Outlook",
+    "Point",
+    "doubts",
+    "entropies",
+    "learner_for",
+    "learning_curve",
+    "outlook",
+]
