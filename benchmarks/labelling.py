@@ -70,7 +70,7 @@ def label(corpus: str, order: str, part: str, seed: int) -> dict[str, Any]:
     counts, rows, times, began = np.zeros(2, dtype=int), [], [], time.perf_counter()
     while len(done) < MEASURED[-1]:
         i = shuffled[len(done)] if order == "random" else chooser.next(done)
-        for k, proposer in enumerate((model, rival)):
+        for k, proposer in enumerate((rival if order == "file" else model, rival)):
             proposed = ["O"] * len(X[i]) if proposer is None else list(proposer.predict([X[i]])[0])
             counts[k] += corrections(y[i], proposed)
         done.append(i)

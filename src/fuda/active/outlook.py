@@ -36,7 +36,7 @@ _LITTLE = 0.005  # below this a gain is said to be little
 class Point(NamedTuple):
     """The share of labels predicted right around the n-th structure, with a band of 90 %.
 
-    Attributes
+    Parameters
     ----------
     n : int
         The number of structures labelled by then.
@@ -53,7 +53,7 @@ class Point(NamedTuple):
 class Outlook(NamedTuple):
     """What labelling more structures will bring.
 
-    Attributes
+    Parameters
     ----------
     next : int
         How many more.
