@@ -59,8 +59,8 @@ def data(corpus: str, part: str, seed: int) -> tuple[Labels, Labels, Labels, Lab
     )
 
 
-def label(corpus: str, order: str, part: str, seed: int) -> dict[str, Any]:
-    """The figures of one person."""
+def label(corpus: str, order: str, part: str, seed: int, followed: int) -> dict[str, Any]:
+    """The figures of one person, whose corrections are counted in the first `followed` sentences."""
     X, y, test_X, test_y = data(corpus, part, seed)
     shuffled = np.random.RandomState(seed).permutation(len(X)).tolist()
     chooser = Chooser(X, order="useful" if order == "ours" else "file", random_state=seed)
@@ -70,26 +70,27 @@ def label(corpus: str, order: str, part: str, seed: int) -> dict[str, Any]:
     counts, rows, times, began = np.zeros(2, dtype=int), [], [], time.perf_counter()
     while len(done) < MEASURED[-1]:
         i = shuffled[len(done)] if order == "random" else chooser.next(done)
-        for k, proposer in enumerate((rival if order == "file" else model, rival)):
+        for k, proposer in enumerate((model, rival) if len(done) < followed else ()):
             proposed = ["O"] * len(X[i]) if proposer is None else list(proposer.predict([X[i]])[0])
             counts[k] += corrections(y[i], proposed)
         done.append(i)
         started = time.perf_counter()
         model = learner_for(X, "IOB2") if model is None else model
-        if len(done) % EVERY == 0:
+        if len(done) % EVERY == 0 and (order == "ours" or len(done) < followed or len(done) in MEASURED):
             model.set_params(**learner_for(X, "IOB2", labelled=len(done)).get_params())
             model.fit([X[k] for k in done], [y[k] for k in done])
             rival = copy(model)
             if order == "ours":
                 chooser.scored(range(len(X)), model, X)
-        elif order != "file":  # whose corrections are not of interest
+        elif len(done) < followed:
             model.partial_fit([X[i]], [y[i]])
             times.append(1e3 * (time.perf_counter() - started))
         if len(done) in MEASURED:
             f1 = 100 * entity_scores(test_y, list(rival.predict(test_X))).micro.f1
             words = sum(len(X[k]) for k in done)
-            rows.append({"sentences": len(done), "words": words, "f1": f1, "corrected": int(counts[0])})
-            rows[-1] |= {"corrected, refitted only": int(counts[1])}
+            rows.append({"sentences": len(done), "words": words, "f1": f1})
+            if len(done) <= followed:
+                rows[-1] |= {"corrected": int(counts[0]), "corrected, refitted only": int(counts[1])}
     found = {"corpus": corpus, "order": order, "part": part, "seed": seed, "rows": rows}
     return found | {"ms": float(np.median(times or [0.0])), "seconds": time.perf_counter() - began}
 
@@ -126,6 +127,7 @@ def main() -> None:
     parser.add_argument("corpora", nargs="*", default=list(FILES))
     parser.add_argument("--part", default="test")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--followed", type=int, default=MEASURED[-1])
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
@@ -134,7 +136,8 @@ def main() -> None:
     for seed in range(options.seeds):
         for corpus in options.corpora:
             for order in ("random", "ours", "file"):
-                found.append(label(corpus, order, options.part, seed))
+                followed = 0 if order == "file" else options.followed
+                found.append(label(corpus, order, options.part, seed, followed))
                 print(json.dumps(found[-1]), flush=True)
                 if options.json is not None:
                     options.json.write_text(json.dumps(found, indent=1))
