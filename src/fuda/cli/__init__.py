@@ -25,6 +25,7 @@ from fuda.cli import options
 from fuda.cli.compare import compare
 from fuda.cli.convert import convert
 from fuda.cli.demo import demo
+from fuda.cli.doubt import doubt
 from fuda.cli.evaluate import evaluate
 from fuda.cli.explain import explain
 from fuda.cli.inspect import inspect
@@ -104,7 +105,10 @@ def group() -> None:
     """Learn to label the nodes of sequences, trees and graphs."""
 
 
-for command in (demo, train, compare, evaluate, tag, explain, render, inspect, convert, reproduce, warmup):
+for command in (
+    *(demo, train, compare, evaluate, tag, explain, render, doubt),
+    *(inspect, convert, reproduce, warmup),
+):
     group.add_command(command)
 
 

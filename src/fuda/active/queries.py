@@ -1,0 +1,207 @@
+"""Which structure to label next.
+
+What a model does not know about an observation w, such as a word, is the sum of the entropies of its
+nodes t over all structures, by the marginals p_t of the model:
+
+    E_w = Σ_{t of w} H(p_t),    H(p) = −Σ_σ p(σ) log p(σ).
+
+With n_w the number of labelled structures that have w, the *use* of labelling a structure x is
+
+    Σ_w √E_w γ^{n_w} / |x|^¼    over its distinct observations w.
+
+So an uncertain word counts by how often it will be met again, and the less the more often it was
+labelled: ten near-copies of a sentence do not come in a row, since the first takes most of their use
+away. Long structures tell more, but cost more; the exponent is a compromise. Before any model all
+nodes count alike, and what comes first is what is typical.
+
+All uses are one product of a sparse matrix with a vector, some milliseconds for 100,000 sentences, and
+the entropies of a piece of the pool can be replaced at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from fuda.data.corpus import Corpus
+from fuda.data.structures import as_structures
+from fuda.errors import DataError, short
+
+ORDERS = ("useful", "file", "disagreement")
+_FADING = 0.3  # γ
+_LENGTH = 0.25  # the exponent of |x|
+
+
+def entropies(marginals: Iterable[np.ndarray]) -> list[np.ndarray]:
+    """Return the entropies of nodes, in nats.
+
+    Parameters
+    ----------
+    marginals : iterable of arrays (n_nodes, n_labels)
+        Probabilities of labels, as by `predict_marginals`; one array per structure.
+
+    Returns
+    -------
+    list of arrays (n_nodes,)
+        The entropies.
+
+    Examples
+    --------
+    >>> entropies([np.array([[0.5, 0.5], [1.0, 0.0]])])[0].round(4).tolist()
+    [0.6931, 0.0]
+    """
+    found = []
+    for table in marginals:
+        logs = np.log(table, where=table > 0, out=np.zeros_like(table))
+        found.append(np.abs((table * logs).sum(axis=1)))
+    return found
+
+
+class Chooser:
+    """Chooses which structure to label next, while a model learns from those labelled so far.
+
+    `scored` may be called from another thread than `next`, for any piece of the pool, as often as
+    there is a better model.
+
+    Parameters
+    ----------
+    structures : list of structures
+        All structures; a structure's number is its place in this list.
+    order : {"useful", "file", "disagreement"}, default="useful"
+        By use, in the order of the list, or those first where the model is surest that a label
+        given is wrong. It may be changed at any time.
+    random_state : int, default=0
+        The seed of the order of structures that are equally useful.
+
+    Examples
+    --------
+    >>> X = [["Ana", "sings"], ["Ana", "sings"], ["Lima", "is", "big"]]
+    >>> chooser = Chooser(X)
+    >>> chooser.next(exclude=[0]), chooser.next(exclude=[0, 2])
+    (2, 1)
+    """
+
+    def __init__(self, structures: Sequence[Any], order: str = "useful", random_state: int = 0) -> None:
+        self.order = order
+        corpus = Corpus(as_structures(structures))
+        self._types, self._offsets = corpus.types, corpus.offsets
+        self._words = _bags(corpus)
+        self._lengths = np.diff(corpus.offsets) ** _LENGTH
+        self._entropies: np.ndarray | None = None  # of nodes; 0 where they have not been scored
+        self._uncertain = np.bincount(corpus.types, minlength=len(corpus.observations)).astype(np.float64)
+        self._disagreement = np.full(len(structures), -1.0)
+        self._shuffled = np.random.RandomState(random_state).permutation(len(structures))
+        self._lock = Lock()
+
+    @property
+    def order(self) -> str:
+        """The order in which structures come."""
+        return self._order
+
+    @order.setter
+    def order(self, order: str) -> None:
+        if order not in ORDERS:
+            raise DataError(f"order={short(order)}: choose {', '.join(ORDERS)}")
+        self._order = order
+
+    def scored(
+        self, ids: Sequence[int], model: Any, structures: Sequence[Any], labels: Sequence[Any] | None = None
+    ) -> None:
+        """Score a piece of the pool by a model; earlier scores of these structures are replaced.
+
+        Parameters
+        ----------
+        ids : list of int
+            The numbers of the structures.
+        model : Labeler
+            A fitted model with `predict_marginals`.
+        structures : list of structures
+            The structures of these numbers.
+        labels : list of lists, optional
+            The labels they have, None where a node has none; for the order "disagreement".
+        """
+        marginals = model.predict_marginals(structures)
+        uncertain = np.concatenate([np.empty(0), *entropies(marginals)])
+        against = None if labels is None else _disagreements(marginals, labels, model.classes_.tolist())
+        with self._lock:
+            if self._entropies is None:
+                self._entropies = np.zeros(len(self._types))
+                self._uncertain = np.zeros(len(self._uncertain))
+            ranges = [np.arange(self._offsets[i], self._offsets[i + 1]) for i in ids]
+            nodes = np.concatenate([np.empty(0, dtype=np.int64), *ranges])
+            change = uncertain - self._entropies[nodes]
+            self._entropies[nodes] = uncertain
+            self._uncertain += np.bincount(self._types[nodes], change, len(self._uncertain))
+            if against is not None:
+                self._disagreement[ids] = against
+
+    def next(self, exclude: Iterable[int] = (), labelled: Iterable[int] | None = None) -> int | None:
+        """Return the number of the structure to label next.
+
+        Parameters
+        ----------
+        exclude : iterable of int
+            Structures that are not asked for: labelled, skipped, or with another person.
+        labelled : iterable of int, optional
+            Those whose words are known by now. Default: those excluded.
+
+        Returns
+        -------
+        int or None
+            None where all are excluded.
+        """
+        excluded = np.fromiter(exclude, dtype=np.int64)
+        known = excluded if labelled is None else np.fromiter(labelled, dtype=np.int64)
+        open_ones = np.ones(len(self._shuffled), dtype=bool)
+        open_ones[excluded] = False
+        if not open_ones.any():
+            return None
+        if self.order == "file":
+            return int(open_ones.argmax())
+        with self._lock:
+            value = self.uses(known) if self.order == "useful" else self._disagreement.copy()
+        value[~open_ones] = -np.inf
+        return int(self._shuffled[value[self._shuffled].argmax()])
+
+    def uses(self, labelled: Iterable[int] = ()) -> np.ndarray:
+        """Return the use of labelling each structure, when some are labelled.
+
+        Parameters
+        ----------
+        labelled : iterable of int
+            The numbers of these.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,)
+            The uses.
+        """
+        seen = self._words[np.fromiter(labelled, dtype=np.int64)].sum(axis=0)
+        weights = (np.sqrt(self._uncertain.clip(0.0)) * _FADING**seen).astype(np.float32)
+        found: np.ndarray = self._words @ weights / self._lengths
+        return found
+
+
+def _bags(corpus: Corpus) -> csr_array:
+    """The distinct observations of structures, as a matrix of 0 and 1."""
+    ones, shape = np.ones(corpus.size, dtype=np.float32), (len(corpus), len(corpus.observations))
+    counts = csr_array((ones, corpus.types, corpus.offsets), shape=shape, copy=True)
+    counts.sum_duplicates()
+    counts.data[:] = 1.0
+    return counts
+
+
+def _disagreements(marginals: Iterable[np.ndarray], labels: Sequence[Any], classes: list[Any]) -> np.ndarray:
+    """The largest probability, over nodes, that the label given is wrong; −1 where there is none."""
+    number: Callable[[Any], int] = {label: k for k, label in enumerate(classes)}.__getitem__
+    found = []
+    for table, given in zip(marginals, labels, strict=True):
+        known = [(t, number(label)) for t, label in enumerate(given) if label in classes]
+        unknown = any(label is not None and label not in classes for label in given)
+        doubts = [1 - float(table[t, k]) for t, k in known]
+        found.append(1.0 if unknown else max(doubts, default=-1.0))
+    return np.array(found)

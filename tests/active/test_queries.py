@@ -1,0 +1,132 @@
+"""Which structure comes next: by uncertainty and novelty, by file, by disagreement."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fuda import CRF, DataError
+from fuda.active import Chooser, entropies
+
+X = [["Ana", "sings"], ["Ana", "sings"], ["Lima", "is", "big"], ["Ana", "is", "in", "Lima"]]
+
+
+class Certain:
+    """A model that is certain of nothing, or of the label A by the number that a word is."""
+
+    classes_ = np.array(["A", "B"], dtype=object)
+
+    def predict_marginals(self, X: Any) -> list[np.ndarray]:
+        return [np.array([[float(w), 1 - float(w)] for w in x]) for x in X]
+
+
+def test_entropies_add_up_to_that_of_a_distribution_with_independent_nodes():
+    table = np.random.RandomState(0).dirichlet(np.ones(3), size=4)
+    whole = 0.0
+    for labels in product(range(3), repeat=4):
+        p = math.prod(table[t, k] for t, k in enumerate(labels))
+        whole -= p * math.log(p)
+    assert entropies([table])[0].sum() == pytest.approx(whole)
+
+
+def test_the_entropy_of_what_is_certain_is_zero():
+    found = entropies([np.array([[1.0, 0.0]]), np.empty((0, 2))])
+    assert [own.tolist() for own in found] == [[0.0], []]
+
+
+def plain_uses(pool, labelled, by_word):
+    """The uses by their definition."""
+    found = []
+    for x in pool:
+        seen = {w: sum(w in pool[i] for i in labelled) for w in x}
+        found.append(sum(math.sqrt(by_word[w]) * 0.3 ** seen[w] for w in set(x)) / len(x) ** 0.25)
+    return found
+
+
+def test_uses_are_those_of_the_definition_whatever_the_order_of_scores():
+    pool = [["0.5", "0.9", "0.5"], ["0.9"], ["0.6", "0.5"], ["1.0", "0.7"]]
+    chooser = Chooser(pool)
+    counts = {"0.5": 3, "0.9": 2, "0.6": 1, "1.0": 1, "0.7": 1}
+    assert chooser.uses([0]) == pytest.approx(plain_uses(pool, [0], counts))
+    chooser.scored([2, 0], Certain(), [["0.99", "0.98"], pool[0]])
+    chooser.scored([1, 2, 3], Certain(), pool[1:])
+    chooser.scored([], Certain(), [])
+    by_word = {}
+    for w in counts:
+        p = float(w)
+        by_word[w] = counts[w] * -sum(q * math.log(q) for q in (p, 1 - p) if q)
+    for labelled in ([], [1], [0, 2]):
+        assert chooser.uses(labelled) == pytest.approx(plain_uses(pool, labelled, by_word), abs=1e-6)
+
+
+def test_the_most_uncertain_comes_first_and_none_is_left_at_the_end():
+    pool = [["0.9"], ["0.5"], ["1.0"]]
+    chooser = Chooser(pool)
+    chooser.scored([0, 1, 2], Certain(), pool)
+    asked: list[int] = []
+    while (number := chooser.next(asked)) is not None:
+        asked.append(number)
+    assert asked == [1, 0, 2]
+
+
+def test_a_copy_comes_after_what_is_new():
+    pool = [["0.5", "0.51"], ["0.5", "0.51"], ["0.6", "0.61"]]
+    chooser = Chooser(pool)
+    chooser.scored([0, 1, 2], Certain(), pool)
+    first = chooser.next()
+    assert first in (0, 1)
+    assert chooser.next([first]) == 2
+
+
+def test_only_labelled_structures_make_others_less_useful():
+    chooser = Chooser([["a", "b"], ["a", "b"], ["c"]])
+    assert chooser.next(exclude=[0]) == 2
+    assert chooser.next(exclude=[0], labelled=[]) == 1
+
+
+def test_a_new_score_replaces_the_old_one():
+    pool = [["0.9"], ["0.8"]]
+    chooser = Chooser(pool)
+    chooser.scored([0, 1], Certain(), pool)
+    assert chooser.next() == 1
+    chooser.scored([1], Certain(), [["0.99"]])
+    assert chooser.next() == 0
+
+
+def test_file_order():
+    chooser = Chooser(X, order="file")
+    assert [chooser.next(range(k)) for k in range(5)] == [0, 1, 2, 3, None]
+
+
+def test_disagreement_comes_by_the_probability_that_a_label_is_wrong():
+    pool = [["0.9", "0.9"], ["0.9", "0.8"], ["0.5", "0.2"], ["0.5", "0.5"]]
+    chooser = Chooser(pool, order="disagreement")
+    labels = [["A", "A"], ["B", "A"], [None, "B"], [None, None]]
+    chooser.scored(range(4), Certain(), pool, labels)
+    asked: list[int] = []
+    for _ in range(3):
+        asked.append(chooser.next(asked))
+    assert asked == [1, 2, 0]
+
+
+def test_a_label_that_the_model_has_never_seen_is_a_disagreement():
+    pool = [["0.9"], ["0.9"]]
+    chooser = Chooser(pool, order="disagreement")
+    chooser.scored([0, 1], Certain(), pool, [["B"], ["NEW"]])
+    assert chooser.next() == 1
+
+
+def test_orders_are_named():
+    with pytest.raises(DataError, match="order='best': choose useful, file, disagreement"):
+        Chooser(X, order="best")
+
+
+def test_with_a_model_of_the_package():
+    y = [["PER", "O"], ["PER", "O"], ["LOC", "O", "O"], ["PER", "O", "O", "LOC"]]
+    chooser = Chooser(X)
+    chooser.scored([2, 3], CRF().fit(X[:2], y[:2]), X[2:])
+    assert chooser.next([0, 1]) in (2, 3)
