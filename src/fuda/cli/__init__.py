@@ -28,6 +28,7 @@ from fuda.cli.demo import demo
 from fuda.cli.evaluate import evaluate
 from fuda.cli.explain import explain
 from fuda.cli.inspect import inspect
+from fuda.cli.label import label
 from fuda.cli.render import render
 from fuda.cli.reproduce import reproduce
 from fuda.cli.signals import Signals
@@ -104,7 +105,9 @@ def group() -> None:
     """Learn to label the nodes of sequences, trees and graphs."""
 
 
-for command in (demo, train, compare, evaluate, tag, explain, render, inspect, convert, reproduce, warmup):
+for command in (
+    *(demo, label, train, compare, evaluate, tag, explain, render, inspect, convert, reproduce, warmup),
+):
     group.add_command(command)
 
 
