@@ -28,6 +28,7 @@ LAYERS = [
     ["training"],
     ["marginalized", "selection"],
     ["models"],
+    ["active"],
     ["datasets", "compat", "plots"],
     ["reproduce"],
     ["cli"],
