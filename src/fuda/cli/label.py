@@ -100,8 +100,8 @@ def _check_host(host: str, password: str | None) -> None:
         problem = f"--host {host}: other computers could read and change the data"
         raise DataError(f"{problem}; give a --password that they must know, or leave --host out")
     click.echo(
-        f"fuda: --host {host}: everybody who can reach this computer and knows the password can read the data "
-        "and change the labels. Nothing is encrypted: on a network that others listen to, use an SSH tunnel",
+        f"fuda: --host {host}: everybody who can reach this computer and knows the password can read the "
+        "data and change the labels. Nothing is encrypted: on a network that others listen to, use an SSH tunnel",
         err=True,
     )
 

@@ -20,8 +20,8 @@ from fuda.data.structures import Structure
 from fuda.errors import DataError
 from fuda.formats import FORMATS, Dataset, Format, format_of, jsonl
 from fuda.formats.dataset import Record, replace
-from fuda.page.spans import Unit, new_kind, unit_of
 from fuda.page.learners import GIVEN
+from fuda.page.spans import Unit, new_kind, unit_of
 from fuda.page.store import Snapshot, Store
 from fuda.render.text import shown
 from fuda.storage.models import load

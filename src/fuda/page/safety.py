@@ -146,9 +146,8 @@ class Guard:
         host, origin = header(scope, "host"), header(scope, "origin")
         if not self.hosts(host):
             return 403, "this page has another address; open the one that `fuda label` printed"
-        if scope["method"] not in ("GET", "HEAD") or origin:
-            if origin != f"http://{host}":
-                return 403, "a page of another origin may not ask this one"
+        if (origin or scope["method"] not in ("GET", "HEAD")) and origin != f"http://{host}":
+            return 403, "a page of another origin may not ask this one"
         length = header(scope, "content-length")
         if length and (not length.isdigit() or int(length) > LARGEST_BODY):
             return 413, f"the request has more than {LARGEST_BODY:,} bytes"

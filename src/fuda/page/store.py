@@ -48,6 +48,7 @@ VERSION = 1
 LEASE = 600.0  # seconds for which a structure is kept for a tab
 _SNAPSHOTS = 4  # kept
 _LIVE = "NOT EXISTS (SELECT 1 FROM events u WHERE u.undoes = e.number)"
+_LABELLED = "labels IS NOT NULL AND status <> 'skipped'"
 _LATER = f"""EXISTS (SELECT 1 FROM events l WHERE l.item = e.item AND l.number > e.number
     AND l.kind IN ('accept', 'skip') AND {_LIVE.replace("e.", "l.")})"""
 _SCHEMA = """
@@ -307,7 +308,7 @@ class Store:
             reader.execute("BEGIN")
             event = reader.execute("SELECT IFNULL(MAX(number), 0) FROM events").fetchone()[0]
             rows = reader.execute(
-                "SELECT record, labels FROM items WHERE labels IS NOT NULL AND status <> 'skipped' ORDER BY id"
+                f"SELECT record, labels FROM items WHERE {_LABELLED} ORDER BY id"
             ).fetchall()
             self._opened.remove(reader)
         return int(event), [record_of(r).structure for r, _ in rows], [json.loads(y) for _, y in rows]
@@ -355,7 +356,8 @@ class Store:
         with self.transaction() as writer:
             texts = [None if x is None else json.dumps(x, ensure_ascii=False) for x in (labels, more)]
             found = writer.execute(
-                "INSERT INTO events (time, kind, item, labels, undoes, who, tab, more) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                """INSERT INTO events (time, kind, item, labels, undoes, who, tab, more)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
                 (time.time(), kind, item, texts[0], undoes, *(step or (None, None)), texts[1]),
             )
             assert found.lastrowid is not None
@@ -459,7 +461,7 @@ class Store:
     def lessons_after(self, event: int) -> list[int]:
         """Return the numbers of the lessons after an event."""
         rows = self._reader.execute(
-            f"""SELECT number FROM events e WHERE number > ? AND (kind = 'accept' AND {_LIVE} OR kind = 'file')
+            f"""SELECT number FROM events e WHERE number > ? AND kind IN ('accept', 'file') AND {_LIVE}
             ORDER BY number""",
             (event,),
         )
@@ -481,7 +483,7 @@ class Store:
     def lesson_count(self, event: int) -> int:
         """Return how many structures the lessons after an event have."""
         accepts, files = self._reader.execute(
-            f"""SELECT IFNULL(SUM(kind = 'accept'), 0), IFNULL(SUM(IIF(kind = 'file', more ->> 'labelled', 0)), 0)
+            f"""SELECT IFNULL(SUM(kind = 'accept'), 0), IFNULL(SUM((kind = 'file') * (more ->> 'labelled')), 0)
             FROM events e WHERE number > ? AND kind IN ('accept', 'file') AND {_LIVE}""",
             (event,),
         ).fetchone()
