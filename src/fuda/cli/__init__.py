@@ -27,6 +27,7 @@ from fuda.cli.convert import convert
 from fuda.cli.demo import demo
 from fuda.cli.evaluate import evaluate
 from fuda.cli.explain import explain
+from fuda.cli.export import export
 from fuda.cli.inspect import inspect
 from fuda.cli.label import label
 from fuda.cli.render import render
@@ -106,7 +107,21 @@ def group() -> None:
 
 
 for command in (
-    *(demo, label, train, compare, evaluate, tag, explain, render, inspect, convert, reproduce, warmup),
+    *(
+        demo,
+        label,
+        export,
+        train,
+        compare,
+        evaluate,
+        tag,
+        explain,
+        render,
+        inspect,
+        convert,
+        reproduce,
+        warmup,
+    ),
 ):
     group.add_command(command)
 

@@ -101,7 +101,7 @@ def _check_host(host: str, password: str | None) -> None:
         raise DataError(f"{problem}; give a --password that they must know, or leave --host out")
     click.echo(
         f"fuda: --host {host}: everybody who can reach this computer and knows the password can read the "
-        "data and change the labels. Nothing is encrypted: on a network that others listen to, use an SSH tunnel",
+        "data and change the labels. Nothing is encrypted: where others may listen, use an SSH tunnel",
         err=True,
     )
 
@@ -134,11 +134,11 @@ def fill(
             digest = importing.digest_of_file(path, keywords)
             if importing.knows(store, digest):
                 continue
-            options_given = dict(keywords)
-            format, found = importing.format_for(path, options_given.pop("format", None))
-            reading = format.from_command(found | options_given)
-            data = options.read(path, {"format": format.name} | found | options_given)
-            importing.add(store, path, data, digest, (format.name, reading), nodes)
+            format, found = importing.format_for(path, keywords.get("format"))
+            reading = found | keywords | {"format": format.name}
+            data = options.read(path, reading)
+            reading |= format.options_to_store(data)
+            importing.add(store, path, data, digest, reading, nodes)
         if labels is not None:
             importing.add_kinds(store, filter(None, (name.strip() for name in labels.split(","))))
         if model_path is not None:

@@ -9,11 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from fuda import schemes
 from fuda.active.queries import ORDERS
-from fuda.data.structures import Structure
 from fuda.errors import DataError, short
 from fuda.page.importing import add_kinds
 from fuda.page.learners import learners_of
@@ -21,7 +18,8 @@ from fuda.page.pool import Pool
 from fuda.page.spans import new_kind, probabilities_of
 from fuda.page.store import ConflictError, Item, Step, Store
 from fuda.page.teacher import Teacher
-from fuda.render.text import shown
+from fuda.page.views import heads_of, spaces_of, words_of
+from fuda.page.why import why
 
 Json = dict[str, Any]
 
@@ -208,6 +206,20 @@ class Desk:
     def _held_by_others(self, by: Step) -> set[int]:
         return set(self.store.leased()) - set(self.store.leased(by.tab))
 
+    def why(self, content: Json) -> Json:
+        """Return what speaks for and against a label."""
+        number, start, end = (content.get(name) for name in ("id", "start", "end"))
+        item = self._found(number if type(number) is int else -1)
+        size = len(item.record.structure)
+        if type(start) is not int or type(end) is not int or not 0 <= start < end <= size:
+            raise DataError(
+                f"words {short(start)} to {short(end)} are not within {size} words; reload the page"
+            )
+        model = self.teacher.current.model
+        if model is None:
+            raise DataError("the model has not been taught yet; accept a sentence first")
+        return why(self.store, model, item, start, end)
+
     # What people do
 
     def accept(self, number: int, content: Json, by: Step) -> Json:
@@ -297,27 +309,3 @@ class Desk:
         if "learner" in content:
             self.teacher.notice(again=True)
         return self.state(by)
-
-
-def words_of(structure: Structure) -> list[str]:
-    """Return the words of a structure, as people see them."""
-    return [shown(observation) for observation in structure.observations]
-
-
-def spaces_of(item: Item) -> list[bool]:
-    """Return whether white space follows each word."""
-    text = item.record.text
-    if text is None:
-        return [True] * len(item.record.structure)
-    after = [*(start for start, _ in text.offsets[1:]), len(text.content) + 1]
-    return [next_start > end for (_, end), next_start in zip(text.offsets, after, strict=True)]
-
-
-def heads_of(structure: Structure) -> list[list[int]] | None:
-    """Return the parents of each node; None for a sequence."""
-    if structure.shape == "sequence":
-        return None
-    heads: list[list[int]] = [[] for _ in structure.observations]
-    for parent, child in np.asarray(structure.edges).tolist():
-        heads[child].append(parent)
-    return heads

@@ -88,7 +88,7 @@ def add(
     path: str,
     data: Dataset,
     digest: str,
-    read_as: tuple[str, dict[str, Any]],
+    reading: dict[str, Any],
     nodes: bool = False,
 ) -> int:
     """Add a file to a store, in one transaction.
@@ -103,8 +103,8 @@ def add(
         What it contains.
     digest : str
         Of `digest_of_file`.
-    read_as : (str, dict)
-        The name of its format, and the options with which it was read.
+    reading : dict
+        How it was read: the name of its format, and the options as the command has them.
     nodes : bool
         Whether a person asks to label nodes, in a new store.
 
@@ -127,11 +127,10 @@ def add(
         store.set_about("digests", [*store.about("digests", []), digest])
         if records:
             file = writer.execute(
-                "INSERT INTO files (name, format, options) VALUES (?, ?, ?)",
-                (name, read_as[0], json.dumps(read_as[1])),
+                "INSERT INTO files (name, options) VALUES (?, ?)", (name, json.dumps(reading))
             ).lastrowid
             first = writer.execute("SELECT IFNULL(MAX(id), 0) + 1 FROM items").fetchone()[0]
-            rows = [_row(file, place, record, unit, read_as[0]) for place, record in records]
+            rows = [_row(file, place, record, unit, reading["format"]) for place, record in records]
             writer.executemany(
                 """INSERT INTO items (file, place, digest, words, record, original, given, complete, status,
                 labels, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import threading
 import time
 from typing import Any
@@ -111,9 +110,7 @@ class Pool:
 
     def _score(self, piece: np.ndarray, model: Any) -> None:
         assert self._chooser is not None
-        scorer = copy.copy(model)
-        scorer.n_jobs = 1  # the other core is for the page
         listed = ", ".join(map(str, (piece + 1).tolist()))
         items = self.store.items(f"items.id IN ({listed})")
         labels = [item.labels or [None] * len(item.record.structure) for item in items]
-        self._chooser.scored(piece.tolist(), scorer, [item.record.structure for item in items], labels)
+        self._chooser.scored(piece.tolist(), model, [item.record.structure for item in items], labels)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import uvicorn
 from starlette.applications import Starlette
@@ -21,7 +21,10 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from fuda.errors import DataError
+from fuda.formats import FORMATS
+from fuda.page import export
 from fuda.page.desk import ConflictingEditError, Desk
+from fuda.page.learners import to_bytes
 from fuda.page.safety import Guard, Sessions, hosts_for
 from fuda.page.store import Step, Store
 
@@ -179,6 +182,14 @@ def _api(desk: Desk, feed: Feed) -> list[Route]:
     async def events(request: Request) -> Response:
         return StreamingResponse(feed.stream(), media_type="text/event-stream")
 
+    async def exported(request: Request) -> Response:
+        kind = request.query_params.get("format", "")
+        if kind not in export.KINDS:
+            raise DataError(f"format must be one of {', '.join(export.KINDS)}")
+        content, name = await run_in_threadpool(_exported, desk, kind)
+        headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
     return [
         get("/api/state", lambda request, by: desk.state(by) | {"tab": secrets.token_urlsafe(9)}),
         get("/api/items", listed),
@@ -189,8 +200,18 @@ def _api(desk: Desk, feed: Feed) -> list[Route]:
         post("/api/items/{id:int}/skip", lambda r, asked, by: desk.skip(r.path_params["id"], asked, by)),
         post("/api/undo", lambda request, asked, by: desk.undo(by)),
         post("/api/labels", lambda request, asked, by: desk.add_label(asked.get("add"), by)),
+        post("/api/why", lambda request, asked, by: desk.why(asked)),
+        Route("/api/export", exported),
         post("/api/settings", lambda request, asked, by: desk.settings(asked, by)),
     ]
+
+
+def _exported(desk: Desk, kind: str) -> tuple[bytes, str]:
+    """The content and the name of a file."""
+    store = desk.store
+    if kind == "model":
+        return to_bytes(export.model_of(store, desk.teacher)), export.file_name(store, kind)
+    return export.text_of(store, FORMATS[kind]).encode(), export.file_name(store, kind)
 
 
 def _next(desk: Desk, asked: dict[str, Any], by: Step) -> Any:

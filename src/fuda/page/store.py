@@ -24,53 +24,24 @@ lessons after it. An undo removes the snapshots that have learned what is undone
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
-import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
-from pathlib import Path
+from contextlib import closing
 from typing import Any, NamedTuple
 
 from fuda.data.structures import Structure
 from fuda.errors import DataError
 from fuda.formats import jsonl
 from fuda.formats.dataset import Record
+from fuda.page.database import Database
 from fuda.page.spans import Unit
 
-try:
-    import fcntl
-except ImportError:  # Windows: nothing keeps a second process from opening the same store
-    fcntl = None  # type: ignore[assignment]
-
-VERSION = 1
 LEASE = 600.0  # seconds for which a structure is kept for a tab
 _SNAPSHOTS = 4  # kept
 _LIVE = "NOT EXISTS (SELECT 1 FROM events u WHERE u.undoes = e.number)"
 _LABELLED = "labels IS NOT NULL AND status <> 'skipped'"
 _LATER = f"""EXISTS (SELECT 1 FROM events l WHERE l.item = e.item AND l.number > e.number
     AND l.kind IN ('accept', 'skip') AND {_LIVE.replace("e.", "l.")})"""
-_SCHEMA = """
-CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE files (
-    id INTEGER PRIMARY KEY, name TEXT NOT NULL, format TEXT NOT NULL, options TEXT NOT NULL);
-CREATE TABLE items (
-    id INTEGER PRIMARY KEY, file INTEGER NOT NULL, place INTEGER NOT NULL, digest BLOB NOT NULL,
-    words TEXT NOT NULL, record TEXT NOT NULL, original TEXT, given TEXT, complete INTEGER NOT NULL,
-    status TEXT NOT NULL, labels TEXT, source TEXT, version INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX items_by_status ON items (status);
-CREATE INDEX items_by_digest ON items (digest);
-CREATE TABLE events (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, kind TEXT NOT NULL, item INTEGER,
-    labels TEXT, undoes INTEGER UNIQUE, who TEXT, tab TEXT, more TEXT);
-CREATE INDEX events_by_item ON events (item);
-CREATE TABLE snapshots (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, event INTEGER NOT NULL, learner TEXT NOT NULL,
-    refitted INTEGER NOT NULL, model BLOB NOT NULL);
-CREATE TABLE leases (item INTEGER PRIMARY KEY, tab TEXT NOT NULL, until REAL NOT NULL);
-CREATE TABLE sessions (digest TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
-"""
 
 
 class Item(NamedTuple):
@@ -113,7 +84,7 @@ class ConflictError(Exception):
     """An edit of a version that is no longer the last one."""
 
 
-class Store:
+class Store(Database):
     """An open store; all methods may be called from any thread.
 
     Parameters
@@ -126,115 +97,7 @@ class Store:
         Whether other processes may have it open, as for reading.
     """
 
-    def __init__(self, path: str | Path, create: bool = False, shared: bool = False) -> None:
-        self.path = Path(path)
-        exists = self.path.exists() and self.path.stat().st_size > 0
-        if not exists and not create:
-            raise DataError(f"{path}: there is no such store; make one with: fuda label FILE --store {path}")
-        self._writing, self._local = threading.RLock(), threading.local()
-        self._opened: list[sqlite3.Connection] = []
-        self._descriptor: int | None = None
-        try:
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-            if not shared:
-                self._lock(path)
-            self._writer = self._connect()
-            if not exists:
-                self._make()
-            self._check(path)
-        except (OSError, sqlite3.Error) as error:
-            self.close()
-            problem = getattr(error, "strerror", None) or str(error)
-            raise DataError(f"{path}: not a usable store ({problem}); name another file") from None
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Close the file; an unfinished transaction is taken back."""
-        for connection in self._opened:
-            connection.close()
-        self._opened.clear()
-        # Last: closing any descriptor of the file would drop the locks that SQLite holds on it.
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def _lock(self, path: str | Path) -> None:
-        assert self._descriptor is not None
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            problem = f"{path}: another `fuda label` has this store open"
-            raise DataError(f"{problem}; use its page, or end it first") from None
-
-    def _make(self) -> None:
-        self._writer.execute("PRAGMA journal_mode = WAL")
-        # Not `executescript`, which commits first: a kill leaves an empty file or the whole schema.
-        with self.transaction() as writer:
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                writer.execute(statement)
-            writer.execute("INSERT INTO about VALUES ('format', ?)", (json.dumps(VERSION),))
-
-    def _check(self, path: str | Path) -> None:
-        try:
-            found = self.about("format")
-        except sqlite3.OperationalError:
-            found = None
-        if found is None:
-            raise DataError(f"{path}: is not a store of fuda label; name another file with --store")
-        if found != VERSION:
-            raise DataError(f"{path}: is a store of version {found}, this fuda reads {VERSION}; update fuda")
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA synchronous = FULL")
-        self._opened.append(connection)
-        return connection
-
-    @property
-    def _reader(self) -> sqlite3.Connection:
-        """The connection of this thread for reading; within a transaction, that which writes."""
-        if getattr(self._local, "writes", False):
-            return self._writer
-        if not hasattr(self._local, "connection"):
-            self._local.connection = self._connect()
-        found: sqlite3.Connection = self._local.connection
-        return found
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write within a transaction: all of it is on the disk after the block, or none of it.
-
-        Yields
-        ------
-        Connection
-            The connection to write with.
-        """
-        with self._writing:
-            if self._writer.in_transaction:
-                yield self._writer
-                return
-            self._writer.execute("BEGIN IMMEDIATE")
-            self._local.writes = True
-            try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):  # the first error counts
-                    self._writer.execute("ROLLBACK")
-                raise
-            finally:
-                self._local.writes = False
-
     # What the store is about
-
-    def about(self, name: str, default: Any = None) -> Any:
-        """Return a value of the store as a whole, such as its labels."""
-        row = self._reader.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
-        return default if row is None else json.loads(row[0])
 
     def set_about(self, name: str, value: Any, event: str | None = None, step: Step | None = None) -> None:
         """Set a value of the store as a whole; `event` is the kind of the event to log for it."""
@@ -312,6 +175,18 @@ class Store:
             ).fetchall()
             self._opened.remove(reader)
         return int(event), [record_of(r).structure for r, _ in rows], [json.loads(y) for _, y in rows]
+
+    def export_rows(self) -> Iterator[tuple[str, str | None, str, str]]:
+        """Yield record, original, labels and reading options of the structures that are done."""
+        yield from self._reader.execute(
+            """SELECT record, original, labels, options FROM items JOIN files ON files.id = items.file
+            WHERE status = 'done' ORDER BY items.id"""
+        )
+
+    def reading(self) -> dict[str, Any] | None:
+        """Return how the first file was read."""
+        row = self._reader.execute("SELECT options FROM files ORDER BY id LIMIT 1").fetchone()
+        return None if row is None else dict(json.loads(row[0]))
 
     def session(self, digest: str) -> float | None:
         """Return until when a session lasts; None where there is none."""
@@ -483,7 +358,8 @@ class Store:
     def lesson_count(self, event: int) -> int:
         """Return how many structures the lessons after an event have."""
         accepts, files = self._reader.execute(
-            f"""SELECT IFNULL(SUM(kind = 'accept'), 0), IFNULL(SUM((kind = 'file') * (more ->> 'labelled')), 0)
+            f"""SELECT IFNULL(SUM(kind = 'accept'), 0),
+                IFNULL(SUM((kind = 'file') * (more ->> 'labelled')), 0)
             FROM events e WHERE number > ? AND kind IN ('accept', 'file') AND {_LIVE}""",
             (event,),
         ).fetchone()

@@ -111,6 +111,13 @@ class Teacher:
         count = self.current.lessons
         return f"taught by {count:,} sentence{'' if count == 1 else 's'}"
 
+    def rebuilt(self) -> Any:
+        """Return the model that the log makes, found in this thread; None before the first lesson."""
+        if self._needs_fit():
+            self._fit_all()
+        self._begin()
+        return self.current.model
+
     # The threads
 
     def _run(self, work: Callable[[], None]) -> None:
@@ -142,29 +149,32 @@ class Teacher:
 
     def _begin(self) -> None:
         """Begin again from the last snapshot; the old model stays in use until the new one is ready."""
-        learner = self.learner
-        snapshot = self.store.snapshot(learner.name)
-        behind = self.store.lesson_count(0 if snapshot is None else snapshot.event)
-        if not learner.online or (behind > _REPLAYED and learner.name != "given"):
-            if snapshot is None:
-                self._use(None, self.store.last_event(), 0)
-            else:
-                self._use(from_bytes(snapshot.model), snapshot.event)
-            return  # a refit is due
-        last = self.store.last_event()
+        snapshot = self.store.snapshot(self.learner.name)
         model, event = (None, 0) if snapshot is None else (from_bytes(snapshot.model), snapshot.event)
         self._base = event
+        if self._needs_fit():
+            self._use(model, event)  # until it is fitted
+            return
+        last = self.store.last_event()
         for number in self.store.lessons_after(event):
             if self._stopped or self._again:
                 return
             model = self._taught(model, number)
         self._use(model, last)
 
+    def _needs_fit(self) -> bool:
+        """Whether the lessons after the last snapshot are to be learned by a refit, not one by one."""
+        learner = self.learner
+        if learner.name == "given":
+            return False
+        snapshot = self.store.snapshot(learner.name)
+        behind = self.store.lesson_count(0 if snapshot is None else snapshot.event)
+        return behind > (_REPLAYED if learner.online else 0)
+
     def _catch_up(self) -> None:
         """Teach the lessons that have come, and take a snapshot now and then."""
-        learner = self.learner
         last = self._seen = self.store.last_event()
-        if not learner.online or (self.store.lesson_count(self.current.event) > _REPLAYED):
+        if self._needs_fit():
             return
         for number in self.store.lessons_after(self.current.event):
             if number > last or self._stopped or self._again:
@@ -175,7 +185,7 @@ class Teacher:
         if self.current.model is not None and self.store.lesson_count(self._base) >= _EVERY:
             content = to_bytes(self.current.model)
             event = self.current.event
-            if self.store.add_snapshot(Snapshot(event, learner.name, False, content)):
+            if self.store.add_snapshot(Snapshot(event, self.learner.name, False, content)):
                 self._base = event
                 self._use(from_bytes(content), event)
 
@@ -216,17 +226,8 @@ class Teacher:
         while not self._stopped:
             with self._changed:
                 self._changed.wait(0.5)
-            if self._is_due():
+            if not self._stopped and self._needs_fit():
                 self._fit_all()
-
-    def _is_due(self) -> bool:
-        """Whether a refit is worth its time."""
-        learner = self.learner
-        if self._stopped or learner.name == "given":
-            return False
-        snapshot = self.store.snapshot(learner.name)
-        behind = self.store.lesson_count(0 if snapshot is None else snapshot.event)
-        return behind > 0 if not learner.online else behind > _REPLAYED
 
     def _fit_all(self) -> None:
         learner = self.learner
@@ -235,8 +236,9 @@ class Teacher:
         self.announce({"type": "refit", "running": True})
         try:
             model = unfitted(learner, self._some(), self.store.unit.scheme)
-            model.set_params(n_jobs=1)  # the other core is for the page
-            kept = self.store.add_snapshot(Snapshot(event, learner.name, True, to_bytes(model.fit(X, y))))
+            model.set_params(n_jobs=1).fit(X, y)  # the other core is for the page
+            content = to_bytes(model.set_params(n_jobs=None))
+            kept = self.store.add_snapshot(Snapshot(event, learner.name, True, content))
         finally:
             self.refitting = False
             self.announce({"type": "refit", "running": False})
