@@ -24,7 +24,6 @@ from fuda.page.learners import GIVEN
 from fuda.page.spans import Unit, new_kind, unit_of
 from fuda.page.store import Snapshot, Store
 from fuda.render.text import shown
-from fuda.storage.models import load
 
 _LOOKED_AT = 1_000  # lines by which a file of columns is told from raw text
 _MOST_COLUMNS = 14
@@ -129,6 +128,7 @@ def add(
             file = writer.execute(
                 "INSERT INTO files (name, options) VALUES (?, ?)", (name, json.dumps(reading))
             ).lastrowid
+            assert file is not None
             first = writer.execute("SELECT IFNULL(MAX(id), 0) + 1 FROM items").fetchone()[0]
             rows = [_row(file, place, record, unit, reading["format"]) for place, record in records]
             writer.executemany(
@@ -226,6 +226,8 @@ def add_model(store: Store, path: str) -> None:
     """Let a model label to begin with; in a store that has one already, nothing changes."""
     if store.about("given"):
         return
+    from fuda.storage.models import load
+
     model = load(path)
     if not hasattr(model, "partial_fit"):
         problem = f"{path}: a {type(model).__name__} does not learn from single sentences"
