@@ -280,7 +280,7 @@ class Desk:
         if found is None:
             return {"item": None} | self._counts(by)
         number, _ = found
-        self.teacher.notice(again=True)
+        self.teacher.notice()
         self.announce({"type": "items", "ids": [number], "tab": by.tab})
         self.store.lease(number, by.tab)
         return {"item": self._item(self._found(number))} | self._counts(by)
