@@ -28,8 +28,9 @@ LAYERS = [
     ["training"],
     ["marginalized", "selection"],
     ["models"],
+    ["active"],
     ["datasets", "compat", "plots"],
-    ["reproduce"],
+    ["reproduce", "page"],
     ["cli"],
     ["__main__"],
 ]

@@ -27,7 +27,9 @@ from fuda.cli.convert import convert
 from fuda.cli.demo import demo
 from fuda.cli.evaluate import evaluate
 from fuda.cli.explain import explain
+from fuda.cli.export import export
 from fuda.cli.inspect import inspect
+from fuda.cli.label import label
 from fuda.cli.render import render
 from fuda.cli.reproduce import reproduce
 from fuda.cli.signals import Signals
@@ -104,7 +106,23 @@ def group() -> None:
     """Learn to label the nodes of sequences, trees and graphs."""
 
 
-for command in (demo, train, compare, evaluate, tag, explain, render, inspect, convert, reproduce, warmup):
+for command in (
+    *(
+        demo,
+        label,
+        export,
+        train,
+        compare,
+        evaluate,
+        tag,
+        explain,
+        render,
+        inspect,
+        convert,
+        reproduce,
+        warmup,
+    ),
+):
     group.add_command(command)
 
 

@@ -1,0 +1,75 @@
+"""The learners that a person may choose for a page."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fuda.active.learners import learner_for
+from fuda.data.structures import Structure
+from fuda.models.crf import CRF
+from fuda.storage.models import load
+
+
+class Learner(NamedTuple):
+    """A learner by name; one that is not `online` learns only when it is refitted."""
+
+    name: str
+    text: str
+    online: bool
+
+
+KERNEL = Learner(
+    "kernel", "learns from every sentence at once, and says which sentences spoke for a label", True
+)
+LINEAR = Learner("crf", "a conditional random field, refitted in the background", False)
+GIVEN = Learner("given", "the model given with --model, which learns from every sentence", True)
+
+
+def learners_of(shape: str, given: bool) -> list[Learner]:
+    """Return the learners for structures of a shape; of a model that was given, only itself."""
+    if given:
+        return [GIVEN]
+    return [KERNEL] if shape == "dag" else [KERNEL, LINEAR]
+
+
+def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None) -> Any:
+    """Return an estimator for such structures, not fitted.
+
+    Parameters
+    ----------
+    learner : Learner
+        Which.
+    sample : list of structures
+        Some of the structures.
+    scheme : str or None
+        The scheme of the labels.
+
+    Returns
+    -------
+    Labeler
+        The estimator.
+    """
+    kernel = learner_for(list(sample), scheme)
+    if learner.name == KERNEL.name:
+        return kernel
+    shown = scheme if sample[0].shape == "sequence" else None
+    return CRF(features=kernel.features, scheme=shown)
+
+
+def to_bytes(model: Any) -> bytes:
+    """Return the file of a model."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.fuda"
+        model.save(path)
+        return path.read_bytes()
+
+
+def from_bytes(content: bytes) -> Any:
+    """Return the model of a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.fuda"
+        path.write_bytes(content)
+        return load(path)

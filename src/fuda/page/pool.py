@@ -1,0 +1,116 @@
+"""Which structure comes next: the pool is scored in the background, piece by piece."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from fuda.active.queries import ORDERS, Chooser
+from fuda.page.store import Store
+from fuda.page.teacher import Teacher
+
+_PIECE = 0.05  # seconds that a piece of the pool takes; as long is left to others after it
+_LARGEST = 500  # structures of a piece
+
+
+class Pool:
+    """Scores the structures of a store by its model, and chooses the next one.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    teacher : Teacher
+        Has the model.
+    """
+
+    def __init__(self, store: Store, teacher: Teacher) -> None:
+        self.store, self.teacher = store, teacher
+        self._chooser: Chooser | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="page_pool", daemon=True)
+
+    @property
+    def order(self) -> str:
+        """The order in which structures come."""
+        return str(self.store.about("order", ORDERS[0]))
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after its piece."""
+        self._stopped.set()
+        self._thread.join(timeout=10)
+
+    def next(self, leave_out: set[int]) -> int | None:
+        """Return the number of the structure to label next.
+
+        Parameters
+        ----------
+        leave_out : set of int
+            Structures that tabs have already.
+
+        Returns
+        -------
+        int or None
+            None where there is none.
+        """
+        order, chooser = self.order, self._chooser
+        if order == "disagreement":
+            wanted = "status = 'done' AND source = 'file'"
+        else:
+            wanted = "status = 'new'"
+        if chooser is None or order == "file":
+            listed = ", ".join(map(str, leave_out))
+            found = self.store.numbers(f"{wanted} AND id NOT IN ({listed}) LIMIT 1")
+            return found[0] if found else None
+        chooser.order = order
+        closed = np.ones(len(self), dtype=bool)
+        closed[np.array(self.store.numbers(wanted), dtype=np.int64) - 1] = False
+        closed[np.array([i for i in leave_out if i <= len(closed)], dtype=np.int64) - 1] = True
+        labelled = np.array(self.store.numbers("status = 'done'"), dtype=np.int64) - 1
+        chosen = chooser.next(np.flatnonzero(closed), labelled)
+        return None if chosen is None else chosen + 1
+
+    def __len__(self) -> int:
+        return self.store.count("1")
+
+    def _work(self) -> None:
+        self._chooser = Chooser(list(self.store.structures()), self.order)
+        scored_by = np.zeros(len(self), dtype=np.int64)  # versions of the model
+        shuffled, size = np.random.RandomState(0).permutation(len(self)), 10
+        while not self._stopped.is_set():
+            taught = self.teacher.current
+            wanted = self._wanted(scored_by, shuffled, taught.version) if taught.model is not None else []
+            if not len(wanted):
+                self._stopped.wait(0.2)
+                continue
+            began = time.perf_counter()
+            piece = np.sort(wanted[:size])
+            self._score(piece, taught.model)
+            scored_by[piece] = taught.version
+            taken = time.perf_counter() - began
+            size = int(np.clip(size * _PIECE / max(taken, 1e-4), 1, min(_LARGEST, 2 * size)))
+            self._stopped.wait(min(taken, 1.0))
+
+    def _wanted(self, scored_by: np.ndarray, shuffled: np.ndarray, version: int) -> np.ndarray:
+        """The structures to score: those that the oldest models have scored come first."""
+        of_interest = "source = 'file'" if self.order == "disagreement" else "status = 'new'"
+        if self.order == "file":
+            return np.zeros(0, dtype=np.int64)
+        needed = np.zeros(len(scored_by), dtype=bool)
+        needed[np.array(self.store.numbers(of_interest), dtype=np.int64) - 1] = True
+        old = shuffled[(needed & (scored_by < version))[shuffled]]
+        return old[np.argsort(scored_by[old], kind="stable")]
+
+    def _score(self, piece: np.ndarray, model: Any) -> None:
+        assert self._chooser is not None
+        listed = ", ".join(map(str, (piece + 1).tolist()))
+        items = self.store.items(f"items.id IN ({listed})")
+        labels = [item.labels or [None] * len(item.record.structure) for item in items]
+        self._chooser.scored(piece.tolist(), model, [item.record.structure for item in items], labels)

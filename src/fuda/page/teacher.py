@@ -1,0 +1,249 @@
+"""The teacher: one thread that owns the model of a page and follows the log of the store.
+
+The model is always the last snapshot, taught the lessons after it in order, so that it is the same
+after a restart: a snapshot is committed before it is used, and the model goes on from what was
+read back of it. After an undo the last snapshot before the step is where the model begins again.
+Meanwhile the page goes on with the model that it has: requests read `current`, which is replaced
+and never changed.
+
+Refits, from all labels there are, run in a second thread and end as snapshots, too.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fuda.errors import DataError
+from fuda.page.learners import Learner, from_bytes, learners_of, to_bytes, unfitted
+from fuda.page.store import Snapshot, Store
+
+_EVERY = 25  # lessons from one snapshot to the next
+_REPLAYED = 200  # lessons up to which a model is taught again one by one, and not fitted at once
+_GROWTH = 1.5  # of the labelled structures, until the next refit
+_SAMPLE = 1_000  # structures by which a learner is chosen
+
+
+class Taught(NamedTuple):
+    """A model and what it has learned; `model` is None before the first lesson.
+
+    `version` counts the models in use, `lessons` the structures that taught this one.
+    """
+
+    model: Any
+    event: int
+    version: int
+    lessons: int
+
+
+class Teacher:
+    """Keeps the model of a store up to date.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    announce : callable
+        Is told of a better model and of refits, as messages to pages.
+    """
+
+    def __init__(
+        self, store: Store, announce: Callable[[dict[str, Any]], None] = lambda message: None
+    ) -> None:
+        self.store, self.announce = store, announce
+        self.current = Taught(None, 0, 0, 0)
+        self.refitting = False
+        self.problem = ""
+        self._changed = threading.Condition()
+        self._base = 0  # event of the snapshot that the model goes on from
+        self._seen = 0  # last event that the thread has looked at
+        self._stopped = self._again = False
+        self._sample = None
+        self._threads: list[threading.Thread] = []
+
+    # For requests
+
+    @property
+    def learner(self) -> Learner:
+        """The learner that is in use."""
+        choices = learners_of(self.store.shape, bool(self.store.about("given")))
+        chosen = self.store.about("learner")
+        return next((learner for learner in choices if learner.name == chosen), choices[0])
+
+    def start(self) -> None:
+        """Start the threads."""
+        for work in (self._teach, self._refit):
+            thread = threading.Thread(
+                target=self._run, args=(work,), name=f"page{work.__name__}", daemon=True
+            )
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        """End the threads, after the lesson that is under way."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(timeout=10)
+
+    def notice(self, again: bool = False) -> None:
+        """Say that the log has grown; `again` where the model must begin again, as after an undo."""
+        with self._changed:
+            self._again = self._again or again
+            self._changed.notify_all()
+
+    def wait_for(self, event: int, seconds: float) -> bool:
+        """Wait until the model has learned all lessons up to an event; returns whether it has."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.current.event >= event or self._stopped, seconds)
+
+    def text(self) -> str:
+        """Return what is to be said of the model."""
+        if self.problem:
+            return self.problem
+        if self.current.model is None:
+            return "not taught yet"
+        count = self.current.lessons
+        return f"taught by {count:,} sentence{'' if count == 1 else 's'}"
+
+    def rebuilt(self) -> Any:
+        """Return the model that the log makes, found in this thread; None before the first lesson."""
+        if self._needs_fit():
+            self._fit_all()
+        self._begin()
+        return self.current.model
+
+    # The threads
+
+    def _run(self, work: Callable[[], None]) -> None:
+        while not self._stopped:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of trainings that ended early; the page shows accuracy
+                    work()
+                return
+            except Exception as error:
+                # Whatever a learner may raise: the page must go on, and says what is wrong.
+                self.problem = f"the model does not learn: {error}"
+                self.announce({"type": "model", "version": self.current.version, "text": self.text()})
+                time.sleep(1.0)
+
+    def _teach(self) -> None:
+        """Follow the log."""
+        self._begin()
+        while not self._stopped:
+            with self._changed:
+                self._changed.wait_for(self._is_behind, 1.0)
+                again, self._again = self._again, False
+            if again:
+                self._begin()
+            self._catch_up()
+
+    def _is_behind(self) -> bool:
+        return self._stopped or self._again or self.store.last_event() > self._seen
+
+    def _begin(self) -> None:
+        """Begin again from the last snapshot; the old model stays in use until the new one is ready."""
+        snapshot = self.store.snapshot(self.learner.name)
+        model, event = (None, 0) if snapshot is None else (from_bytes(snapshot.model), snapshot.event)
+        self._base = event
+        if self._needs_fit():
+            self._use(model, event)  # until it is fitted
+            return
+        last = self.store.last_event()
+        for number in self.store.lessons_after(event):
+            if self._stopped or self._again:
+                return
+            model = self._taught(model, number)
+        self._use(model, last)
+
+    def _needs_fit(self) -> bool:
+        """Whether the lessons after the last snapshot are to be learned by a refit, not one by one."""
+        learner = self.learner
+        if learner.name == "given":
+            return False
+        snapshot = self.store.snapshot(learner.name)
+        behind = self.store.lesson_count(0 if snapshot is None else snapshot.event)
+        return behind > (_REPLAYED if learner.online else 0)
+
+    def _catch_up(self) -> None:
+        """Teach the lessons that have come, and take a snapshot now and then."""
+        last = self._seen = self.store.last_event()
+        if self._needs_fit():
+            return
+        for number in self.store.lessons_after(self.current.event):
+            if number > last or self._stopped or self._again:
+                return
+            self._use(self._taught(self.current.model, number), number)
+        if last > self.current.event and not self._again:
+            self._use(self.current.model, last)
+        if self.current.model is not None and self.store.lesson_count(self._base) >= _EVERY:
+            content = to_bytes(self.current.model)
+            event = self.current.event
+            if self.store.add_snapshot(Snapshot(event, self.learner.name, False, content)):
+                self._base = event
+                self._use(from_bytes(content), event)
+
+    def _taught(self, model: Any, number: int) -> Any:
+        """The model after a lesson; the one given is not changed."""
+        lesson = self.store.lesson(number)
+        if not lesson.structures:
+            return model
+        pupil = self._unfitted() if model is None else copy.copy(model)
+        classes = self.store.unit.classes(self.store.kinds)
+        try:
+            pupil.partial_fit(lesson.structures, lesson.labels, classes=classes)
+        except DataError as error:  # a lesson that a model given cannot learn, such as a new label
+            self.problem = f"the model does not learn: {error}"
+            return model
+        return pupil
+
+    def _unfitted(self) -> Any:
+        return unfitted(self.learner, self._some(), self.store.unit.scheme)
+
+    def _some(self) -> list[Any]:
+        """The first structures."""
+        if self._sample is None:
+            self._sample = [item.record.structure for item in self.store.items(f"items.id <= {_SAMPLE}")]
+        return self._sample
+
+    def _use(self, model: Any, event: int, lessons: int | None = None) -> None:
+        """Put a model into use."""
+        count = self.store.count("labels IS NOT NULL AND status <> 'skipped'") if lessons is None else lessons
+        with self._changed:
+            self.current = Taught(model, event, self.current.version + 1, count)
+            self._changed.notify_all()
+
+    # Refits
+
+    def _refit(self) -> None:
+        """Fit all labels again, when there are many more than at the last refit."""
+        while not self._stopped:
+            with self._changed:
+                self._changed.wait(0.5)
+            if not self._stopped and self._needs_fit():
+                self._fit_all()
+
+    def _fit_all(self) -> None:
+        learner = self.learner
+        event, X, y = self.store.labelled()
+        self.refitting = True
+        self.announce({"type": "refit", "running": True})
+        try:
+            model = unfitted(learner, self._some(), self.store.unit.scheme)
+            model.set_params(n_jobs=1).fit(X, y)  # the other core is for the page
+            content = to_bytes(model.set_params(n_jobs=None))
+            kept = self.store.add_snapshot(Snapshot(event, learner.name, True, content))
+        finally:
+            self.refitting = False
+            self.announce({"type": "refit", "running": False})
+        if kept and learner == self.learner:
+            self.notice(again=True)
+            self.announce(
+                {"type": "model", "version": self.current.version + 1, "text": "a better model is in use"}
+            )

@@ -1,0 +1,104 @@
+"""Why the model labels something as it does, for the page: voices for and against."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fuda.explanations.base import Contribution, Explanation
+from fuda.page.importing import digest_of
+from fuda.page.spans import Unit
+from fuda.page.store import Item, Store
+from fuda.page.views import spaces_of, words_of
+
+_TOP = 6  # contributions of each kind
+_TAG = re.compile(r"\b([BIESLU])-(?=\w)")
+_PLACES = {"B": "begin of ", "I": "inside of ", "E": "end of ", "L": "end of ", "S": "", "U": ""}
+Json = dict[str, Any]
+
+
+def why(store: Store, model: Any, item: Item, start: int, end: int) -> Json:
+    """Return what speaks for and against the label of a span or node.
+
+    Parameters
+    ----------
+    store : Store
+        Has the sentences that speak.
+    model : Labeler
+        The model.
+    item : Item
+        The structure.
+    start, end : int
+        The nodes of the span; of a span, its first node is explained, where it is decided to begin.
+
+    Returns
+    -------
+    dict
+        As the page shows it.
+    """
+    structure, unit = item.record.structure, store.unit
+    found: Explanation = model.explain(structure, start, top=_TOP)
+    support = getattr(model, "support_structures_", [])
+    largest = max((abs(part.value) for part in found.contributions), default=0.0) or 1.0
+    voices = [_voice(store, unit, support, part, largest) for part in found.contributions if part.count == 1]
+    rest = sum(part.value for part in found.contributions if part.count > 1)
+    chosen, rival = unit.kind(found.chosen.label), None
+    if found.rival is not None:
+        rival = unit.kind(found.rival.label)
+    words = " ".join(words_of(structure)[start:end])
+    return {
+        "chosen": chosen,
+        "rival": rival,
+        "difference": found.difference,
+        "for": sorted((v for v in voices if v["value"] > 0), key=lambda v: -v["value"]),
+        "against": sorted((v for v in voices if v["value"] < 0), key=lambda v: v["value"]),
+        "rest": rest,
+        "text": _text(words, found, unit),
+    }
+
+
+def _text(words: str, found: Explanation, unit: Unit) -> str:
+    """The decision in a sentence."""
+    if found.rival is None:
+        return f"“{words}” is {_named(found.chosen.label, unit)}; {found.without_rival}."
+    chosen, rival = (_named(label, unit) for label in (found.chosen.label, found.rival.label))
+    return f"“{words}” is {chosen}, not {rival}: ahead by {found.difference:.3g} ({found.unit})."
+
+
+def _named(label: Any, unit: Unit) -> str:
+    """A label of a node in words."""
+    if unit.scheme is None:
+        return str(label)
+    return "no span" if label == "O" else _TAG.sub(lambda tag: _PLACES[tag[1]], str(label))
+
+
+def _voice(store: Store, unit: Unit, support: list[Any], part: Contribution, largest: float) -> Json:
+    """A part of the difference: of a training position, with its sentence."""
+    text = part.text if unit.scheme is None else _TAG.sub(lambda tag: _PLACES[tag[1]], part.text)
+    found: Json = {
+        "kind": part.kind,
+        "text": text,
+        "value": part.value,
+        "share": abs(part.value) / largest,
+        "item": None,
+        "words": [],
+        "spaces": [],
+        "matched": [],
+        "node": part.node,
+        "label": None,
+    }
+    voice = part.voice
+    if voice is None or not 0 <= voice.structure < len(support):
+        return found
+    structure = support[voice.structure]
+    spoken = store.items("digest = ?", (digest_of(structure),), "status = 'done' DESC, items.id LIMIT 1")
+    found |= {
+        "words": words_of(structure),
+        "spaces": spaces_of(spoken[0]) if spoken else [True] * len(structure),
+        "item": spoken[0].id if spoken else None,
+        "matched": [node for node, _ in voice.match],
+        "node": voice.node,
+        "label": unit.kind(voice.label),
+        "text": f"{unit.kind(voice.label)} in {spoken[0].place}" if spoken else text,
+    }
+    return found
