@@ -2,7 +2,7 @@
 
 import { post } from "./api.js";
 import { colour } from "./colours.js";
-import { marksOf } from "./draft.js";
+import { isLabel, marksOf } from "./draft.js";
 import { h } from "./dom.js";
 import { keysTable } from "./keys.js";
 import { fail, notice } from "./notices.js";
@@ -55,7 +55,7 @@ export function conflictDialog(session, entry, { error, yours, theirs }) {
 
 function sideText(item, { unit, outside }) {
   if (item.status === "skipped") return h("p", { class: "soft" }, "skipped");
-  const marks = marksOf(item).filter((mark) => mark.label !== outside);
+  const marks = marksOf(item).filter((mark) => isLabel(mark.label, outside));
   return h("p", { class: "version-text" }, excerpt(item, marks.map((mark) => ({ ...mark, by: "person" })), { nodes: unit === "nodes" }));
 }
 

@@ -14,6 +14,9 @@ export function marksOf(item) {
   return (item.spans ?? []).map((span) => ({ probability: 1, ...span, by })).sort((a, b) => a.start - b.start);
 }
 
+/** Whether a label is one to draw. */
+export const isLabel = (label, outside) => label !== null && label !== undefined && label !== outside;
+
 const asLabel = (label) => (typeof label === "string" ? { label } : label);
 
 export class Draft {
@@ -71,9 +74,14 @@ export class Draft {
     return this.marks.find((m) => m.start <= word && word < m.end);
   }
 
-  /** The marks that are drawn: those of nodes outside of everything are not. */
+  /** The first word that has no label although it needs one, or -1. */
+  get missing() {
+    return this.marks.findIndex((m) => m.label === null);
+  }
+
+  /** The marks that are drawn: those of nodes outside of everything, or not labelled yet, are not. */
   get drawn() {
-    return this.marks.filter((m) => m.label !== this.outside);
+    return this.marks.filter((m) => isLabel(m.label, this.outside));
   }
 
   /** What the server is told. */

@@ -30,6 +30,7 @@ export class LabelView {
     this.empty = h("section", { class: "card done", hidden: true });
     this.element = h("div", { class: "label-view" }, h("div", { class: "column" }, this.card, this.empty, this.dock, recentList(session)), this.why.element);
     this.#listen();
+    session.busy = () => this.editor.selection !== null;
   }
 
   entered() {
@@ -50,7 +51,7 @@ export class LabelView {
       event.preventDefault();
       Promise.resolve(action()).catch(fail);
     };
-    if (session.current && !event.repeat && event.key === "Enter") run(() => session.accept());
+    if (session.current && event.key === "Enter") !event.repeat && run(() => this.#accept());
     else if (session.current && editorKey(event, editor, (key) => this.palette.labelOf(key))) this.#focus();
     else if (event.key === "Escape") run(() => this.#escape());
     else {
@@ -76,11 +77,11 @@ export class LabelView {
       speak(`Sentence: ${session.current.item.words.join(" ")}`);
     });
     session.addEventListener("reread", () => {
-      // The words stay where they are; a choice in progress is kept.
       const { selection } = this.editor;
       draw();
       if (selection) this.editor.select(selection.from, selection.to);
     });
+    session.addEventListener("undone", ({ detail }) => !detail.item && notice("There is nothing to undo."));
     session.addEventListener("draft", () => this.#redraw());
     session.addEventListener("waiting", () => this.#vacant("One moment …", "The next sentence is on its way."));
     session.addEventListener("finished", () => this.#finished());
@@ -92,6 +93,7 @@ export class LabelView {
     this.#vacate(false);
     this.editor.show(item, draft, Boolean(item.heads));
     this.#describe();
+    this.#marked();
     put(this.hint, this.#hint(draft.nodes));
     if (!this.element.contains(document.activeElement)) this.#focus();
     this.#buttons();
@@ -143,7 +145,7 @@ export class LabelView {
     return h(
       "div",
       { class: "actions" },
-      button("Accept", "↵", () => this.session.accept(), "primary"),
+      button("Accept", "↵", () => this.#accept(), "primary"),
       button("Skip", "S", () => this.session.skip(), "plain"),
       button("Undo", "Z", () => this.session.undo(), "plain"),
       button("Remove", "⌫", () => this.editor.remove(), "plain touch"),
@@ -172,6 +174,13 @@ export class LabelView {
     this.why.ask(start, end);
     this.#focus();
     if (matchMedia("(max-width: 60rem)").matches) this.why.element.scrollIntoView({ block: "nearest" });
+  }
+
+  #accept() {
+    const missing = this.session.current?.draft.missing ?? -1;
+    if (missing < 0) return this.session.accept();
+    this.editor.select(missing);
+    return notice("Every word needs a label; this one has none yet.");
   }
 
   #escape() {

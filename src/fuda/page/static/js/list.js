@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { debounced, h, plural, put } from "./dom.js";
-import { marksOf } from "./draft.js";
+import { isLabel, marksOf } from "./draft.js";
 import { fail } from "./notices.js";
 import { excerpt } from "./sentence.js";
 
@@ -68,7 +68,7 @@ export class ListView {
 
   #row(item) {
     const { unit, outside } = this.session.state;
-    const marks = marksOf({ source: item.status === "done" ? "person" : "model", ...item }).filter((m) => m.label !== outside);
+    const marks = marksOf({ source: item.status === "done" ? "person" : "model", ...item }).filter((m) => isLabel(m.label, outside));
     return h(
       "li",
       {},

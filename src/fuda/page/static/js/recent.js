@@ -1,7 +1,7 @@
 /** The sentences just answered, to return to when a mistake is noticed a moment too late. */
 
 import { h, plural } from "./dom.js";
-import { marksOf } from "./draft.js";
+import { isLabel, marksOf } from "./draft.js";
 import { excerpt } from "./sentence.js";
 
 const KEPT = 4;
@@ -17,7 +17,7 @@ export function recentList(session) {
     while (list.children.length > KEPT) list.lastElementChild.remove();
     element.hidden = false;
   });
-  session.addEventListener("undone", ({ detail }) => drop(detail.item.id));
+  session.addEventListener("undone", ({ detail }) => detail.item && drop(detail.item.id));
 
   function drop(id) {
     list.querySelector(`[data-id="${id}"]`)?.remove();
@@ -26,7 +26,7 @@ export function recentList(session) {
 
   function row(item, taught) {
     const { unit, outside } = session.state;
-    const marks = marksOf(item).filter((mark) => mark.label !== outside);
+    const marks = marksOf(item).filter((mark) => isLabel(mark.label, outside));
     const what = item.status === "skipped" ? "skipped" : taught?.changed ? `${plural(taught.changed, "word", "words")} changed` : "as proposed";
     return h(
       "li",

@@ -20,7 +20,8 @@ const LONG = 16;
 export function wordsWithMarks(item, marks, { nodes = false, chip = label, lit, at } = {}) {
   const starts = new Map(marks.map((m) => [m.start, m]));
   const word = (i) => h("span", { class: wordClass(i, lit, at), "data-i": i }, item.words[i]);
-  const gap = (i) => (item.spaces?.[i] ?? true) && h("span", { class: lit?.has(i) && lit.has(i + 1) ? "gap lit" : "gap", "data-i": i }, " ");
+  const spaced = spacing(item);
+  const gap = (i) => spaced(i) && h("span", { class: lit?.has(i) && lit.has(i + 1) ? "gap lit" : "gap", "data-i": i }, " ");
   const out = [];
   for (let i = 0; i < item.words.length; ) {
     const mark = starts.get(i);
@@ -37,6 +38,14 @@ export function wordsWithMarks(item, marks, { nodes = false, chip = label, lit, 
     i = end;
   }
   return out.flat().filter(Boolean);
+}
+
+/**
+ * Whether white space follows a word. Files of words alone do not tell; there, punctuation stands as in print.
+ */
+function spacing({ words, spaces }) {
+  if (spaces && !spaces.every(Boolean)) return (i) => spaces[i];
+  return (i) => !/^[([{¿¡«“]$/u.test(words[i]) && !/^([,.;:!?%)\]}»”…]|\.\.\.|['’]s|n't)$/u.test(words[i + 1] ?? "");
 }
 
 function wordClass(i, lit, at) {

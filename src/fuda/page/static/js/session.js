@@ -29,7 +29,8 @@ export class Session extends EventTarget {
     this.drafts = new Map();
     /** Items whose answers may be unsent. @type {Map<number, Object>} */
     this.answered = new Map();
-    this.finished = false;
+    /** Whether words are being chosen; the view knows. */
+    this.busy = () => false;
     this.outbox = new Outbox(this.store, this.tab);
     this.outbox.addEventListener("sent", ({ detail }) => this.#sent(detail.entry, detail.answer));
     this.outbox.addEventListener("conflict", ({ detail }) => this.#tell("conflict", detail));
@@ -66,7 +67,6 @@ export class Session extends EventTarget {
     const draft = this.drafts.get(item.id) ?? this.#storedDraft(item) ?? new Draft(item, this.state);
     // A draft of an older version stays one: the server then shows both versions instead of losing one.
     this.current = { item: { ...item, version: draft.version }, draft };
-    this.finished = false;
     if (remember && this.visited.at(-1) !== item.id) this.visited.push(item.id);
     this.#tell("show", this.current);
     if (!this.upcoming.length) this.#prefetch();
@@ -123,8 +123,12 @@ export class Session extends EventTarget {
     }
     await this.outbox.idle();
     const answer = await post("/api/undo", { tab: this.tab });
+    if (!answer.item) {
+      this.#tell("undone", answer);
+      return;
+    }
     if (this.current && this.current.item.id !== answer.item.id) this.upcoming.unshift(this.current.item);
-    this.state = { ...this.state, done: answer.done };
+    this.#count(answer);
     this.forget(answer.item.id);
     this.show(answer.item);
     this.#tell("undone", answer);
@@ -153,16 +157,19 @@ export class Session extends EventTarget {
   /** Correct another sentence at once, and read this one anew with what the model has learned. */
   async correct(item, answer) {
     await post(`/api/items/${item.id}/accept`, { ...answer, version: item.version, tab: this.tab, after: this.current?.item.id });
-    return this.reread();
+    return this.reread({ always: true });
   }
 
-  /** Read the shown item anew. A touched draft stays; the fresh item is returned either way. */
-  async reread() {
+  /**
+   * Read the shown item anew. A touched draft stays, and so does a sentence in which words are being
+   * chosen: they must not move under the pointer. The fresh item is returned either way.
+   */
+  async reread({ always = false } = {}) {
     const shown = this.current;
     if (!shown) return null;
     const { item } = await get(`/api/items/${shown.item.id}`, { tab: this.tab });
     if (this.current !== shown) return item;
-    if (!shown.draft.touched) {
+    if (!shown.draft.touched && (always || !this.busy())) {
       this.current = { item, draft: new Draft(item, this.state) };
       this.#tell("reread", { before: shown.item, ...this.current });
     }
@@ -196,7 +203,7 @@ export class Session extends EventTarget {
   #sent(entry, answer) {
     this.forget(entry.id);
     this.answered.delete(entry.id);
-    this.state = { ...this.state, done: answer.done };
+    this.#count(answer);
     this.#tell("connection", { lost: false });
     this.#tell("sent", { entry, answer });
     this.#tell("state", this.state);
@@ -215,6 +222,10 @@ export class Session extends EventTarget {
     if (!this.current) this.#fetchNext(null);
   }
 
+  #count({ done, skipped, undo }) {
+    this.state = { ...this.state, done, skipped: skipped ?? this.state.skipped, undo };
+  }
+
   async #fetchNext(after) {
     const { item } = await post("/api/next", { tab: this.tab, after });
     if (this.current && this.current.item.id !== after) return;
@@ -222,7 +233,6 @@ export class Session extends EventTarget {
     else {
       this.#leave();
       this.current = null;
-      this.finished = true;
       this.#tell("finished");
     }
   }
