@@ -25,9 +25,11 @@ CREATE TABLE files (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL, options TEXT NOT NULL);
 CREATE TABLE items (
     id INTEGER PRIMARY KEY, file INTEGER NOT NULL, place INTEGER NOT NULL, digest BLOB NOT NULL,
-    words TEXT NOT NULL, record TEXT NOT NULL, original TEXT, given TEXT, complete INTEGER NOT NULL,
+    words TEXT NOT NULL, record TEXT NOT NULL, original TEXT,
+    given TEXT, complete INTEGER NOT NULL, lesson INTEGER,
     status TEXT NOT NULL, labels TEXT, source TEXT, version INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX items_by_status ON items (status);
+CREATE INDEX items_by_lesson ON items (lesson) WHERE lesson IS NOT NULL;
 CREATE INDEX items_by_digest ON items (digest);
 CREATE TABLE events (
     number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, kind TEXT NOT NULL, item INTEGER,

@@ -24,7 +24,6 @@ from fuda.page.learners import GIVEN
 from fuda.page.spans import Unit, new_kind, unit_of
 from fuda.page.store import Snapshot, Store
 from fuda.render.text import shown
-from fuda.storage.models import load
 
 _LOOKED_AT = 1_000  # lines by which a file of columns is told from raw text
 _MOST_COLUMNS = 14
@@ -67,8 +66,8 @@ def _columns(path: str) -> int:
     counts = {len(line.split()) for line in lines if not line.startswith(("#", "-DOCSTART-"))}
     if len(counts) != 1 or len(lines) < 2 or (count := counts.pop()) > _MOST_COLUMNS:
         return 0
-    # A word with blanks between would be a column; words at the ends of sentences tell columns from text.
-    return count if count == 1 or not all(re.search(r"[.!?…。]\s*$", line) for line in lines) else 0
+    # Where every line ends like a sentence, lines are sentences.
+    return 0 if all(re.search(r"[.!?…。]\s*$", line) for line in lines) else count
 
 
 def digest_of_file(path: str, keywords: dict[str, Any]) -> str:
@@ -123,22 +122,22 @@ def add(
         unit = store.unit
         _check(path, data, store.shape)
         name = os.path.basename(files.display_name(path))
-        records = _unknown(writer, name, data.records, unit)
+        records = _unknown(store, name, data.records)
         store.set_about("digests", [*store.about("digests", []), digest])
         if records:
             file = writer.execute(
                 "INSERT INTO files (name, options) VALUES (?, ?)", (name, json.dumps(reading))
             ).lastrowid
-            first = writer.execute("SELECT IFNULL(MAX(id), 0) + 1 FROM items").fetchone()[0]
+            assert file is not None
             rows = [_row(file, place, record, unit, reading["format"]) for place, record in records]
+            labelled = sum(row["given"] is not None for row in rows)
+            number = store.log("file", more={"name": name, "structures": len(rows), "labelled": labelled})
             writer.executemany(
-                """INSERT INTO items (file, place, digest, words, record, original, given, complete, status,
-                labels, source) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-                rows,
+                """INSERT INTO items (file, place, digest, words, record, original, given, complete, lesson,
+                status, labels, source) VALUES (:file, :place, :digest, :words, :record, :original, :given,
+                :complete, :lesson, :status, :given, :source)""",
+                [row | {"lesson": None if row["given"] is None else number} for row in rows],
             )
-            labelled = sum(row[6] is not None for row in rows)
-            items = [first, first + len(rows) - 1]
-            store.log("file", more={"name": name, "items": items, "labelled": labelled})
         found = unit.kinds({label for record in data.records for label in record.labels or []})
         add_kinds(store, found)
     return len(records)
@@ -168,53 +167,62 @@ def _check(path: str, data: Dataset, shape: str) -> None:
             raise DataError(f"{path}: {problem}; read it with --graph {shape}, or use another --store")
 
 
-def _unknown(writer: Any, name: str, records: list[Record], unit: Unit) -> list[tuple[int, Record]]:
+def _unknown(store: Store, name: str, records: list[Record]) -> list[tuple[int, Record]]:
     """The records that the store does not have, with their places; the others give it their labels."""
-    named = writer.execute("SELECT 1 FROM files WHERE name = ?", (name,)).fetchone() is not None
-    digests = [digest_of(record.structure) for record in records]
-    stored = Counter(digest for (digest,) in writer.execute("SELECT digest FROM items"))
-    if not named and any(count > stored[digest] for digest, count in Counter(digests).items()):
-        return list(enumerate(records, 1))
-    seen: Counter[bytes] = Counter()
-    unknown = []
-    for place, (digest, record) in enumerate(zip(digests, records, strict=True), 1):
-        seen[digest] += 1
-        if seen[digest] > stored[digest]:
-            unknown.append((place, record))
-        elif record.labels is not None and any(label is not None for label in record.labels):
-            _give(writer, digest, seen[digest], unit.stored(record.labels))
-    return unknown
+    with store.transaction() as writer:
+        named = writer.execute("SELECT 1 FROM files WHERE name = ?", (name,)).fetchone() is not None
+        stored = Counter(digest for (digest,) in writer.execute("SELECT digest FROM items"))
+        digests = [digest_of(record.structure) for record in records]
+        if not named and any(count > stored[digest] for digest, count in Counter(digests).items()):
+            return list(enumerate(records, 1))
+        seen: Counter[bytes] = Counter()
+        unknown = []
+        for place, (digest, record) in enumerate(zip(digests, records, strict=True), 1):
+            seen[digest] += 1
+            if seen[digest] > stored[digest]:
+                unknown.append((place, record))
+            elif record.labels is not None and any(label is not None for label in record.labels):
+                _give(store, digest, seen[digest], store.unit.stored(record.labels))
+        return unknown
 
 
-def _give(writer: Any, digest: bytes, which: int, labels: list[Any]) -> None:
+def _give(store: Store, digest: bytes, which: int, labels: list[Any]) -> None:
     """Give labels of a file to a structure that has none."""
-    row = writer.execute(
-        "SELECT id, given, version FROM items WHERE digest = ? ORDER BY id LIMIT 1 OFFSET ?",
-        (digest, which - 1),
-    ).fetchone()
-    if row[1] is None and row[2] == 0:
-        complete, text = None not in labels, json.dumps(labels, ensure_ascii=False)
+    with store.transaction() as writer:
+        number, given, version = writer.execute(
+            "SELECT id, given, version FROM items WHERE digest = ? ORDER BY id LIMIT 1 OFFSET ?",
+            (digest, which - 1),
+        ).fetchone()
+        if given is not None or version > 0:
+            return
+        lesson = store.log("file", more={"structures": 0, "labelled": 1})
         writer.execute(
-            """UPDATE items SET given = ?, complete = ?, status = ?, labels = ?, source = 'file',
-            version = version + 1 WHERE id = ?""",
-            (text, complete, "done" if complete else "new", text, row[0]),
+            """UPDATE items SET given = :given, complete = :complete, lesson = :lesson, status = :status,
+            labels = :given, source = :source, version = version + 1 WHERE id = :id""",
+            _given(labels) | {"lesson": lesson, "id": number},
         )
-        more = json.dumps({"items": [row[0], row[0]], "labelled": 1})
-        writer.execute("INSERT INTO events (time, kind, more) VALUES (unixepoch(), 'file', ?)", (more,))
 
 
-def _row(file: int, place: int, record: Record, unit: Unit, format: str) -> tuple[Any, ...]:
+def _row(file: int, place: int, record: Record, unit: Unit, format: str) -> dict[str, Any]:
     """The columns of a structure."""
-    plain = replace(record, labels=None, rows=None, marginals=None)
     known = record.labels is not None and any(label is not None for label in record.labels)
-    labels = unit.stored(record.labels or []) if known else None
-    given = None if labels is None else json.dumps(labels, ensure_ascii=False)
+    return {
+        "file": file,
+        "place": place,
+        "digest": digest_of(record.structure),
+        "words": " ".join(map(shown, record.structure.observations)),
+        "record": jsonl.write([replace(record, labels=None, rows=None, marginals=None)]),
+        "original": _original(record, format),
+        **_given(unit.stored(record.labels or []) if known else None),
+    }
+
+
+def _given(labels: list[Any] | None) -> dict[str, Any]:
+    """The columns of a structure that say what labels its file has."""
     complete = labels is not None and None not in labels
-    return (
-        *(file, place, digest_of(record.structure), " ".join(map(shown, record.structure.observations))),
-        *(jsonl.write([plain]), _original(record, format), given, complete, "done" if complete else "new"),
-        *(given, None if given is None else "file"),
-    )
+    given = None if labels is None else json.dumps(labels, ensure_ascii=False)
+    status, source = "done" if complete else "new", None if labels is None else "file"
+    return {"given": given, "complete": complete, "status": status, "source": source}
 
 
 def _original(record: Record, format: str) -> str | None:
@@ -226,6 +234,8 @@ def add_model(store: Store, path: str) -> None:
     """Let a model label to begin with; in a store that has one already, nothing changes."""
     if store.about("given"):
         return
+    from fuda.storage.models import load
+
     model = load(path)
     if not hasattr(model, "partial_fit"):
         problem = f"{path}: a {type(model).__name__} does not learn from single sentences"

@@ -1,4 +1,7 @@
-"""The learners that a person may choose for a page."""
+"""The learners that a person may choose for a page.
+
+Models are imported when they are used, in the background: the page answers before.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fuda.active.learners import learner_for
 from fuda.data.structures import Structure
-from fuda.models.crf import CRF
-from fuda.storage.models import load
 
 
 class Learner(NamedTuple):
@@ -52,9 +52,13 @@ def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None) 
     Labeler
         The estimator.
     """
+    from fuda.active import learner_for
+
     kernel = learner_for(list(sample), scheme)
     if learner.name == KERNEL.name:
         return kernel
+    from fuda.models.crf import CRF
+
     shown = scheme if sample[0].shape == "sequence" else None
     return CRF(features=kernel.features, scheme=shown)
 
@@ -69,6 +73,8 @@ def to_bytes(model: Any) -> bytes:
 
 def from_bytes(content: bytes) -> Any:
     """Return the model of a file."""
+    from fuda.storage.models import load
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.fuda"
         path.write_bytes(content)

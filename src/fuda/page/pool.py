@@ -86,8 +86,8 @@ class Pool:
         shuffled, size = np.random.RandomState(0).permutation(len(self)), 10
         while not self._stopped.is_set():
             taught = self.teacher.current
-            wanted = self._wanted(scored_by, shuffled, taught.version) if taught.model is not None else []
-            if not len(wanted):
+            wanted = self._wanted(scored_by, shuffled, taught.version)
+            if taught.model is None or not len(wanted):
                 self._stopped.wait(0.2)
                 continue
             began = time.perf_counter()

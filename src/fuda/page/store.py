@@ -344,14 +344,13 @@ class Store(Database):
 
     def lesson(self, event: int) -> Lesson:
         """Return what a lesson teaches."""
-        kind, item, labels, more = self._reader.execute(
-            "SELECT kind, item, labels, more FROM events WHERE number = ?", (event,)
+        kind, item, labels = self._reader.execute(
+            "SELECT kind, item, labels FROM events WHERE number = ?", (event,)
         ).fetchone()
         if kind == "accept":
             return Lesson(event, list(self.structures([item])), [json.loads(labels)])
         rows = self._reader.execute(
-            "SELECT record, given FROM items WHERE given IS NOT NULL AND id BETWEEN ? AND ? ORDER BY id",
-            json.loads(more)["items"],
+            "SELECT record, given FROM items WHERE lesson = ? ORDER BY id", (event,)
         ).fetchall()
         return Lesson(event, [record_of(r).structure for r, _ in rows], [json.loads(y) for _, y in rows])
 

@@ -62,7 +62,7 @@ class Teacher:
         self._base = 0  # event of the snapshot that the model goes on from
         self._seen = 0  # last event that the thread has looked at
         self._stopped = self._again = False
-        self._sample = None
+        self._sample: list[Any] | None = None
         self._threads: list[threading.Thread] = []
 
     # For requests
@@ -136,6 +136,8 @@ class Teacher:
     def _teach(self) -> None:
         """Follow the log."""
         self._begin()
+        if self.current.model is None:
+            self._warm_up()
         while not self._stopped:
             with self._changed:
                 self._changed.wait_for(self._is_behind, 1.0)
@@ -143,6 +145,14 @@ class Teacher:
             if again:
                 self._begin()
             self._catch_up()
+
+    def _warm_up(self) -> None:
+        """Teach a model that nobody uses, so that compiled code is loaded before the first lesson."""
+        some, classes = self._some()[:2], self.store.unit.classes(self.store.kinds or ["X"])
+        pupil, labels = self._unfitted(), [[classes[0]] * len(x) for x in some]
+        if self.learner.online:
+            pupil.partial_fit(some[:1], labels[:1], classes=classes).partial_fit(some[1:], labels[1:])
+            pupil.predict_marginals(some)
 
     def _is_behind(self) -> bool:
         return self._stopped or self._again or self.store.last_event() > self._seen
