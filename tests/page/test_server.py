@@ -40,9 +40,11 @@ def test_label_teach_and_go_on(page):
     page.taught()
     assert page.get("state")["model"]["text"] == "taught by 1 sentence"
     shown = page.get("items/4", tab="tab")["item"]  # Ana met Bo in Paris.
-    assert {
-        k: shown["spans"][0][k] for k in ("start", "end", "label")
-    } == {"start": 0, "end": 1, "label": "PER"}
+    assert {k: shown["spans"][0][k] for k in ("start", "end", "label")} == {
+        "start": 0,
+        "end": 1,
+        "label": "PER",
+    }
     assert 0 < shown["spans"][0]["probability"] < 1
 
 

@@ -80,6 +80,7 @@ class Desk:
         choices = learners_of(store.shape, bool(store.about("given")))
         outside = schemes.OUTSIDE if unit.scheme is not None or schemes.OUTSIDE in kinds else None
         return {
+            "store": store.about("id"),
             "title": store.about("title"),
             "shape": "graph" if store.shape == "dag" else store.shape,
             "unit": unit.name,
