@@ -100,6 +100,7 @@ def wait_for_sentence(page: Any, beginning: str) -> None:
         "b => [...document.querySelectorAll('#sentence .word')].map(w => w.textContent).join(' ').startsWith(b)",
         arg=beginning,
     )
+    page.wait_for_selector("#sentence:not([aria-busy])")  # what the model has learned is drawn in
 
 
 def marks(page: Any) -> list[str]:
@@ -109,8 +110,8 @@ def marks(page: Any) -> list[str]:
 
 
 def drag(page: Any, first: int, last: int) -> None:
-    words = page.locator("#sentence .word")
-    a, b = words.nth(first).bounding_box(), words.nth(last).bounding_box()
+    script = "(all, ends) => ends.map(i => all[i].getBoundingClientRect().toJSON())"
+    a, b = page.locator("#sentence .word").evaluate_all(script, [first, last])
     page.mouse.move(a["x"] + 3, a["y"] + a["height"] / 2)
     page.mouse.down()
     page.mouse.move(b["x"] + 3, b["y"] + b["height"] / 2)
@@ -189,20 +190,20 @@ def test_arrows_choose_words_and_letters_work(served: Served, opened: Open) -> N
     page.keyboard.type("Food")
     page.keyboard.press("Enter")
     page.wait_for_selector(".pick >> text=Food")
-    assert marks(page) == ["Oslo/LOC"]
+    assert marks(page) == ["Anna Lind/Food", "Oslo/LOC"]
     page.keyboard.press("ArrowRight")
     page.keyboard.press("4")
-    assert marks(page) == ["Anna/Food", "Oslo/LOC"] or "Food" in " ".join(marks(page))
+    assert marks(page) == ["Anna Lind/Food", "lives/Food", "Oslo/LOC"]
 
 
 def test_the_next_sentence_does_not_wait_for_the_server(served: Served, opened: Open) -> None:
     page = opened(served)
     held: list[Any] = []
-    page.route("**/accept", held.append)
+    page.route("**/accept", lambda route: held.append(route))
     wait_for_sentence(page, "Anna")
     page.wait_for_timeout(200)  # the next one is fetched ahead
     page.keyboard.press("Enter")
-    wait_for_sentence(page, "Bert")
+    page.wait_for_selector("#sentence .word >> text=Bert")
     assert served.answers() == {}
     held[0].continue_()
     wait_until(served.answers)
@@ -223,7 +224,7 @@ def test_why_opens_a_sentence_and_a_correction_there_counts_here(served: Served,
     page.locator(".corrector .pick", has_text="ORG").click()
     page.get_by_role("button", name="Save the correction").click()
     page.wait_for_selector(".why-news >> text=Corrected")
-    assert any("B-ORG" in labels for labels in list(served.answers().values()))
+    assert sum("B-ORG" in labels for labels in served.answers().values()) == 2
     page.keyboard.press("Escape")
     page.wait_for_selector(".why", state="hidden")
 
@@ -286,7 +287,6 @@ def test_two_tabs_that_change_one_sentence_see_both_versions(served: Served, ope
     two.keyboard.press("Escape")  # which of the two holds has to be said
     two.get_by_role("button", name="Keep mine").click()
     wait_until(lambda: "B-ORG" in next(iter(served.answers().values())))
-    wait_for_sentence(two, "Bert") if sentence(two).startswith("Bert") else None
     assert len(served.answers()) == 1
 
 
@@ -311,7 +311,7 @@ def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) 
     drag(page, 0, 1)
     page.keyboard.press("1")
     page.keyboard.press("Enter")
-    wait_for_sentence(page, "Bert")
+    page.wait_for_selector("#sentence .word >> text=Bert")
     page.wait_for_selector("#connection:not([hidden])")
     drag(page, 0, 1)
     page.keyboard.press("1")

@@ -67,7 +67,8 @@ class Pool:
             wanted = "status = 'new'"
         if chooser is None or order == "file":
             listed = ", ".join(map(str, leave_out))
-            found = self.store.numbers(f"{wanted} AND id NOT IN ({listed}) LIMIT 1")
+            first = f"SELECT min(id) FROM items WHERE {wanted} AND id NOT IN ({listed})"
+            found = self.store.numbers(f"id = ({first})")
             return found[0] if found else None
         chooser.order = order
         closed = np.ones(len(self), dtype=bool)

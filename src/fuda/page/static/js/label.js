@@ -82,6 +82,8 @@ export class LabelView {
       if (selection) this.editor.select(selection.from, selection.to);
     });
     session.addEventListener("undone", ({ detail }) => !detail.item && notice("There is nothing to undo."));
+    session.addEventListener("learning", () => this.host.setAttribute("aria-busy", "true"));
+    session.addEventListener("learned", () => this.host.removeAttribute("aria-busy"));
     session.addEventListener("draft", () => this.#redraw());
     session.addEventListener("waiting", () => this.#vacant("One moment …", "The next sentence is on its way."));
     session.addEventListener("finished", () => this.#finished());
