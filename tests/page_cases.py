@@ -36,7 +36,7 @@ class Served:
         listener = listening("127.0.0.1", self.port, None)
         self.port = listener.getsockname()[1]
         sessions = Sessions(self.store, self.port)
-        app, self._feed, _ = make_app(self.store, sessions, hosts_for("127.0.0.1", self.port, None))
+        app, self._feed, self.desk = make_app(self.store, sessions, hosts_for("127.0.0.1", self.port, None))
         config = uvicorn.Config(
             app, log_level="error", access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=1
         )

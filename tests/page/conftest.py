@@ -75,9 +75,9 @@ class Page:
     def __exit__(self, *error):
         self.client.__exit__(*error)
 
-    def get(self, path, status=200, **asked):
+    def get(self, path, **asked):
         answer = self.client.get(f"/api/{path}", params=asked)
-        assert answer.status_code == status, answer.text
+        assert answer.status_code == 200, answer.text
         return answer.json()
 
     def post(self, path, status=200, tab="tab", **content):

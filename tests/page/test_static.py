@@ -17,7 +17,9 @@ PAGES = sorted(STATIC.glob("*.html"))
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
 def test_scripts_make_no_markup_of_text_and_are_small(script: Path) -> None:
     text = script.read_text(encoding="utf-8")
-    assert not re.search(r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval|Function)\b\s*[(=]", text)
+    assert not re.search(
+        r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval|Function)\b\s*[(=]", text
+    )
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text)
     assert text.count("\n") < 300
 

@@ -88,10 +88,10 @@ def test_an_undo_removes_snapshots_that_learned_the_step(store):
     assert store.add_snapshot(Snapshot(first, "kernel", False, b"1"))
     second = store.step("accept", 2, 0, ["O"] * 10, ME)
     assert store.add_snapshot(Snapshot(second, "kernel", False, b"2"))
-    assert store.lessons_after(first) == [second]
+    assert store.lessons_after(first, 99) == [second]
     store.undo(ME, [])
     assert store.snapshot("kernel").model == b"1"
-    assert store.lessons_after(first) == []
+    assert store.lessons_after(first, 99) == []
     assert not store.add_snapshot(Snapshot(second, "kernel", True, b"late")), "it has learned what is undone"
     third = store.step("accept", 2, 2, ["O"] * 10, ME)
     assert store.add_snapshot(Snapshot(third, "kernel", True, b"3"))
@@ -192,7 +192,7 @@ def test_labels_of_a_file_are_taken_for_structures_without(tmp_path, store):
     path.write_text("Nobody B-PER\ncame O\n. O\n")
     assert add_file(store, path) == 0
     assert state(store, 6) == ("done", ["B-PER", "O", "O"], "file")
-    assert [len(store.lesson(number).structures) for number in store.lessons_after(0)] == [0, 1]
+    assert [len(store.lesson(number).structures) for number in store.lessons_after(0, 99)] == [0, 1]
     assert consistent(store)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -106,7 +107,8 @@ class Database:
         with self.transaction() as writer:
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 writer.execute(statement)
-            writer.execute("INSERT INTO about VALUES ('format', ?)", (json.dumps(VERSION),))
+            values = [("format", json.dumps(VERSION)), ("id", json.dumps(secrets.token_hex(8)))]
+            writer.executemany("INSERT INTO about VALUES (?, ?)", values)
 
     def _check(self, path: str | Path) -> None:
         try:

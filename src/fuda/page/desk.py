@@ -80,6 +80,7 @@ class Desk:
         choices = learners_of(store.shape, bool(store.about("given")))
         outside = schemes.OUTSIDE if unit.scheme is not None or schemes.OUTSIDE in kinds else None
         return {
+            "store": store.about("id"),
             "title": store.about("title"),
             "shape": "graph" if store.shape == "dag" else store.shape,
             "unit": unit.name,
@@ -280,7 +281,7 @@ class Desk:
         if found is None:
             return {"item": None} | self._counts(by)
         number, _ = found
-        self.teacher.notice(again=True)
+        self.teacher.notice()
         self.announce({"type": "items", "ids": [number], "tab": by.tab})
         self.store.lease(number, by.tab)
         return {"item": self._item(self._found(number))} | self._counts(by)

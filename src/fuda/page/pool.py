@@ -67,9 +67,8 @@ class Pool:
             wanted = "status = 'new'"
         if chooser is None or order == "file":
             listed = ", ".join(map(str, leave_out))
-            first = f"SELECT min(id) FROM items WHERE {wanted} AND id NOT IN ({listed})"
-            found = self.store.numbers(f"id = ({first})")
-            return found[0] if found else None
+            first = f"SELECT MIN(id) FROM items WHERE {wanted} AND id NOT IN ({listed})"
+            return next(iter(self.store.numbers(f"id = ({first})")), None)
         chooser.order = order
         closed = np.ones(len(self), dtype=bool)
         closed[np.array(self.store.numbers(wanted), dtype=np.int64) - 1] = False

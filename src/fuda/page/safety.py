@@ -25,6 +25,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 LARGEST_BODY = 1 << 20
+_TOO_LARGE = f"the request has more than {LARGEST_BODY:,} bytes"
 _SESSION = 30 * 24 * 3600.0  # seconds
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -136,10 +137,7 @@ class Guard:
             sentence = "this browser is not known here; open the address that `fuda label` printed"
             await _answer(guarded_send, 401, sentence)
             return
-        try:
-            await self.app(scope, _bounded(receive), guarded_send)
-        except _TooLargeError:
-            await _answer(guarded_send, 413, f"the request has more than {LARGEST_BODY:,} bytes")
+        await self.app(scope, _bounded(receive), guarded_send)
 
     def _refusal(self, scope: Scope) -> tuple[int, str] | None:
         """Why a request is refused, if it is."""
@@ -150,12 +148,15 @@ class Guard:
             return 403, "a page of another origin may not ask this one"
         length = header(scope, "content-length")
         if length and (not length.isdigit() or int(length) > LARGEST_BODY):
-            return 413, f"the request has more than {LARGEST_BODY:,} bytes"
+            return 413, _TOO_LARGE
         return None
 
 
-class _TooLargeError(Exception):
+class TooLargeError(Exception):
     """A body without a length that turns out to be too large."""
+
+    def __str__(self) -> str:
+        return _TOO_LARGE
 
 
 def _bounded(receive: Receive) -> Receive:
@@ -167,7 +168,7 @@ def _bounded(receive: Receive) -> Receive:
         message = await receive()
         received += len(message.get("body", b""))
         if received > LARGEST_BODY:
-            raise _TooLargeError
+            raise TooLargeError
         return message
 
     return bounded

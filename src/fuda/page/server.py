@@ -25,7 +25,7 @@ from fuda.formats import FORMATS
 from fuda.page import export
 from fuda.page.desk import ConflictingEditError, Desk
 from fuda.page.learners import to_bytes
-from fuda.page.safety import Guard, Sessions, hosts_for
+from fuda.page.safety import Guard, Sessions, TooLargeError, hosts_for
 from fuda.page.store import Step, Store
 
 STATIC = Path(__file__).parent / "static"
@@ -108,6 +108,7 @@ def make_app(store: Store, sessions: Sessions, hosts: Callable[[str], bool]) -> 
         lifespan=running,
         exception_handlers={
             DataError: lambda request, error: JSONResponse({"error": str(error)}, 400),
+            TooLargeError: lambda request, error: JSONResponse({"error": str(error)}, 413),
             ConflictingEditError: lambda request, error: JSONResponse(error.answer, 409),
             404: lambda request, error: JSONResponse({"error": "there is no such page"}, 404),
             405: lambda request, error: JSONResponse({"error": "this cannot be asked so"}, 405),
@@ -314,6 +315,7 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=3,
         lifespan="on",
+        ws="none",
     )
     server = _Server(config)
     server.feed = feed

@@ -333,14 +333,19 @@ class Store(Database):
 
     # What the model learns
 
-    def lessons_after(self, event: int) -> list[int]:
-        """Return the numbers of the lessons after an event."""
+    def lessons_after(self, event: int, last: int) -> list[int]:
+        """Return the numbers of the lessons after an event, up to a last one."""
         rows = self._reader.execute(
-            f"""SELECT number FROM events e WHERE number > ? AND kind IN ('accept', 'file') AND {_LIVE}
-            ORDER BY number""",
-            (event,),
+            f"""SELECT number FROM events e WHERE number > ? AND number <= ?
+            AND kind IN ('accept', 'file') AND {_LIVE} ORDER BY number""",
+            (event, last),
         )
         return [number for (number,) in rows]
+
+    def undone(self, event: int, last: int) -> bool:
+        """Return whether something up to an event has been undone after it, up to a last event."""
+        query = "SELECT 1 FROM events WHERE undoes <= ? AND number > ? AND number <= ?"
+        return self._reader.execute(query, (event, event, last)).fetchone() is not None
 
     def lesson(self, event: int) -> Lesson:
         """Return what a lesson teaches."""
@@ -382,10 +387,7 @@ class Store(Database):
             Whether it was kept.
         """
         with self.transaction() as writer:
-            undone = writer.execute(
-                "SELECT 1 FROM events WHERE undoes <= ? AND number > ?", (snapshot.event, snapshot.event)
-            ).fetchone()
-            if undone is not None:
+            if self.undone(snapshot.event, self.last_event()):
                 return False
             writer.execute(
                 "INSERT INTO snapshots (event, learner, refitted, model) VALUES (?, ?, ?, ?)",

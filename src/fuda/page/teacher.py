@@ -92,7 +92,7 @@ class Teacher:
             thread.join(timeout=10)
 
     def notice(self, again: bool = False) -> None:
-        """Say that the log has grown; `again` where the model must begin again, as after an undo."""
+        """Say that the log has grown; `again` where the model must begin again from another snapshot."""
         with self._changed:
             self._again = self._again or again
             self._changed.notify_all()
@@ -159,15 +159,15 @@ class Teacher:
 
     def _begin(self) -> None:
         """Begin again from the last snapshot; the old model stays in use until the new one is ready."""
+        last = self._seen = self.store.last_event()
         snapshot = self.store.snapshot(self.learner.name)
         model, event = (None, 0) if snapshot is None else (from_bytes(snapshot.model), snapshot.event)
         self._base = event
         if self._needs_fit():
             self._use(model, event)  # until it is fitted
             return
-        last = self.store.last_event()
-        for number in self.store.lessons_after(event):
-            if self._stopped or self._again:
+        for number in self.store.lessons_after(event, last):
+            if self._stopped:
                 return
             model = self._taught(model, number)
         self._use(model, last)
@@ -184,20 +184,22 @@ class Teacher:
     def _catch_up(self) -> None:
         """Teach the lessons that have come, and take a snapshot now and then."""
         last = self._seen = self.store.last_event()
+        if self.store.undone(self.current.event, last):
+            self._begin()
+            return
         if self._needs_fit():
             return
-        for number in self.store.lessons_after(self.current.event):
-            if number > last or self._stopped or self._again:
+        for number in self.store.lessons_after(self.current.event, last):
+            if self._stopped:
                 return
             self._use(self._taught(self.current.model, number), number)
-        if last > self.current.event and not self._again:
+        if last > self.current.event:
             self._use(self.current.model, last)
         if self.current.model is not None and self.store.lesson_count(self._base) >= _EVERY:
             content = to_bytes(self.current.model)
-            event = self.current.event
-            if self.store.add_snapshot(Snapshot(event, self.learner.name, False, content)):
-                self._base = event
-                self._use(from_bytes(content), event)
+            if self.store.add_snapshot(Snapshot(last, self.learner.name, False, content)):
+                self._base = last
+                self._use(from_bytes(content), last)
 
     def _taught(self, model: Any, number: int) -> Any:
         """The model after a lesson; the one given is not changed."""
