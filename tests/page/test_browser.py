@@ -8,13 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("starlette", reason="the page needs starlette: pip install 'fuda[page]'")
-pytest.importorskip("uvicorn", reason="the page needs uvicorn: pip install 'fuda[page]'")
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-
 from page_cases import CHROMIUM, Served, wait_until
 
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
 if CHROMIUM is None:
     pytest.skip("no Chromium is installed (apt-get install chromium)", allow_module_level=True)
 
@@ -96,10 +92,8 @@ def sentence(page: Any) -> str:
 
 
 def wait_for_sentence(page: Any, beginning: str) -> None:
-    page.wait_for_function(
-        "b => [...document.querySelectorAll('#sentence .word')].map(w => w.textContent).join(' ').startsWith(b)",
-        arg=beginning,
-    )
+    words = "[...document.querySelectorAll('#sentence .word')].map(w => w.textContent).join(' ')"
+    page.wait_for_function(f"b => {words}.startsWith(b)", arg=beginning)
     page.wait_for_selector("#sentence:not([aria-busy])")  # what the model has learned is drawn in
 
 
@@ -407,7 +401,8 @@ VIEWS = ("why", "sentences", "doubts", "progress", "keys", "settings")
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
 def test_axe_finds_nothing(width: int, scheme: str, served: Served, opened: Open) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
+    axes = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    axe = axes.Axe()
     screen = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "reduced_motion": "reduce"}
     page = opened(served, **screen)
     teach(page, served)
