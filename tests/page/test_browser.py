@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from page_cases import CHROMIUM, Served, wait_until
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
