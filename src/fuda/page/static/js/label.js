@@ -113,7 +113,7 @@ export class LabelView {
     const origin = draft.touched ? "changed by you" : SOURCES[item.source] ?? "";
     put(
       this.meta,
-      h("span", { dir: "auto" }, item.place ?? `Sentence ${item.id + 1}`),
+      h("span", { dir: "auto" }, item.place ?? `Sentence ${item.id}`),
       item.status !== "new" && h("span", { class: `pill ${item.status}` }, item.status),
       origin && h("span", { class: "soft" }, origin),
     );
@@ -157,6 +157,7 @@ export class LabelView {
   #buttons() {
     const shown = Boolean(this.session.current);
     for (const name of ["accept", "skip"]) this.actions.querySelector(`[data-action=${name}]`).disabled = !shown;
+    this.actions.querySelector("[data-action=undo]").disabled = this.session.state.undo === 0 && !this.session.current?.draft.touched && !this.session.outbox.size;
     this.actions.querySelector("[data-action=remove]").disabled = !shown || !this.editor.range;
   }
 
