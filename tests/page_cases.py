@@ -36,8 +36,10 @@ class Served:
         listener = listening("127.0.0.1", self.port, None)
         self.port = listener.getsockname()[1]
         sessions = Sessions(self.store, self.port)
-        app, self._feed, _ = make_app(self.store, sessions, hosts_for("127.0.0.1", self.port, None))
-        config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="on", ws="none")
+        app, self._feed, self.desk = make_app(self.store, sessions, hosts_for("127.0.0.1", self.port, None))
+        config = uvicorn.Config(
+            app, log_level="error", access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=1
+        )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([listener],), daemon=True)
         self._thread.start()
@@ -47,7 +49,7 @@ class Served:
 
     def stop(self) -> None:
         self._feed.publish(None)  # open streams would keep it waiting
-        self._server.should_exit = self._server.force_exit = True
+        self._server.should_exit = True
         self._thread.join(20)
         self.store.close()
 

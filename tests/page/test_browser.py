@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("starlette", reason="the page needs starlette: pip install 'fuda[page]'")
-pytest.importorskip("uvicorn", reason="the page needs uvicorn: pip install 'fuda[page]'")
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
-
 from page_cases import CHROMIUM, Served, wait_until
 
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
 if CHROMIUM is None:
     pytest.skip("no Chromium is installed (apt-get install chromium)", allow_module_level=True)
 
@@ -96,10 +93,9 @@ def sentence(page: Any) -> str:
 
 
 def wait_for_sentence(page: Any, beginning: str) -> None:
-    page.wait_for_function(
-        "b => [...document.querySelectorAll('#sentence .word')].map(w => w.textContent).join(' ').startsWith(b)",
-        arg=beginning,
-    )
+    words = "[...document.querySelectorAll('#sentence .word')].map(w => w.textContent).join(' ')"
+    page.wait_for_function(f"b => {words}.startsWith(b)", arg=beginning)
+    page.wait_for_selector("#sentence:not([aria-busy])")  # what the model has learned is drawn in
 
 
 def marks(page: Any) -> list[str]:
@@ -109,8 +105,8 @@ def marks(page: Any) -> list[str]:
 
 
 def drag(page: Any, first: int, last: int) -> None:
-    words = page.locator("#sentence .word")
-    a, b = words.nth(first).bounding_box(), words.nth(last).bounding_box()
+    script = "(all, ends) => ends.map(i => all[i].getBoundingClientRect().toJSON())"
+    a, b = page.locator("#sentence .word").evaluate_all(script, [first, last])
     page.mouse.move(a["x"] + 3, a["y"] + a["height"] / 2)
     page.mouse.down()
     page.mouse.move(b["x"] + 3, b["y"] + b["height"] / 2)
@@ -126,8 +122,8 @@ def label(page: Any, *spans: tuple[int, int, str]) -> None:
     page.keyboard.press("Enter")
 
 
-def teach(page: Any) -> None:
-    """Label the first three sentences."""
+def teach(page: Any, served: Served) -> None:
+    """Label the first three sentences, and wait until they are learned."""
     wait_for_sentence(page, "Anna")
     label(page, (0, 1, "1"), (4, 4, "2"))
     wait_for_sentence(page, "Bert")
@@ -135,6 +131,7 @@ def teach(page: Any) -> None:
     wait_for_sentence(page, "Carla")
     label(page, (0, 1, "1"), (4, 4, "2"), (6, 6, "2"))
     wait_for_sentence(page, "The train")
+    wait_until(lambda: served.desk.teacher.current.model is not None)
 
 
 def test_dragged_spans_are_accepted_taught_and_undone(served: Served, opened: Open) -> None:
@@ -189,20 +186,20 @@ def test_arrows_choose_words_and_letters_work(served: Served, opened: Open) -> N
     page.keyboard.type("Food")
     page.keyboard.press("Enter")
     page.wait_for_selector(".pick >> text=Food")
-    assert marks(page) == ["Oslo/LOC"]
+    assert marks(page) == ["Anna Lind/Food", "Oslo/LOC"]
     page.keyboard.press("ArrowRight")
     page.keyboard.press("4")
-    assert marks(page) == ["Anna/Food", "Oslo/LOC"] or "Food" in " ".join(marks(page))
+    assert marks(page) == ["Anna Lind/Food", "lives/Food", "Oslo/LOC"]
 
 
 def test_the_next_sentence_does_not_wait_for_the_server(served: Served, opened: Open) -> None:
     page = opened(served)
     held: list[Any] = []
-    page.route("**/accept", held.append)
+    page.route("**/accept", lambda route: held.append(route))
     wait_for_sentence(page, "Anna")
     page.wait_for_timeout(200)  # the next one is fetched ahead
     page.keyboard.press("Enter")
-    wait_for_sentence(page, "Bert")
+    page.wait_for_selector("#sentence .word >> text=Bert")
     assert served.answers() == {}
     held[0].continue_()
     wait_until(served.answers)
@@ -210,7 +207,7 @@ def test_the_next_sentence_does_not_wait_for_the_server(served: Served, opened: 
 
 def test_why_opens_a_sentence_and_a_correction_there_counts_here(served: Served, opened: Open) -> None:
     page = opened(served)
-    teach(page)
+    teach(page, served)
     page.goto(f"{served.address}#label/5")
     wait_for_sentence(page, "Dora")
     page.wait_for_selector("#sentence .mark")
@@ -223,14 +220,14 @@ def test_why_opens_a_sentence_and_a_correction_there_counts_here(served: Served,
     page.locator(".corrector .pick", has_text="ORG").click()
     page.get_by_role("button", name="Save the correction").click()
     page.wait_for_selector(".why-news >> text=Corrected")
-    assert any("B-ORG" in labels for labels in list(served.answers().values()))
+    assert sum("B-ORG" in labels for labels in served.answers().values()) == 2
     page.keyboard.press("Escape")
     page.wait_for_selector(".why", state="hidden")
 
 
 def test_sentences_are_searched_filtered_and_opened(served: Served, opened: Open) -> None:
     page = opened(served)
-    teach(page)
+    teach(page, served)
     page.get_by_role("link", name="Sentences").click()
     page.wait_for_selector("text=8 sentences")
     page.locator(".segments label", has_text="done").click()
@@ -247,7 +244,7 @@ def test_sentences_are_searched_filtered_and_opened(served: Served, opened: Open
 
 def test_settings_labels_and_export(served: Served, opened: Open, tmp_path: Path) -> None:
     page = opened(served)
-    teach(page)
+    teach(page, served)
     page.get_by_role("button", name="Settings").click()
     page.get_by_label("New label").fill("Event")
     page.keyboard.press("Enter")
@@ -286,7 +283,6 @@ def test_two_tabs_that_change_one_sentence_see_both_versions(served: Served, ope
     two.keyboard.press("Escape")  # which of the two holds has to be said
     two.get_by_role("button", name="Keep mine").click()
     wait_until(lambda: "B-ORG" in next(iter(served.answers().values())))
-    wait_for_sentence(two, "Bert") if sentence(two).startswith("Bert") else None
     assert len(served.answers()) == 1
 
 
@@ -311,7 +307,7 @@ def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) 
     drag(page, 0, 1)
     page.keyboard.press("1")
     page.keyboard.press("Enter")
-    wait_for_sentence(page, "Bert")
+    page.wait_for_selector("#sentence .word >> text=Bert")
     page.wait_for_selector("#connection:not([hidden])")
     drag(page, 0, 1)
     page.keyboard.press("1")
@@ -399,3 +395,72 @@ def test_a_finger_labels_on_a_narrow_page(served: Served, opened: Open) -> None:
         page.goto(f"{served.address}#{view}")
         page.wait_for_timeout(100)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+VIEWS = ("why", "sentences", "doubts", "progress", "keys", "settings")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+def test_axe_finds_nothing(width: int, scheme: str, served: Served, opened: Open) -> None:
+    axes = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    axe = axes.Axe()
+    screen = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme, "reduced_motion": "reduce"}
+    page = opened(served, **screen)
+    teach(page, served)
+    found = []
+    for view in VIEWS:
+        page.goto(f"{served.address}#{view if view in ('sentences', 'doubts', 'progress') else 'label/3'}")
+        look_at(page, view)
+        # Scripts of the page's own origin alone may run; axe comes by the debugger, which may too.
+        part = "dialog" if view in ("keys", "settings") else None
+        violations = axe.run(page, context=part).response["violations"]
+        found += [(view, v["id"], v["nodes"][0]["html"]) for v in violations]
+        page.keyboard.press("Escape")
+    assert found == []
+
+
+def look_at(page: Any, view: str) -> None:
+    """Open what a view has to show."""
+    if view == "why":
+        wait_for_sentence(page, "Carla")
+        page.locator("#sentence button.chip").first.click()
+        page.locator("button.voice-line").first.click()
+        page.wait_for_selector(".corrector")
+    elif view in ("keys", "settings"):
+        page.locator(f"#{view}").click()
+        page.wait_for_selector("dialog")
+    else:
+        page.wait_for_selector(".row-link" if view == "sentences" else "main h2")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_labels_have_contrast_in_all_colours(scheme: str, served: Served, opened: Open) -> None:
+    page = opened(served, color_scheme=scheme)
+    script = """() => Array.from({length: 12}, (_, i) => {
+      const pen = Object.assign(document.createElement('canvas'), {width: 1, height: 1}).getContext('2d');
+      const rgb = (colour) => {
+        pen.fillStyle = colour;
+        pen.fillRect(0, 0, 1, 1);
+        return [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+      };
+      const chip = document.createElement('span');
+      chip.className = `chip k k${i}`;
+      document.body.append(chip);
+      const {color, backgroundColor} = getComputedStyle(chip);
+      return [rgb(color), rgb(backgroundColor)];
+    })"""
+    pairs = page.evaluate(script)
+    assert len({tuple(back) for _, back in pairs}) == 12
+    assert min(contrast(text, back) for text, back in pairs) >= 4.5
+
+
+def contrast(a: list[int], b: list[int]) -> float:
+    """The contrast of two colours by the definition of WCAG 2."""
+
+    def luminance(colour: list[int]) -> float:
+        parts = (c / 255 for c in colour)
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(a), luminance(b)))
+    return (high + 0.05) / (low + 0.05)

@@ -130,7 +130,7 @@ class Teacher:
             except Exception as error:
                 # Whatever a learner may raise: the page must go on, and says what is wrong.
                 self.problem = f"the model does not learn: {error}"
-                self.announce({"type": "model", "version": self.current.version, "text": self.text()})
+                self.announce({"type": "problem", "text": self.text()})
                 time.sleep(1.0)
 
     def _teach(self) -> None:

@@ -9,7 +9,7 @@ import { editorKey } from "./keys.js";
 /**
  * @param {Object} item
  * @param {Object} state
- * @param {{node?: number}} voice the place to look at
+ * @param {{node?: number, matched?: number[]}} voice the place to look at, and the words that match
  * @param {(answer: Object) => Promise<void>} save
  * @returns {HTMLElement}
  */
@@ -26,7 +26,8 @@ export function corrector(item, state, voice, save) {
   const labels = state.labels.map((label) =>
     h("button", { type: "button", class: `pick ${colour(label)}`, onclick: () => editor.label(label) }, h("bdi", {}, label)),
   );
-  const none = h("button", { type: "button", class: "pick k", onclick: () => editor.remove() }, "none");
+  const none = (!draft.nodes || state.outside !== null) && h("button", { type: "button", class: "pick k", onclick: () => editor.remove() }, "none");
+  editor.lit = new Set(voice.matched ?? []);
   editor.show(item, draft, Boolean(item.heads));
   if (voice.node !== undefined) {
     const mark = draft.at(voice.node);

@@ -15,6 +15,8 @@ export class Editor {
     this.onchange = onchange;
     this.onselect = onselect;
     this.onwhy = onwhy;
+    /** Words to point out, as those by which another sentence speaks. @type {Set<number>} */
+    this.lit = new Set();
     /** Where a selection began and where it is now, both included. @type {{from: number, to: number}|null} */
     this.selection = null;
     watchPointer(host, {
@@ -138,15 +140,19 @@ export class Editor {
       const i = Number(element.getAttribute("data-i"));
       const within = i >= start && i < (element.classList.contains("gap") ? end - 1 : end);
       element.classList.toggle("chosen", within);
-      if (!element.classList.contains("gap")) element.classList.toggle("at", i === at);
+      if (element.classList.contains("gap")) continue;
+      element.classList.toggle("at", i === at);
+      element.classList.toggle("lit", this.lit.has(i));
     }
     for (const mark of this.host.querySelectorAll(".mark")) {
       const words = mark.querySelectorAll(".word");
       mark.classList.toggle("chosen", words.length === end - start && words[0].getAttribute("data-i") === String(start));
     }
     for (const arc of this.host.querySelectorAll(".arc")) {
-      const ends = [arc.getAttribute("data-head"), arc.getAttribute("data-child")];
-      arc.classList.toggle("near", end === start + 1 && ends.includes(String(start)));
+      if (arc.classList.contains("root")) continue;
+      const ends = [Number(arc.getAttribute("data-head")), Number(arc.getAttribute("data-child"))];
+      arc.classList.toggle("near", end === start + 1 && ends.includes(start));
+      arc.classList.toggle("path", ends.every((i) => this.lit.has(i)));
     }
     if (this.drawn) this.host.querySelector(".word.at")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }

@@ -16,6 +16,7 @@ export function listen(session) {
       session.refreshState().catch(() => {}); // the line in the header can wait for the next answer
       session.reread().catch(() => {});
     },
+    problem: ({ text }) => notice(text, { kind: "error" }),
     refit: ({ running }) => session.setState({ ...session.state, refitting: running }),
     items: async ({ ids, tab }) => {
       if (tab === session.tab) return;

@@ -82,6 +82,8 @@ export class LabelView {
       if (selection) this.editor.select(selection.from, selection.to);
     });
     session.addEventListener("undone", ({ detail }) => !detail.item && notice("There is nothing to undo."));
+    session.addEventListener("learning", () => this.host.setAttribute("aria-busy", "true"));
+    session.addEventListener("learned", () => this.host.removeAttribute("aria-busy"));
     session.addEventListener("draft", () => this.#redraw());
     session.addEventListener("waiting", () => this.#vacant("One moment …", "The next sentence is on its way."));
     session.addEventListener("finished", () => this.#finished());
@@ -111,7 +113,7 @@ export class LabelView {
     const origin = draft.touched ? "changed by you" : SOURCES[item.source] ?? "";
     put(
       this.meta,
-      h("span", { dir: "auto" }, item.place ?? `Sentence ${item.id + 1}`),
+      h("span", { dir: "auto" }, item.place ?? `Sentence ${item.id}`),
       item.status !== "new" && h("span", { class: `pill ${item.status}` }, item.status),
       origin && h("span", { class: "soft" }, origin),
     );
@@ -155,6 +157,7 @@ export class LabelView {
   #buttons() {
     const shown = Boolean(this.session.current);
     for (const name of ["accept", "skip"]) this.actions.querySelector(`[data-action=${name}]`).disabled = !shown;
+    this.actions.querySelector("[data-action=undo]").disabled = this.session.state.undo === 0 && !this.session.current?.draft.touched && !this.session.outbox.size;
     this.actions.querySelector("[data-action=remove]").disabled = !shown || !this.editor.range;
   }
 

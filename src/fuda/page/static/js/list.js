@@ -75,7 +75,7 @@ export class ListView {
       h(
         "a",
         { href: `#label/${item.id}`, class: "row-link" },
-        h("span", { class: "number" }, item.id + 1),
+        h("span", { class: "number" }, item.id),
         excerpt(item, marks, { nodes: unit === "nodes" }),
         item.status !== "new" && h("span", { class: `pill ${item.status}` }, item.status),
       ),

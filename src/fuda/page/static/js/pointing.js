@@ -35,6 +35,9 @@ export function watchPointer(host, { selecting, selected }) {
     selected(a, b, event.shiftKey && a === b);
   });
 
+  // A finger that chooses words neither scrolls nor flings the page, which would swallow the next tap.
+  host.addEventListener("touchmove", (event) => from !== null && last !== from && event.cancelable && event.preventDefault(), { passive: false });
+
   // The browser took the gesture over, to scroll: nothing was chosen.
   host.addEventListener("pointercancel", () => {
     from = null;

@@ -9,7 +9,7 @@ const KEPT = 4;
 /** @param {import("./session.js").Session} session @returns {HTMLElement} */
 export function recentList(session) {
   const list = h("ol", { class: "rows" });
-  const element = h("section", { class: "recent", hidden: true }, h("h3", {}, "Just answered"), list);
+  const element = h("section", { class: "recent", hidden: true }, h("h2", {}, "Just answered"), list);
 
   session.addEventListener("sent", ({ detail: { entry, answer } }) => {
     drop(entry.id);

@@ -69,7 +69,8 @@ export class Session extends EventTarget {
     this.current = { item: { ...item, version: draft.version }, draft };
     if (remember && this.visited.at(-1) !== item.id) this.visited.push(item.id);
     this.#tell("show", this.current);
-    if (!this.upcoming.length) this.#prefetch();
+    // The answer to the one just accepted brings the next but one.
+    if (!this.upcoming.length && !this.outbox.size) this.#prefetch();
   }
 
   /** Open an item by its number. */
@@ -194,6 +195,7 @@ export class Session extends EventTarget {
     const next = this.upcoming.shift() ?? null;
     this.state = { ...this.state, done: this.state.done + (kind === "accept" && item.status !== "done" ? 1 : 0) };
     this.current = null;
+    this.#tell("learning");
     this.outbox.add(item.id, kind, { ...body, version: item.version, after: next?.id ?? null });
     if (next) this.show(next);
     else this.#tell("waiting");
@@ -211,10 +213,22 @@ export class Session extends EventTarget {
     if (!this.current && !this.outbox.size) {
       if (next) this.show(next);
       else this.#fetchNext(entry.id);
+      this.#tell("learned");
       return;
     }
-    if (next && next.id !== this.current?.item.id && !this.upcoming.length) this.upcoming.push(next);
-    if (!this.outbox.size && this.current?.item.status === "new") this.reread().catch(() => {}); // predictions that stay as they were harm nobody
+    this.#comes(next);
+    if (!this.outbox.size) this.#learned();
+  }
+
+  /** Draw in what the model has learned. Predictions that stay as they were harm nobody. */
+  async #learned() {
+    if (this.current?.item.status === "new") await this.reread().catch(() => {});
+    this.#tell("learned");
+  }
+
+  /** Keep an item for later, unless it is here already. */
+  #comes(item) {
+    if (item && item.id !== this.current?.item.id && !this.upcoming.some((other) => other.id === item.id)) this.upcoming.push(item);
   }
 
   #refused(entry, error) {
@@ -242,7 +256,7 @@ export class Session extends EventTarget {
     this.prefetching = true;
     try {
       const { item } = await post("/api/next", { tab: this.tab, after: this.current?.item.id ?? null });
-      if (item && item.id !== this.current?.item.id && !this.upcoming.some((other) => other.id === item.id)) this.upcoming.push(item);
+      this.#comes(item);
     } catch (error) {
       // Nothing to tell: the answer to the next accept brings one, or says what is wrong.
       if (!(error instanceof Error)) throw error;

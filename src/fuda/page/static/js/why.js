@@ -2,7 +2,7 @@
 
 import { Conflict, get, post } from "./api.js";
 import { colour } from "./colours.js";
-import { differences, marksOf } from "./draft.js";
+import { differences, isLabel, marksOf } from "./draft.js";
 import { h, percent, put } from "./dom.js";
 import { conflictDialog } from "./dialogs.js";
 import { fail } from "./notices.js";
@@ -46,14 +46,15 @@ export class Why {
     const { item, draft } = this.session.current;
     const asked = (this.asked = { id: item.id, start, end });
     this.element.hidden = false;
-    this.body.setAttribute("aria-busy", "true");
+    // What is still there is about other words: it must not be clicked.
+    this.body.inert = true;
     try {
       const answer = await post("/api/why", { id: item.id, start, end, ...draft.answer() });
       if (this.asked === asked) this.#draw(item.words.slice(start, end).join(" "), answer);
     } catch (error) {
       if (this.asked === asked) put(this.body, h("h2", {}, "Why?"), h("p", { class: "soft" }, error.message));
     } finally {
-      this.body.removeAttribute("aria-busy");
+      if (this.asked === asked) this.body.inert = false;
     }
   }
 
@@ -70,7 +71,7 @@ export class Why {
   }
 
   #name(label) {
-    return h("span", { class: `chip ${colour(label)}` }, label ?? "no label");
+    return h("span", { class: `chip ${colour(label)}` }, isLabel(label, this.session.state.outside) ? label : "none");
   }
 
   #voices(title, voices, label) {
@@ -81,7 +82,7 @@ export class Why {
   #voice(voice) {
     const place = h("div", { class: "opened" });
     const bar = h("span", { class: "share", role: "img", "aria-label": `share ${percent(voice.share)}` }, h("span", { vars: { "--share": voice.share } }));
-    const said = voice.words?.length ? voiceWords(voice) : h("span", { class: "feature" }, voice.text);
+    const said = voice.words?.length ? voiceWords(voice, this.session.state.outside) : h("span", { class: "feature" }, voice.text);
     const known = voice.item !== null && voice.item !== undefined;
     const line = h(
       known ? "button" : "div",
@@ -146,13 +147,13 @@ function changes(item, before, after) {
 }
 
 /** The part of a training sentence around the place that speaks. */
-function voiceWords(voice) {
+function voiceWords(voice, outside) {
   const lit = new Set(voice.matched ?? []);
   const from = Math.max(0, Math.min(voice.node, ...lit) - AROUND);
   const to = Math.min(voice.words.length, Math.max(voice.node, ...lit) + AROUND + 1);
   const part = { words: voice.words.slice(from, to), spaces: voice.spaces?.slice(from, to) };
   const here = voice.node - from;
-  const marks = voice.label ? [{ start: here, end: here + 1, label: voice.label, probability: 1, by: "person" }] : [];
+  const marks = isLabel(voice.label, outside) ? [{ start: here, end: here + 1, label: voice.label, probability: 1, by: "person" }] : [];
   const text = excerpt(part, marks, { lit: new Set([...lit].map((i) => i - from)), at: here });
   if (from > 0) text.prepend("… ");
   if (to < voice.words.length) text.append(" …");
