@@ -36,7 +36,8 @@ def write_pool(source: Path, target: Path, size: int, labelled: int) -> list[lis
         for i in range(size):
             labels = gold[i] if i < labelled else ["_"] * len(gold[i])
             out.writelines(
-                f"{w if isinstance(w, str) else w[0]}\t{t}\n" for w, t in zip(words[i % len(words)], labels, strict=True)
+                f"{w if isinstance(w, str) else w[0]}\t{t}\n"
+                for w, t in zip(words[i % len(words)], labels, strict=True)
             )
             out.write("\n")
     return gold
@@ -94,7 +95,9 @@ def main() -> None:
         arguments = [str(pool), "--store", str(store)]
         if not store.exists():
             first = Process(*arguments)
-            print(f"import of {asked.size:,} sentences: {time.perf_counter() - first.began:.1f} s", flush=True)
+            print(
+                f"import of {asked.size:,} sentences: {time.perf_counter() - first.began:.1f} s", flush=True
+            )
             wait_for_model(first, asked.settle)
             first.end()
         page = Process(*arguments)
@@ -126,7 +129,10 @@ def wait_for_model(page: Process, seconds: float) -> None:
         if not state["refitting"] and state["model"]["text"].startswith("taught"):
             break
         time.sleep(0.5)
-    print(f"model: {state['model']['text']}, {time.perf_counter() - page.began:.0f} s after the start", flush=True)
+    print(
+        f"model: {state['model']['text']}, {time.perf_counter() - page.began:.0f} s after the start",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
