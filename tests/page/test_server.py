@@ -238,7 +238,7 @@ def test_labels_of_files_teach_at_the_start(tmp_path):
 
 
 def test_many_lessons_are_learned_by_a_refit(tmp_path, text, monkeypatch):
-    monkeypatch.setattr("fuda.page.teacher._REPLAYED", 1)
+    monkeypatch.setattr("fuda.page.teacher._ONE_BY_ONE", 1)
     store = Store(tmp_path / "a.db", create=True)
     add_file(store, text, ["PER", "LOC"])
     store.step("accept", 1, 0, ["B-PER", "O", "O", "B-LOC", "O"], ME)
@@ -252,6 +252,30 @@ def test_many_lessons_are_learned_by_a_refit(tmp_path, text, monkeypatch):
         assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
     assert store.snapshot("kernel").refitted
     store.close()
+
+
+def test_a_refit_replaces_what_was_learned_one_by_one(page, monkeypatch):
+    monkeypatch.setattr("fuda.page.teacher._FIRST", 3)
+    seen = []
+    page.desk.teacher.announce = seen.append
+    for number, spans in ((1, [(0, 1, "PER")]), (2, [(0, 1, "PER")]), (4, [(0, 1, "PER"), (2, 3, "PER")])):
+        page.accept(page.get(f"items/{number}")["item"], spans)
+    for _ in range(300):
+        if any(message["type"] == "model" for message in seen):
+            break
+        page.desk.teacher.wait_for(10**9, 0.1)
+    assert [message.get("running") for message in seen[:2]] == [True, False]
+    assert seen[2]["text"] == "a better model is in use, taught by 3 sentences"
+    assert page.store.last_refit("kernel") == page.store.last_event()
+    page.accept(page.get("items/5")["item"], [])
+    page.taught()
+    assert same(predictions(page.desk.teacher, page.store), rebuilt_predictions(page.store))
+
+
+def rebuilt_predictions(store):
+    rebuilt = Teacher(store)
+    rebuilt.rebuilt()
+    return predictions(rebuilt, store)
 
 
 def test_a_crf_is_refitted_in_the_background(page):

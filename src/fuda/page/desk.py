@@ -95,7 +95,8 @@ class Desk:
             "orders": list(ORDERS),
             "learner": self.teacher.learner.name,
             "learners": [{"name": learner.name, "text": learner.text} for learner in choices],
-            "model": {"version": taught.version, "text": self.teacher.text()},
+            "event": store.last_event(),
+            "model": {"version": taught.version, "event": taught.event, "text": self.teacher.text()},
             "refitting": self.teacher.refitting,
             "undo": store.depth(self._others(by)),
         }

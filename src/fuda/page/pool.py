@@ -31,7 +31,7 @@ class Pool:
         self.store, self.teacher = store, teacher
         self._chooser: Chooser | None = None
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="page_pool", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="page_pool", daemon=True)
 
     @property
     def order(self) -> str:
@@ -79,6 +79,15 @@ class Pool:
 
     def __len__(self) -> int:
         return self.store.count("1")
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._work()
+            except Exception as error:
+                # Whatever a model may raise: sentences come in file order then, and the page says why.
+                self.teacher.problem = f"sentences are not scored: {error}"
+                self._stopped.wait(1.0)
 
     def _work(self) -> None:
         self._chooser = Chooser(list(self.store.structures()), self.order)

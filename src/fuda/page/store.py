@@ -39,7 +39,7 @@ from fuda.page.spans import Unit
 LEASE = 600.0  # seconds for which a structure is kept for a tab
 _SNAPSHOTS = 4  # kept
 _LIVE = "NOT EXISTS (SELECT 1 FROM events u WHERE u.undoes = e.number)"
-_LABELLED = "labels IS NOT NULL AND status <> 'skipped'"
+LABELLED = "labels IS NOT NULL AND status <> 'skipped'"
 _LATER = f"""EXISTS (SELECT 1 FROM events l WHERE l.item = e.item AND l.number > e.number
     AND l.kind IN ('accept', 'skip') AND {_LIVE.replace("e.", "l.")})"""
 
@@ -174,9 +174,7 @@ class Store(Database):
         with closing(self._connect()) as reader:
             reader.execute("BEGIN")
             event = reader.execute("SELECT IFNULL(MAX(number), 0) FROM events").fetchone()[0]
-            rows = reader.execute(
-                f"SELECT record, labels FROM items WHERE {_LABELLED} ORDER BY id"
-            ).fetchall()
+            rows = reader.execute(f"SELECT record, labels FROM items WHERE {LABELLED} ORDER BY id").fetchall()
             self._opened.remove(reader)
         return int(event), [record_of(r).structure for r, _ in rows], [json.loads(y) for _, y in rows]
 
@@ -382,6 +380,11 @@ class Store(Database):
         ).fetchone()
         return None if row is None else Snapshot(row[0], row[1], bool(row[2]), row[3])
 
+    def last_refit(self, learner: str) -> int:
+        """Return the event up to which the last refit of a learner has learned; 0 if there was none."""
+        query = "SELECT IFNULL(MAX(event), 0) FROM snapshots WHERE refitted AND learner = ?"
+        return int(self._reader.execute(query, (learner,)).fetchone()[0])
+
     def add_snapshot(self, snapshot: Snapshot) -> bool:
         """Keep a model, unless something that it has learned was undone meanwhile.
 
@@ -399,7 +402,8 @@ class Store(Database):
             )
             writer.execute(
                 """DELETE FROM snapshots WHERE event > 0 AND id NOT IN
-                (SELECT id FROM snapshots ORDER BY event DESC, id DESC LIMIT ?)""",
+                (SELECT id FROM snapshots ORDER BY event DESC, id DESC LIMIT ?)
+                AND id NOT IN (SELECT MAX(id) FROM snapshots WHERE refitted GROUP BY learner)""",
                 (_SNAPSHOTS,),
             )
             return True

@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 from fuda.errors import DataError
 from fuda.page.learners import Learner, from_bytes, learners_of, to_bytes, unfitted
-from fuda.page.store import Snapshot, Store
+from fuda.page.store import LABELLED, Snapshot, Store
 
 _EVERY = 25  # lessons from one snapshot to the next
-_REPLAYED = 200  # lessons up to which a model is taught again one by one, and not fitted at once
-_GROWTH = 1.5  # of the labelled structures, until the next refit
+_ONE_BY_ONE = 50  # lessons of a new model up to which it is taught one by one, and not fitted at once
+_FIRST, _GROWTH, _LAST = 10, 0.25, 400  # lessons from refit to refit: at least, of all; structures at most
 _SAMPLE = 1_000  # structures by which a learner is chosen
 
 
@@ -144,6 +144,8 @@ class Teacher:
                 again, self._again = self._again, False
             if again:
                 self._begin()
+                text = f"a better model is in use, {self.text()}"
+                self.announce({"type": "model", "version": self.current.version, "text": text})
             self._catch_up()
 
     def _warm_up(self) -> None:
@@ -179,7 +181,9 @@ class Teacher:
             return False
         snapshot = self.store.snapshot(learner.name)
         behind = self.store.lesson_count(0 if snapshot is None else snapshot.event)
-        return behind > (_REPLAYED if learner.online else 0)
+        if learner.online:
+            return snapshot is None and behind > _ONE_BY_ONE
+        return behind > 0
 
     def _catch_up(self) -> None:
         """Teach the lessons that have come, and take a snapshot now and then."""
@@ -226,7 +230,7 @@ class Teacher:
 
     def _use(self, model: Any, event: int, lessons: int | None = None) -> None:
         """Put a model into use."""
-        count = self.store.count("labels IS NOT NULL AND status <> 'skipped'") if lessons is None else lessons
+        count = self.store.count(LABELLED) if lessons is None else lessons
         with self._changed:
             self.current = Taught(model, event, self.current.version + 1, count)
             self._changed.notify_all()
@@ -238,8 +242,22 @@ class Teacher:
         while not self._stopped:
             with self._changed:
                 self._changed.wait(0.5)
-            if not self._stopped and self._needs_fit():
+            if not self._stopped and self._is_due():
                 self._fit_all()
+
+    def _is_due(self) -> bool:
+        """Whether a refit is worth its time: many lessons have come since the last one.
+
+        What is learned one by one is never as good as what is learned from all lessons together.
+        """
+        learner = self.learner
+        if learner.name == "given":
+            return False
+        labelled = self.store.count(LABELLED)
+        new = self.store.lesson_count(self.store.last_refit(learner.name))
+        if not learner.online:
+            return new > labelled // 50
+        return self._needs_fit() or (labelled <= _LAST and new >= max(_FIRST, _GROWTH * labelled))
 
     def _fit_all(self) -> None:
         learner = self.learner
@@ -256,6 +274,3 @@ class Teacher:
             self.announce({"type": "refit", "running": False})
         if kept and learner == self.learner:
             self.notice(again=True)
-            self.announce(
-                {"type": "model", "version": self.current.version + 1, "text": "a better model is in use"}
-            )
