@@ -25,6 +25,7 @@ from fuda.page.why import why
 Json = dict[str, Any]
 
 _PATIENCE = 0.1  # seconds that an accept waits for the model to learn; then it learns in the background
+_LAST_WAIT = 1.0  # seconds for each thread to end: what it is at is made again from the log
 _SHOWN = 2_000  # predictions that are kept
 _LISTED = 200  # items of a list at most
 
@@ -65,8 +66,8 @@ class Desk:
 
     def stop(self) -> None:
         """End what runs in the background."""
-        self.pool.stop()
-        self.teacher.stop()
+        self.pool.stop(_LAST_WAIT)
+        self.teacher.stop(_LAST_WAIT)
 
     def _others(self, by: Step) -> set[str]:
         """The other people who are here."""
@@ -209,6 +210,12 @@ class Desk:
 
     def _held_by_others(self, by: Step) -> set[int]:
         return set(self.store.leased()) - set(self.store.leased(by.tab))
+
+    def progress(self) -> Json:
+        """Return how far a person is."""
+        from fuda.page.progress import progress  # with scipy, when it is asked for
+
+        return progress(self.store)
 
     def why(self, content: Json) -> Json:
         """Return what speaks for and against a label."""

@@ -42,10 +42,10 @@ class Pool:
         """Start the thread."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End the thread after its piece."""
+    def stop(self, seconds: float) -> None:
+        """End the thread after its piece, if that comes soon."""
         self._stopped.set()
-        self._thread.join(timeout=10)
+        self._thread.join(seconds)
 
     def next(self, leave_out: set[int]) -> int | None:
         """Return the number of the structure to label next.

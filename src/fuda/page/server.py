@@ -206,6 +206,7 @@ def _api(desk: Desk, feed: Feed) -> list[Route]:
         post("/api/undo", lambda request, asked, by: desk.undo(by)),
         post("/api/labels", lambda request, asked, by: desk.add_label(asked.get("add"), by)),
         post("/api/why", lambda request, asked, by: desk.why(asked)),
+        get("/api/progress", lambda request, by: desk.progress()),
         get("/api/doubts", doubted),
         post("/api/doubts", lambda request, asked, by: desk.review.start()),
         Route("/api/export", exported),

@@ -164,6 +164,11 @@ class Store(Database):
         """Return the numbers of all structures and their versions."""
         return self._reader.execute("SELECT id, version FROM items").fetchall()
 
+    def label_lists(self, where: str) -> list[tuple[str, int]]:
+        """Return the labels of structures, as JSON, and how many structures have them."""
+        query = f"SELECT labels, COUNT(*) FROM items WHERE {where} GROUP BY labels"
+        return self._reader.execute(query).fetchall()
+
     def count(self, where: str, values: Iterable[Any] = ()) -> int:
         """Return how many structures meet a condition of SQL."""
         found = self._reader.execute(f"SELECT COUNT(*) FROM items WHERE {where}", tuple(values)).fetchone()

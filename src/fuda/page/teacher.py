@@ -83,13 +83,13 @@ class Teacher:
             thread.start()
             self._threads.append(thread)
 
-    def stop(self) -> None:
-        """End the threads, after the lesson that is under way."""
+    def stop(self, seconds: float) -> None:
+        """End the threads after the lesson that is under way, if that comes soon."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
         for thread in self._threads:
-            thread.join(timeout=10)
+            thread.join(seconds)
 
     def notice(self, again: bool = False) -> None:
         """Say that the log has grown; `again` where the model must begin again from another snapshot."""
