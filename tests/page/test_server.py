@@ -289,6 +289,30 @@ def test_nodes_of_trees(tmp_path):
     store.close()
 
 
+def test_doubts_are_found_and_go_when_corrected(tmp_path):
+    path = tmp_path / "a.conll"
+    sentences = ["in O\nLima B-LOC\n", "in O\nCusco B-LOC\n", "to O\nLima B-LOC\n"] * 5
+    path.write_text("\n".join([*sentences, "to O\nCusco O\n"]))
+    store = Store(tmp_path / "a.db", create=True)
+    add_file(store, path)
+    with Page(store) as page:
+        assert page.get("doubts") == {"ready": False, "progress": 0.0, "total": 0, "doubts": []}
+        page.post("doubts")
+        page.desk.review._thread.join(60)
+        found = page.get("doubts")
+        assert (found["ready"], found["progress"]) == (True, 1.0)
+        first = found["doubts"][0]
+        assert (first["id"], first["start"], first["given"], first["suggested"]) == (16, 1, "O", "LOC")
+        assert "B-" not in json.dumps(found)
+        page.accept(page.get("items/16")["item"], [(1, 2, "LOC")])
+        assert all(doubt["id"] != 16 for doubt in page.get("doubts")["doubts"])
+    store.close()
+
+
+def test_few_labels_cannot_judge_each_other(page):
+    assert "at least 5 labelled sentences" in page.post("doubts", 400)["error"]
+
+
 def test_messages_reach_all_tabs(page):
     seen = []
     page.desk.announce = seen.append

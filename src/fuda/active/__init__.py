@@ -13,9 +13,9 @@ __all__ = ["ORDERS", "Chooser", "learner_for", "uncertainties"]
 
 # Imported on first use: a page answers before the models are there.
 _MODULES = {
+    "learner_for": "fuda.active.learners",
     "ORDERS": "fuda.active.queries",
     "Chooser": "fuda.active.queries",
-    "learner_for": "fuda.active.learners",
     "uncertainties": "fuda.active.queries",
 }
 

@@ -25,6 +25,7 @@ from fuda.cli import options
 from fuda.cli.compare import compare
 from fuda.cli.convert import convert
 from fuda.cli.demo import demo
+from fuda.cli.doubt import doubt
 from fuda.cli.evaluate import evaluate
 from fuda.cli.explain import explain
 from fuda.cli.export import export
@@ -107,21 +108,8 @@ def group() -> None:
 
 
 for command in (
-    *(
-        demo,
-        label,
-        export,
-        train,
-        compare,
-        evaluate,
-        tag,
-        explain,
-        render,
-        inspect,
-        convert,
-        reproduce,
-        warmup,
-    ),
+    *(demo, label, export, train, compare, evaluate, tag, explain, render, doubt),
+    *(inspect, convert, reproduce, warmup),
 ):
     group.add_command(command)
 

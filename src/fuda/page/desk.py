@@ -15,6 +15,7 @@ from fuda.errors import DataError, short
 from fuda.page.importing import add_kinds
 from fuda.page.learners import learners_of
 from fuda.page.pool import Pool
+from fuda.page.review import Review
 from fuda.page.spans import new_kind, probabilities_of
 from fuda.page.store import ConflictError, Item, Step, Store
 from fuda.page.teacher import Teacher
@@ -51,6 +52,7 @@ class Desk:
         self.store, self.announce = store, announce
         self.teacher = Teacher(store, announce)
         self.pool = Pool(store, self.teacher)
+        self.review = Review(store, announce)
         self._people: set[str] = set()  # who are here
         self._predictions: OrderedDict[tuple[int, int], tuple[list[Any], list[float]]] = OrderedDict()
         self._shown: dict[int, list[Any]] = {}  # the labels that the page showed last, by item

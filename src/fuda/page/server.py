@@ -180,6 +180,10 @@ def _api(desk: Desk, feed: Feed) -> list[Route]:
         texts = (asked.get(name, "") for name in ("status", "label", "search"))
         return desk.items(_number(asked, "offset", 0), _number(asked, "limit", 50), *texts)
 
+    def doubted(request: Request, by: Step) -> Any:
+        asked = request.query_params
+        return desk.review.listed(_number(asked, "offset", 0), _number(asked, "limit", 50))
+
     async def events(request: Request) -> Response:
         return StreamingResponse(feed.stream(), media_type="text/event-stream")
 
@@ -202,6 +206,8 @@ def _api(desk: Desk, feed: Feed) -> list[Route]:
         post("/api/undo", lambda request, asked, by: desk.undo(by)),
         post("/api/labels", lambda request, asked, by: desk.add_label(asked.get("add"), by)),
         post("/api/why", lambda request, asked, by: desk.why(asked)),
+        get("/api/doubts", doubted),
+        post("/api/doubts", lambda request, asked, by: desk.review.start()),
         Route("/api/export", exported),
         post("/api/settings", lambda request, asked, by: desk.settings(asked, by)),
     ]

@@ -5,6 +5,7 @@ People see spans and their types; models and files have a label per node, by a t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from fuda.data.labels import Label
 from fuda.errors import DataError, short
 from fuda.formats.spans import segments
 
+_TAG = re.compile(r"\b([BIESLU])-(?=\w)")
+_PLACES = {"B": "begin of ", "I": "inside of ", "E": "end of ", "L": "end of ", "S": "", "U": ""}
 _LONGEST = 100  # characters of a label that a person adds
 
 
@@ -206,6 +209,27 @@ def unit_of(shape: str, labels: Iterable[Sequence[Label]], nodes: bool = False) 
         return Unit(None)
     prefixes = {label[0] for label in inner}
     return Unit("IOBES" if prefixes & set("ES") else "BILOU" if prefixes & set("LU") else "IOB2")
+
+
+def plain_tags(text: str) -> str:
+    """Return a text in which tags of schemes are words.
+
+    Parameters
+    ----------
+    text : str
+        An explanation.
+
+    Returns
+    -------
+    str
+        The same without tags.
+
+    Examples
+    --------
+    >>> plain_tags("B-PER after O")
+    'begin of PER after O'
+    """
+    return _TAG.sub(lambda tag: _PLACES[tag[1]], text)
 
 
 def new_kind(text: Any) -> str:

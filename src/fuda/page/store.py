@@ -160,6 +160,10 @@ class Store(Database):
         rows = self._reader.execute(f"SELECT id FROM items WHERE {where} ORDER BY id", tuple(values))
         return [number for (number,) in rows]
 
+    def versions(self) -> list[tuple[int, int]]:
+        """Return the numbers of all structures and their versions."""
+        return self._reader.execute("SELECT id, version FROM items").fetchall()
+
     def count(self, where: str, values: Iterable[Any] = ()) -> int:
         """Return how many structures meet a condition of SQL."""
         found = self._reader.execute(f"SELECT COUNT(*) FROM items WHERE {where}", tuple(values)).fetchone()

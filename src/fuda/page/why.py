@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from fuda.explanations.base import Contribution, Explanation
 from fuda.page.importing import digest_of
-from fuda.page.spans import Unit
+from fuda.page.spans import Unit, plain_tags
 from fuda.page.store import Item, Store
 from fuda.page.views import spaces_of, words_of
 
 _TOP = 6  # contributions of each kind
-_TAG = re.compile(r"\b([BIESLU])-(?=\w)")
-_PLACES = {"B": "begin of ", "I": "inside of ", "E": "end of ", "L": "end of ", "S": "", "U": ""}
 Json = dict[str, Any]
 
 
@@ -69,12 +66,12 @@ def _named(label: Any, unit: Unit) -> str:
     """A label of a node in words."""
     if unit.scheme is None:
         return str(label)
-    return "no span" if label == "O" else _TAG.sub(lambda tag: _PLACES[tag[1]], str(label))
+    return "no span" if label == "O" else plain_tags(str(label))
 
 
 def _voice(store: Store, unit: Unit, support: list[Any], part: Contribution, largest: float) -> Json:
     """A part of the difference: of a training position, with its sentence."""
-    text = part.text if unit.scheme is None else _TAG.sub(lambda tag: _PLACES[tag[1]], part.text)
+    text = part.text if unit.scheme is None else plain_tags(part.text)
     found: Json = {
         "kind": part.kind,
         "text": text,

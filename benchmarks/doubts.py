@@ -1,0 +1,142 @@
+"""Wrong labels that were planted: how many of the first doubts are of them?
+
+Two kinds, each in a copy of the data of its own: 2 % of all labels are turned to others at random; and
+2 % of the bounds of entities are moved by one word. Then as many doubts are looked at as there are planted
+errors, and precision is the share that name one (each error counts once). The rival is cleanlab
+(https://github.com/cleanlab/cleanlab, ``pip install cleanlab``), whose ranking of tokens gets the
+out-of-fold marginals of the same CRFs: the first tokens, as many as have a wrong label, and precision is
+the share that do. Labels that were wrong before count as false alarms of both.
+
+Run: ``python benchmarks/doubts.py [CORPUS ...] [--sentences N] [--seed S] [--json FILE]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from corpora import FILES, sentences
+from fuda import CRF
+from fuda.active.doubts import doubts
+from fuda.schemes import encode, entities
+from fuda.selection.folds import splits
+
+SHARE = 0.02
+Labels = list[list[str]]
+Errors = list[tuple[int, set[int]]]  # structure and the nodes whose labels were changed
+
+
+def turned(y: Labels, seed: int) -> tuple[Labels, Errors]:
+    """Labels of which some are turned to others."""
+    random, labels = np.random.RandomState(seed), sorted({label for own in y for label in own})
+    places = [(i, t) for i, own in enumerate(y) for t in range(len(own))]
+    changed, errors = [list(own) for own in y], []
+    for place in random.choice(len(places), round(SHARE * len(places)), replace=False):
+        i, t = places[place]
+        changed[i][t] = str(random.choice([label for label in labels if label != y[i][t]]))
+        errors.append((i, {t}))
+    return changed, errors
+
+
+def moved(y: Labels, seed: int) -> tuple[Labels, Errors]:
+    """Labels in which some bounds of entities are moved by one word."""
+    random, changed, errors = np.random.RandomState(seed), [list(own) for own in y], []
+    bounds = [(i, segment, side) for i, own in enumerate(y) for segment in entities(own) for side in (1, 2)]
+    for place in random.permutation(len(bounds)):
+        i, segment, side = bounds[place]
+        now = entities(changed[i])
+        if segment not in now or len(errors) == round(SHARE * len(bounds)):
+            continue
+        others, kind = [other for other in now if other != segment], segment[0]
+        taken = {t for _, a, b in others for t in range(a, b)}
+        by = 1 - 2 * random.randint(2)
+        start, end = segment[1] + by * (side == 1), segment[2] + by * (side == 2)
+        if start < 0 or end > len(y[i]) or start >= end or taken & set(range(start, end)):
+            continue
+        after = encode([*others, (kind, start, end)], len(y[i]), "IOB2")
+        errors.append((i, {t for t in range(len(after)) if after[t] != changed[i][t]}))
+        changed[i] = after
+    return changed, errors
+
+
+def precision(named: list[tuple[int, set[int]]], errors: Errors) -> float:
+    """The share of the first places named, as many as there are errors, that are of one not yet found."""
+    left = {i: [nodes for k, nodes in errors if k == i] for i, _ in errors}
+    hits = 0
+    for i, nodes in named[: len(errors)]:
+        found = next((error for error in left.get(i, []) if error & nodes), None)
+        if found is not None:
+            left[i].remove(found)
+            hits += 1
+    return 100 * hits / len(errors)
+
+
+def rivals(X: Labels, y: Labels, judge: CRF, errors: Errors) -> dict[str, float]:
+    """The precision of cleanlab's rankings of tokens, by the marginals of the same folds."""
+    from cleanlab.token_classification.filter import find_label_issues
+    from cleanlab.token_classification.rank import get_label_quality_scores
+
+    classes = sorted({label for own in y for label in own})
+    tables: list[Any] = [None] * len(X)
+    for train, test in splits(len(X), 5):
+        fold = CRF(**judge.get_params()).fit([X[i] for i in train], [y[i] for i in train])
+        for i, table in zip(test, fold.predict_marginals([X[i] for i in test]), strict=True):
+            wide = np.zeros((len(table), len(classes)))
+            wide[:, [classes.index(label) for label in fold.classes_]] = table
+            tables[i] = wide
+    numbers = [[classes.index(label) for label in own] for own in y]
+    wrong = [(i, {t}) for i, nodes in errors for t in nodes]
+    found = {}
+    for method in ("self_confidence", "normalized_margin"):
+        scores = get_label_quality_scores(numbers, tables, token_score_method=method)[1]
+        tokens = [(float(s), i, t) for i, own in enumerate(scores) for t, s in enumerate(own)]
+        ranked = [(i, {t}) for _, i, t in sorted(tokens)]
+        found[f"cleanlab, {method}"] = precision(ranked, wrong)
+        if method == "self_confidence":
+            issues = [(int(i), {int(t)}) for i, t in find_label_issues(numbers, tables)]
+            rest = (
+                [place for place in ranked if place not in issues[: len(wrong)]]
+                if len(issues) < len(wrong)
+                else []
+            )
+            found["cleanlab, issues"] = precision([*issues, *rest], wrong)
+    return found
+
+
+def main() -> None:
+    """Measure, and print a row per corpus and kind of errors."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("corpora", nargs="*", default=list(FILES))
+    parser.add_argument("--sentences", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows = []
+    for corpus in options.corpora:
+        X, y = sentences(corpus)
+        chosen = np.random.RandomState(options.seed).permutation(len(X))[: options.sentences]
+        X, y = [X[i] for i in chosen], [y[i] for i in chosen]
+        for plant in (turned, moved):
+            labels, errors = plant(y, options.seed)
+            judge, began = CRF(tol=1e-3), time.perf_counter()
+            found = doubts(X, labels, estimator=judge, top=len(errors))
+            row: dict[str, Any] = {"corpus": corpus, "errors": plant.__name__, "planted": len(errors)}
+            row |= {"sentences": len(X), "words": sum(map(len, X)), "seed": options.seed}
+            row |= {"seconds": time.perf_counter() - began}
+            row |= {"fuda": precision([(d.structure, set(d.nodes)) for d in found], errors)}
+            row |= rivals(X, labels, judge, errors)
+            rows.append(row)
+            print({k: round(v, 1) if isinstance(v, float) else v for k, v in row.items()}, flush=True)
+            if options.json is not None:
+                options.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""Which changes of given labels a model would make, and how sure it is of each.
+
+With F(y) the score of a labeling under a model that has not learned from this structure, the log-odds of a
+change of the given labels y to y′, all else as given, are
+
+    λ(y′) = F(y′) − F(y) − μ (d − 1),    d the number of labels that differ.
+
+Changes of a single label are not enough, since the bounds of an entity move by two labels at once and an
+entity of three words is missed by three. With a tag scheme, changes are
+
+- of a single node,
+- of an entity of y: removed, of another type, with a start or an end that is moved by one or two,
+- to an entity of the model's best labeling, in place of those of y that it overlaps.
+
+That several labels of a place are wrong together is less likely than that one is: μ is minus the logarithm
+of that factor per label. Without it the largest λ would be those of the longest entities.
+
+The best change is taken first and made, if λ > 0; then what else is doubtful is judged with that label
+corrected, so that a wrong label does not make its neighbours doubtful. No node is named twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from fuda import inference
+from fuda.data.graph import Graph
+from fuda.schemes import OUTSIDE, Segment, encode, entities
+
+Array = np.ndarray
+
+_FURTHER = 2.0  # μ
+_MOST_MOVED = 2  # nodes by which a bound is moved
+
+
+class Field(NamedTuple):
+    """The scores of labelings of one structure.
+
+    Attributes
+    ----------
+    scores : (T, L) array
+        Of the labels of nodes.
+    heads : (T,) array
+        The parent of each node, −1 for none.
+    pairs : (T, L, L) or (L, L) array
+        Of the labels of a node's parent, by rows, and of the node.
+    """
+
+    scores: Array
+    heads: Array
+    pairs: Array
+
+    def total(self, labels: Array) -> float:
+        """F of a labeling."""
+        below = np.flatnonzero(self.heads >= 0)
+        above = labels[self.heads[below]]
+        single = self.scores[np.arange(len(labels)), labels].sum()
+        return float(single + self._of_edges(below)[np.arange(len(below)), above, labels[below]].sum())
+
+    def single_changes(self, labels: Array) -> Array:
+        """λ (T, L) of all changes of one label; that of the label given is −inf."""
+        below = np.flatnonzero(self.heads >= 0)
+        above, pairs, rows = self.heads[below], self._of_edges(below), np.arange(len(below))
+        found = self.scores.astype(np.float64)
+        found[below] += pairs[rows, labels[above]]
+        np.add.at(found, above, pairs[rows, :, labels[below]])
+        nodes = np.arange(len(labels))
+        found -= found[nodes, labels][:, None]
+        found[nodes, labels] = -np.inf
+        return found
+
+    def best(self) -> Array:
+        """The labeling of largest F of a chain."""
+        graph = Graph.of_chains(np.array([0, len(self.scores)]))
+        return inference.viterbi(graph, self.scores.copy(), self.pairs)[0]
+
+    def _of_edges(self, below: Array) -> Array:
+        return (
+            self.pairs[below]
+            if self.pairs.ndim == 3
+            else np.broadcast_to(self.pairs, (len(below), *self.pairs.shape))
+        )
+
+
+class Change(NamedTuple):
+    """A change of labels that a model would make.
+
+    Attributes
+    ----------
+    score : float
+        λ.
+    nodes : tuple of int
+        The nodes whose labels differ.
+    labels : (T,) array
+        All label numbers after it, and after those before it.
+    """
+
+    score: float
+    nodes: tuple[int, ...]
+    labels: Array
+
+
+def changes(field: Field, labels: Array, names: list[str], scheme: str | None, known: Array) -> list[Change]:
+    """Return the changes of a structure's labels, the surest first, at most one per node.
+
+    Parameters
+    ----------
+    field : Field
+        The scores of a model that has not learned from the structure.
+    labels : (T,) array of int
+        The label numbers given.
+    names : list
+        The L labels.
+    scheme : str or None
+        The scheme of the labels, on a sequence.
+    known : (T,) array of bool
+        The nodes whose label was given; the others are never named.
+
+    Returns
+    -------
+    list of Change
+        Those with λ > 0 are made one after another; the others by themselves.
+    """
+    best = field.best() if scheme is not None else labels
+    labels, done, found = labels.copy(), ~known, []
+    while True:
+        open_ones = [
+            c for c in _all_changes(field, labels, best, names, scheme) if not done[list(c.nodes)].any()
+        ]
+        open_ones.sort(key=lambda change: -change.score)
+        for change in open_ones:
+            if done[list(change.nodes)].any():
+                continue
+            found.append(change)
+            done[list(change.nodes)] = True
+            if change.score > 0:
+                labels = change.labels
+                break
+        else:
+            return sorted(found, key=lambda change: -change.score)
+
+
+def _all_changes(
+    field: Field, labels: Array, best: Array, names: list[str], scheme: str | None
+) -> Iterator[Change]:
+    single = field.single_changes(labels)
+    for node, label in enumerate(single.argmax(axis=1).tolist()):
+        changed = labels.copy()
+        changed[node] = label
+        yield Change(float(single[node, label]), (node,), changed)
+    if scheme is None:
+        return
+    before, seen = field.total(labels), set()
+    for changed in _segment_changes(labels, best, names, scheme):
+        nodes = tuple(np.flatnonzero(changed != labels).tolist())
+        content = changed.tobytes()
+        if len(nodes) > 1 and content not in seen:
+            seen.add(content)
+            yield Change(field.total(changed) - before - _FURTHER * (len(nodes) - 1), nodes, changed)
+
+
+def _segment_changes(labels: Array, best: Array, names: list[str], scheme: str) -> Iterator[Array]:
+    """The label numbers after each change of an entity."""
+    number = {name: k for k, name in enumerate(names)}
+    given = entities([names[k] for k in labels])
+    owner = np.full(len(labels), -1)
+    for j, (_, start, end) in enumerate(given):
+        owner[start:end] = j
+    kinds = sorted({kind for kind, _, _ in entities(names)})
+
+    def written(removed: list[int], segment: Segment | None) -> Iterator[Array]:
+        changed = labels.copy()
+        for j in removed:
+            changed[given[j][1] : given[j][2]] = number[OUTSIDE]
+        if segment is not None:
+            kind, start, end = segment
+            own = encode([(kind, 0, end - start)], end - start, scheme)
+            if not all(label in number for label in own):
+                return  # a label that the data do not have, as of an entity longer than all others
+            changed[start:end] = [number[label] for label in own]
+        yield changed
+
+    for j, (kind, start, end) in enumerate(given):
+        yield from written([j], None)
+        for other in kinds:
+            yield from written([j], (other, start, end))
+        moves = [(start + by, end) for by in range(-_MOST_MOVED, _MOST_MOVED + 1)]
+        moves += [(start, end + by) for by in range(-_MOST_MOVED, _MOST_MOVED + 1)]
+        for a, b in moves:
+            if 0 <= a < b <= len(labels) and np.isin(owner[a:b], [-1, j]).all():
+                yield from written([j], (kind, a, b))
+    for segment in entities([names[k] for k in best]):
+        if segment not in given:
+            _, start, end = segment
+            yield from written(sorted(set(owner[start:end].tolist()) - {-1}), segment)
