@@ -297,6 +297,10 @@ def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened:
     one.wait_for_selector("#sentence .mark[data-label=PER]")
     assert marks(one) == ["Anna Lind/PER"]
     assert one.locator(".meta .pill.done").count() == 1
+    served.desk.announce({"type": "refit", "running": True})
+    one.wait_for_selector("#model >> text=refitting")
+    served.desk.announce({"type": "model", "version": 9, "text": "taught by 9 sentences"})
+    one.wait_for_selector("text=A better model is in use: taught by 9 sentences.")
 
 
 def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) -> None:
@@ -321,6 +325,10 @@ def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) 
     page.goto(f"{served.address}#label/2")
     wait_for_sentence(page, "Bert")
     assert marks(page) == ["Bert Ek/PER"]
+    page.keyboard.press("z")  # the draft
+    page.keyboard.press("z")  # the answer, which was given before the restart
+    wait_for_sentence(page, "Anna")
+    assert served.answers() == {}
 
 
 @pytest.mark.parametrize("unit", ["spans", "nodes"])
@@ -385,9 +393,10 @@ def test_a_finger_labels_on_a_narrow_page(served: Served, opened: Open) -> None:
         points = [] if x is None else [{"x": x, "y": y}]
         touch.send("Input.dispatchTouchEvent", {"type": f"touch{kind}", "touchPoints": points})
     page.locator(".pick", has_text="PER").tap()
-    assert marks(page) == ["Anna Lind/PER"]
+    wait_until(lambda: marks(page) == ["Anna Lind/PER"])
     words.nth(4).tap()
     page.locator(".pick", has_text="LOC").tap()
+    wait_until(lambda: marks(page) == ["Anna Lind/PER", "Oslo/LOC"])
     page.get_by_role("button", name="Accept").tap()
     wait_until(served.answers)
     assert list(served.answers().values()) == [["B-PER", "I-PER", "O", "O", "B-LOC", "O"]]

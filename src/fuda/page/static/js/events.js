@@ -44,6 +44,8 @@ export function listen(session) {
 
   function connect() {
     source?.close();
+    // Browsers have six connections for one server: tabs that nobody looks at leave theirs to the others.
+    if (document.hidden) return;
     source = new EventSource("/api/events");
     source.onopen = back;
     source.onmessage = ({ data }) => {
@@ -69,6 +71,10 @@ export function listen(session) {
       lost = true;
       say(detail.error);
     } else back();
+  });
+  document.addEventListener("visibilitychange", () => {
+    connect();
+    if (!document.hidden) session.reread().catch(() => {}); // what was missed meanwhile
   });
   connect();
 }

@@ -9,12 +9,14 @@
 export function watchPointer(host, { selecting, selected }) {
   let from = null;
   let last = null;
+  let began = { x: 0, y: 0 };
 
   host.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || event.target.closest(".chip")) return;
     const word = wordAt(event);
     if (word === null) return;
     from = last = word;
+    began = { x: event.clientX, y: event.clientY };
     // Touch events belong to the first element touched; captured, they go on when words are drawn again.
     host.setPointerCapture(event.pointerId);
     if (!event.shiftKey) selecting(from, last);
@@ -35,8 +37,14 @@ export function watchPointer(host, { selecting, selected }) {
     selected(a, b, event.shiftKey && a === b);
   });
 
-  // A finger that chooses words neither scrolls nor flings the page, which would swallow the next tap.
-  host.addEventListener("touchmove", (event) => from !== null && last !== from && event.cancelable && event.preventDefault(), { passive: false });
+  // A finger that moves across running text neither scrolls nor flings the page, which would swallow the next tap.
+  const across = (event) => {
+    const [{ clientX, clientY }] = event.touches;
+    if (host.classList.contains("drawn")) return; // drawings are wider than the page: there it scrolls
+    const choosing = from !== null && (last !== from || Math.abs(clientX - began.x) > Math.abs(clientY - began.y));
+    if (choosing && event.cancelable) event.preventDefault();
+  };
+  host.addEventListener("touchmove", across, { passive: false });
 
   // The browser took the gesture over, to scroll: nothing was chosen.
   host.addEventListener("pointercancel", () => {
