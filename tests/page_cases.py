@@ -6,7 +6,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,24 @@ import uvicorn
 from fuda.cli.label import fill
 from fuda.page.safety import Sessions, hosts_for
 from fuda.page.server import listening, make_app
-from fuda.page.store import Store
+from fuda.page.store import Step, Store
 
 CHROMIUM = os.environ.get("FUDA_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+TEXT = """Anna Lind lives in Oslo.
+Bert Ek works for Volvo in Paris.
+Carla Dahl came from Oslo to Rome.
+The train to Bergen was late.
+Dora Falk sings in Paris and in Rome.
+Erik Lind buys bread.
+Volvo builds cars in Bergen.
+Frida Ek moved to Oslo.
+"""
+LABELS = "PER,LOC,ORG"
+TAUGHT = [
+    [(0, 2, "PER"), (4, 5, "LOC")],
+    [(0, 2, "PER"), (4, 5, "ORG"), (6, 7, "LOC")],
+    [(0, 2, "PER"), (4, 5, "LOC"), (6, 7, "LOC")],
+]
 READING = {"format_name": None, "columns": None, "graph": None, "options": ()}
 
 
@@ -53,6 +68,13 @@ class Served:
         self._thread.join(20)
         self.store.close()
 
+    def teach(self) -> None:
+        """Label the first three sentences of `TEXT` behind the page's back."""
+        for number, spans in enumerate(TAUGHT, 1):
+            listed = [{"start": start, "end": end, "label": label} for start, end, label in spans]
+            self.desk.accept(number, {"version": 0, "spans": listed}, Step("somebody", "elsewhere"))
+        wait_until(lambda: self.desk.teacher.current.lessons == len(TAUGHT))
+
     def answers(self) -> dict[str, Any]:
         """Labels of the sentences that were accepted, by their words."""
         found = self.store.items("status = 'done'", (), "items.id")
@@ -65,3 +87,37 @@ def wait_until(holds: Callable[[], Any], seconds: float = 20.0) -> None:
     while not holds():
         assert time.monotonic() < end, "it took too long"
         time.sleep(0.01)
+
+
+def serving(folder: Path, file: Path, labels: str, label: str | None = None) -> Iterator[Served]:
+    """Serve a file, in its order."""
+    server = Served(folder / "store.db", [file], labels, label)
+    server.store.set_about("order", "file")
+    yield server
+    server.stop()
+
+
+def sentence(page: Any) -> str:
+    return " ".join(page.locator("#sentence .word").all_text_contents())
+
+
+def wait_for_sentence(page: Any, beginning: str) -> None:
+    words = "[...document.querySelectorAll('#sentence .word')].map(w => w.textContent).join(' ')"
+    page.wait_for_function(f"b => {words}.startsWith(b)", arg=beginning)
+    page.wait_for_selector("#sentence:not([aria-busy])")  # what the model has learned is drawn in
+
+
+def marks(page: Any) -> list[str]:
+    script = """all => all.map(m => [...m.querySelectorAll('.word')].map(w => w.textContent).join(' ')
+      + '/' + m.dataset.label)"""
+    return page.locator("#sentence .mark").evaluate_all(script)
+
+
+def drag(page: Any, first: int, last: int) -> None:
+    script = "(all, ends) => ends.map(i => all[i].getBoundingClientRect().toJSON())"
+    a, b = page.locator("#sentence .word").evaluate_all(script, [first, last])
+    page.mouse.move(a["x"] + 3, a["y"] + a["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(b["x"] + 3, b["y"] + b["height"] / 2)
+    page.mouse.move(b["x"] + b["width"] - 3, b["y"] + b["height"] / 2)
+    page.mouse.up()

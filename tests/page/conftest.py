@@ -1,4 +1,4 @@
-"""A small store, and the page of it without a network."""
+"""A small store, the page of it without a network, and pages in a browser."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from fuda.page import importing
 from fuda.page.safety import Sessions, hosts_for
 from fuda.page.server import make_app
 from fuda.page.store import Step, Store
+from page_cases import CHROMIUM, LABELS, serving
+from page_cases import TEXT as NEWS
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # newer versions ask for another name of the same client
@@ -99,3 +101,49 @@ class Page:
 def page(store):
     with Page(store) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def browser():
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed (apt-get install chromium)")
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def served(tmp_path):
+    """Eight sentences without labels, in the order of the file."""
+    file = tmp_path / "news.txt"
+    file.write_text(NEWS, encoding="utf-8")
+    yield from serving(tmp_path, file, LABELS)
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens pages; at the end none of them may have complained."""
+    complaints, contexts = [], []
+
+    def open_page(served, context=None, at="", **options):
+        if context is None:
+            context = browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | options))
+            context.set_default_timeout(15_000)
+            contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda said: said.type == "error" and complaints.append(said.text))
+        page.goto(served.entrance)
+        if at:
+            page.goto(served.address + at)
+            page.reload()
+        page.wait_for_selector("main > *")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    # Refusals and lost connections are told by the tests that make them; the browser notes them too.
+    assert [c for c in complaints if "Failed to load resource" not in c and "net::ERR" not in c] == []

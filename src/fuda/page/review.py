@@ -94,12 +94,16 @@ class Review:
         """A doubt as the page shows it."""
         item, doubt, unit = self.store.item(doubtful.item), doubtful.doubt, self.store.unit
         assert item is not None
+        assert item.labels is not None
+        instead = [*item.labels[: doubt.start], *doubt.suggested, *item.labels[doubt.end :]]
         return {
             "id": item.id,
             "start": doubt.start,
             "end": doubt.end,
             "given": _kind(doubt.given, unit),
             "suggested": _kind(doubt.suggested, unit),
+            "now": unit.shown(item.labels, None),
+            "instead": unit.shown(instead, None),
             "score": doubt.score,
             "words": words_of(item.record.structure),
             "spaces": spaces_of(item),

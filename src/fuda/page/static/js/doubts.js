@@ -3,10 +3,10 @@
 import { Conflict, get, post } from "./api.js";
 import { colour } from "./colours.js";
 import { conflictDialog } from "./dialogs.js";
-import { Draft } from "./draft.js";
+import { Draft, isLabel, marksOf } from "./draft.js";
 import { h, percent, plural, put, speak } from "./dom.js";
 import { fail } from "./notices.js";
-import { excerpt } from "./sentence.js";
+import { excerptAround } from "./sentence.js";
 
 const PAGE = 30;
 
@@ -38,74 +38,84 @@ export class DoubtsView {
 
   async #start() {
     try {
+      this.running = true;
       await post("/api/doubts", {});
-      this.#progress(0);
       await this.#load(true);
     } catch (error) {
+      this.running = false;
       fail(error);
     }
   }
 
   #progress(done) {
-    this.bar.hidden = done >= 1;
-    this.bar.value = done;
+    this.running = done < 1;
+    this.#draw(false, done);
     if (done >= 1 && this.element.isConnected) this.#load(true);
+  }
+
+  #draw(ready, done, total = 0) {
+    const running = !ready && (this.running || (done > 0 && done < 1));
+    this.bar.hidden = !running;
+    this.bar.value = done;
+    this.start.disabled = running;
+    this.start.textContent = ready ? "Look again" : "Look for doubtful labels";
+    const found = total ? `${plural(total, "label", "labels")}, the most doubtful first` : "No label is doubtful.";
+    this.state.textContent = ready ? found : running ? "Each part of the data is compared with a model of the rest …" : "";
   }
 
   async #load(anew) {
     const offset = anew ? 0 : this.rows.children.length;
     try {
       const answer = await get("/api/doubts", { offset, limit: PAGE });
-      const running = !answer.ready && answer.progress > 0;
-      this.bar.hidden = !running;
-      this.bar.value = answer.progress;
+      if (answer.ready) this.running = false;
       if (anew) put(this.rows);
       this.rows.append(...answer.doubts.map((doubt) => this.#row(doubt)));
       this.more.hidden = !answer.ready || this.rows.children.length >= answer.total;
-      this.start.textContent = answer.ready ? "Look again" : "Look for doubtful labels";
-      this.start.disabled = running;
-      this.state.textContent = answer.ready ? (answer.total ? plural(answer.total, "doubtful label", "doubtful labels") : "No label is doubtful.") : running ? "Looking …" : "";
+      this.#draw(answer.ready, answer.progress, answer.total);
     } catch (error) {
       fail(error);
     }
   }
 
   #row(doubt) {
-    const { outside } = this.session.state;
-    const name = (label) => h("span", { class: `chip ${colour(label)}` }, label === outside || !label ? "no label" : label);
-    const lit = new Set(Array.from({ length: doubt.end - doubt.start }, (_, i) => doubt.start + i));
+    const { outside, unit } = this.session.state;
+    const name = (label) => h("span", { class: `chip ${colour(label)}` }, isLabel(label, outside) ? label : "none");
+    const names = (text) => String(text).split(", ").map(name);
+    const share = 1 / (1 + Math.exp(-doubt.score)); // of log-odds
+    const stretch = [doubt.start, doubt.end];
+    const lit = Array.from({ length: doubt.end - doubt.start }, (_, i) => doubt.start + i);
+    const version = (title, labels) => {
+      const marks = marksOf({ ...labels, source: "person" }).filter((m) => isLabel(m.label, outside));
+      return [h("dt", {}, title), h("dd", {}, excerptAround(doubt, marks, stretch, { around: 10, lit, nodes: unit === "nodes" }))];
+    };
     const row = h(
       "li",
       { class: "doubt" },
-      h("p", { class: "verdict" }, name(doubt.given), " → ", name(doubt.suggested), h("span", { class: "soft score" }, `${percent(doubt.score)} doubtful`)),
-      h("p", {}, excerpt(doubt, [], { lit })),
+      h("p", { class: "verdict" }, names(doubt.given), " → ", names(doubt.suggested), h("span", { class: "soft small score" }, `${percent(share)} against it`)),
+      h("dl", { class: "now-instead" }, version("now", doubt.now), version("rather", doubt.instead)),
       doubt.text && h("p", { class: "soft small" }, doubt.text),
       h(
         "div",
         { class: "row" },
-        h("button", { type: "button", class: "plain", onclick: () => this.#take(doubt, row) }, "Take ", name(doubt.suggested)),
-        h("button", { type: "button", class: "plain", onclick: () => this.#settle(row, "kept") }, "Keep"),
+        h("button", { type: "button", class: "plain", onclick: () => this.#take(doubt, row).catch(fail) }, "Change it"),
+        h("button", { type: "button", class: "plain", onclick: () => this.#settle(row, "kept") }, "Keep it"),
         h("a", { class: "button quiet", href: `#label/${doubt.id}/${doubt.start}-${doubt.end}` }, "Why?"),
       ),
     );
     return row;
   }
 
-  /** Replace the doubtful label by the suggested one, and teach it. */
+  /** Put what is suggested in the place of the doubtful labels, and teach it. */
   async #take(doubt, row) {
     const { session } = this;
-    const { outside } = session.state;
     const { item } = await get(`/api/items/${doubt.id}`, { tab: session.tab });
-    const draft = new Draft(item, session.state);
-    if (!doubt.suggested || (doubt.suggested === outside && !draft.nodes)) draft.remove(doubt.start, doubt.end);
-    else draft.set(doubt.start, doubt.end, doubt.suggested);
-    const body = { ...draft.answer(), version: item.version };
+    const answer = new Draft({ ...item, ...doubt.instead }, session.state).answer();
     try {
-      await session.correct(item, draft.answer());
-      this.#settle(row, "corrected");
+      await session.correct(item, answer);
+      this.#settle(row, "changed");
     } catch (error) {
-      if (error instanceof Conflict) conflictDialog(session, { id: item.id, kind: "accept", body }, error.answer);
-      else fail(error);
+      if (!(error instanceof Conflict)) throw error;
+      conflictDialog(session, { id: item.id, kind: "accept", body: answer }, error.answer);
     }
   }
 

@@ -2,7 +2,8 @@
 
 import { $, h } from "./dom.js";
 
-const STAYS = 6000;
+/** Milliseconds; what went wrong is there for longer. */
+const STAYS = { news: 6000, error: 20_000 };
 
 /** @param {string} text @param {{kind?: "news"|"error", action?: {text: string, run: () => void}}} [options] */
 export function notice(text, { kind = "news", action } = {}) {
@@ -17,7 +18,7 @@ export function notice(text, { kind = "news", action } = {}) {
   const all = $("notices");
   all.append(element);
   while (all.children.length > 3) all.firstElementChild.remove();
-  if (kind === "news") setTimeout(close, STAYS);
+  setTimeout(close, STAYS[kind]);
 }
 
 /** Show what went wrong, in the server's words where it has some. */

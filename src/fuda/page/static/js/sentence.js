@@ -34,7 +34,7 @@ export function wordsWithMarks(item, marks, { nodes = false, chip = label, lit, 
     else if (!mark) out.push(...inside);
     else if (item.words[end - 1].length > LONG) out.push(h("span", markProps(mark), inside, chip(mark)));
     else out.push(h("span", markProps(mark), inside.slice(0, -1), h("span", { class: "tail" }, last, chip(mark))));
-    out.push(gap(end - 1));
+    if (end < item.words.length) out.push(gap(end - 1));
     i = end;
   }
   return out.flat().filter(Boolean);
@@ -85,6 +85,28 @@ function chipProps(mark) {
 
 function sureness(mark) {
   return mark.by === "model" && mark.probability < SURE && h("i", { class: "sure" }, percent(mark.probability));
+}
+
+/**
+ * A sentence's part around a stretch of words, with the marks that lie within it.
+ * @param {{words: string[], spaces?: boolean[]}} item
+ * @param {import("./draft.js").Mark[]} marks
+ * @param {[number, number]} stretch end exclusive
+ * @param {{around?: number, lit?: Iterable<number>, at?: number, nodes?: boolean}} options
+ *   around: words on either side; lit and at as in wordsWithMarks, in words of the sentence
+ */
+export function excerptAround(item, marks, [start, end], { around = 7, lit = [], at, nodes } = {}) {
+  let [from, to] = [Math.max(0, start - around), Math.min(item.words.length, end + around)];
+  for (const mark of marks) {
+    if (mark.start < from && mark.end > from) from = mark.start; // no mark is cut in two
+    if (mark.start < to && mark.end > to) to = mark.end;
+  }
+  const part = { words: item.words.slice(from, to), spaces: item.spaces?.slice(from, to) };
+  const inside = marks.filter((m) => m.start >= from && m.end <= to).map((m) => ({ ...m, start: m.start - from, end: m.end - from }));
+  const text = excerpt(part, inside, { lit: new Set([...lit].map((i) => i - from)), at: at === undefined ? undefined : at - from, nodes });
+  if (from > 0) text.prepend("… ");
+  if (to < item.words.length) text.append(" …");
+  return text;
 }
 
 /** A sentence in a line or two of text, for lists and panels. */

@@ -6,11 +6,8 @@ import { differences, isLabel, marksOf } from "./draft.js";
 import { h, percent, put } from "./dom.js";
 import { conflictDialog } from "./dialogs.js";
 import { fail } from "./notices.js";
-import { excerpt } from "./sentence.js";
+import { excerptAround } from "./sentence.js";
 import { corrector } from "./corrector.js";
-
-/** Words shown around the place that a voice is about. */
-const AROUND = 7;
 
 export class Why {
   /** @param {import("./session.js").Session} session @param {{onclose: () => void}} callbacks */
@@ -148,16 +145,9 @@ function changes(item, before, after) {
 
 /** The part of a training sentence around the place that speaks. */
 function voiceWords(voice, outside) {
-  const lit = new Set(voice.matched ?? []);
-  const from = Math.max(0, Math.min(voice.node, ...lit) - AROUND);
-  const to = Math.min(voice.words.length, Math.max(voice.node, ...lit) + AROUND + 1);
-  const part = { words: voice.words.slice(from, to), spaces: voice.spaces?.slice(from, to) };
-  const here = voice.node - from;
-  const marks = isLabel(voice.label, outside) ? [{ start: here, end: here + 1, label: voice.label, probability: 1, by: "person" }] : [];
-  const text = excerpt(part, marks, { lit: new Set([...lit].map((i) => i - from)), at: here });
-  if (from > 0) text.prepend("… ");
-  if (to < voice.words.length) text.append(" …");
-  return text;
+  const { node, label, matched = [] } = voice;
+  const marks = isLabel(label, outside) ? [{ start: node, end: node + 1, label, probability: 1, by: "person" }] : [];
+  return excerptAround(voice, marks, [Math.min(node, ...matched), Math.max(node, ...matched) + 1], { lit: matched, at: node });
 }
 
 const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toPrecision(2)}`;
