@@ -73,6 +73,8 @@ class Served:
         for number, spans in enumerate(TAUGHT, 1):
             listed = [{"start": start, "end": end, "label": label} for start, end, label in spans]
             self.desk.accept(number, {"version": 0, "spans": listed}, Step("somebody", "elsewhere"))
+        with self.store.transaction() as writer:
+            writer.execute("DELETE FROM leases")  # what would have come next there
         wait_until(lambda: self.desk.teacher.current.lessons == len(TAUGHT))
 
     def answers(self) -> dict[str, Any]:

@@ -138,7 +138,6 @@ def opened(browser):
         page.goto(served.entrance)
         if at:
             page.goto(served.address + at)
-            page.reload()
         page.wait_for_selector("main > *")
         return page
 

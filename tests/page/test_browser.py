@@ -221,8 +221,6 @@ def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened:
     one.wait_for_selector("#sentence .mark[data-label=PER]")
     assert marks(one) == ["Anna Lind/PER"]
     assert one.locator(".meta .pill.done").count() == 1
-    served.desk.announce({"type": "refit", "running": True})
-    one.wait_for_selector("#model >> text=refitting")
     served.desk.announce({"type": "model", "version": 9, "text": "taught by 9 sentences"})
     one.wait_for_selector("text=A better model is in use: taught by 9 sentences.")
 
