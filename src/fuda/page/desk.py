@@ -52,7 +52,7 @@ class Desk:
     def __init__(self, store: Store, announce: Callable[[Json], None] = lambda message: None) -> None:
         self.store, self.announce = store, announce
         self.teacher = Teacher(store, announce)
-        self.pool = Pool(store, self.teacher)
+        self.pool = Pool(store, self.teacher, lambda number: self._predicted(self._found(number)))
         self.review = Review(store, announce)
         self._people: set[str] = set()  # who are here
         self._predictions: OrderedDict[tuple[int, int], tuple[list[Any], list[float]]] = OrderedDict()

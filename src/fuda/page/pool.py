@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from fuda.page.store import Store
 from fuda.page.teacher import Teacher
 
 _PIECE = 0.05  # seconds that a piece of the pool takes; as long is left to others after it
+_GIVEN = "status = 'done' AND source = 'file'"  # labels that a person has not confirmed
 _LARGEST = 500  # structures of a piece
 
 
@@ -25,11 +27,14 @@ class Pool:
         The store.
     teacher : Teacher
         Has the model.
+    prepare : callable
+        Is given the structure that will probably be next, so that it is ready when it is asked for.
     """
 
-    def __init__(self, store: Store, teacher: Teacher) -> None:
-        self.store, self.teacher = store, teacher
+    def __init__(self, store: Store, teacher: Teacher, prepare: Callable[[int], object]) -> None:
+        self.store, self.teacher, self.prepare = store, teacher, prepare
         self._chooser: Chooser | None = None
+        self._size = 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="page_pool", daemon=True)
 
@@ -61,24 +66,27 @@ class Pool:
             None where there is none.
         """
         order, chooser = self.order, self._chooser
-        if order == "disagreement":
-            wanted = "status = 'done' AND source = 'file'"
-        else:
-            wanted = "status = 'new'"
         if chooser is None or order == "file":
+            wanted = _GIVEN if order == "disagreement" else "status = 'new'"
             listed = ", ".join(map(str, leave_out))
             first = f"SELECT MIN(id) FROM items WHERE {wanted} AND id NOT IN ({listed})"
             return next(iter(self.store.numbers(f"id = ({first})")), None)
         chooser.order = order
-        closed = np.ones(len(self), dtype=bool)
-        closed[np.array(self.store.numbers(wanted), dtype=np.int64) - 1] = False
-        closed[np.array([i for i in leave_out if i <= len(closed)], dtype=np.int64) - 1] = True
+        closed = self._closed(order)
+        closed[np.array([i for i in leave_out if i <= self._size], dtype=np.int64) - 1] = True
         labelled = np.array(self.store.numbers("status = 'done'"), dtype=np.int64) - 1
         chosen = chooser.next(np.flatnonzero(closed), labelled)
         return None if chosen is None else chosen + 1
 
-    def __len__(self) -> int:
-        return self.store.count("1")
+    def _closed(self, order: str) -> np.ndarray:
+        """Which structures are not asked for in an order."""
+        if order == "disagreement":
+            closed = np.ones(self._size, dtype=bool)
+            closed[np.array(self.store.numbers(_GIVEN), dtype=np.int64) - 1] = False
+            return closed
+        closed = np.zeros(self._size, dtype=bool)
+        closed[np.array(self.store.numbers("status <> 'new'"), dtype=np.int64) - 1] = True
+        return closed
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -90,11 +98,19 @@ class Pool:
                 self._stopped.wait(1.0)
 
     def _work(self) -> None:
-        self._chooser = Chooser(list(self.store.structures()), self.order)
-        scored_by = np.zeros(len(self), dtype=np.int64)  # versions of the model
-        shuffled, size = np.random.RandomState(0).permutation(len(self)), 10
+        structures = list(self.store.structures())
+        self._size = len(structures)
+        self._chooser = Chooser(structures, self.order)
+        del structures
+        scored_by = np.zeros(self._size, dtype=np.int64)  # versions of the model
+        shuffled, size = np.random.RandomState(0).permutation(self._size), 10
+        seen = -1
         while not self._stopped.is_set():
             taught = self.teacher.current
+            if taught.model is not None and taught.version != seen:
+                seen = taught.version
+                if (expected := self.next(set(self.store.leased()))) is not None:
+                    self.prepare(expected)
             wanted = self._wanted(scored_by, shuffled, taught.version)
             if taught.model is None or not len(wanted):
                 self._stopped.wait(0.2)
@@ -109,12 +125,10 @@ class Pool:
 
     def _wanted(self, scored_by: np.ndarray, shuffled: np.ndarray, version: int) -> np.ndarray:
         """The structures to score: those that the oldest models have scored come first."""
-        of_interest = "source = 'file'" if self.order == "disagreement" else "status = 'new'"
-        if self.order == "file":
+        order = self.order
+        if order == "file":
             return np.zeros(0, dtype=np.int64)
-        needed = np.zeros(len(scored_by), dtype=bool)
-        needed[np.array(self.store.numbers(of_interest), dtype=np.int64) - 1] = True
-        old = shuffled[(needed & (scored_by < version))[shuffled]]
+        old = shuffled[(~self._closed(order) & (scored_by < version))[shuffled]]
         return old[np.argsort(scored_by[old], kind="stable")]
 
     def _score(self, piece: np.ndarray, model: Any) -> None:

@@ -46,7 +46,9 @@ def _counts(store: Store) -> list[dict[str, Any]]:
     is_spans = store.unit.scheme is not None
     for text, often in store.label_lists(LABELLED):
         labels = json.loads(text)
-        kinds = [kind for kind, *_ in segments(labels)] if is_spans else [str(x) for x in labels if x is not None]
+        kinds = (
+            [kind for kind, *_ in segments(labels)] if is_spans else [str(x) for x in labels if x is not None]
+        )
         for kind in kinds:
             counts[kind] += often
     return [
