@@ -28,7 +28,7 @@ class Model(NamedTuple):
 
 
 MODELS = {
-    "CRF": Model("fuda.models.crf", "crf", version=2),  # 2: weights of which few are not 0
+    "CRF": Model("fuda.models.crf", "crf", version=3),  # 2: weights of which few are not 0, 3: curvature
     "HMM": Model("fuda.models.hmm", "hmm"),
     "MEMM": Model("fuda.models.memm", "memm"),
     "HMPerceptron": Model("fuda.models.hm_perceptron", "hm-perceptron"),

@@ -15,8 +15,8 @@ Y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O", "LOC"]]
 @pytest.mark.parametrize("pairs", [False, True])
 def test_only_weights_that_are_not_zero_are_stored(tmp_path, pairs):
     dense, sparse = (CRF(l1=l1, pair_features=pairs).fit(X, Y) for l1 in (0.0, 0.3))
-    assert set(dense._arrays()) == {"weights"}
-    assert set(sparse._arrays()) == {"used", "values"}
+    assert set(dense._arrays()) == {"weights", "curvature"}
+    assert set(sparse._arrays()) == {"used", "values", "curvature"}
     for model in (dense, sparse):
         model.save(tmp_path / "m.fuda")
         again = fuda.load(tmp_path / "m.fuda")

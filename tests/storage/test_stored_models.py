@@ -27,6 +27,7 @@ MODELS = {
     "hmm-1.fuda": (fuda.HMM(), X),
     "crf-1.fuda": (fuda.CRF(), X),
     "crf-2.fuda": (fuda.CRF(l1=0.02, l2=0.02), X),
+    "crf-3.fuda": (fuda.CRF(l2=0.1), X),
     "crf-tree-1.fuda": (fuda.CRF(), TREES),
     "memm-1.fuda": (fuda.MEMM(l2=0.01), X),
     "hmperceptron-1.fuda": (fuda.HMPerceptron(), X),

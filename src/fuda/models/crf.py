@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -19,27 +20,31 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
+from fuda.checks import check_counts, check_flags, check_numbers
 from fuda.data.encoding import Encoded
+from fuda.data.labels import flat_labels
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.functions.linear import LinearFunction
-from fuda.models import explained_markov
+from fuda.interrupts import inner_training
+from fuda.models import crf_file, explained_markov
 from fuda.models.base import Labeler
+from fuda.models.label_growth import added_labels
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import NamedWeights, largest
-from fuda.models.training_data import TrainingData
+from fuda.models.taught_crf import grow_labels, teach
+from fuda.models.training_data import TrainingData, data_weights
 from fuda.optimize import AdaGrad, ConjugateGradient, Lbfgs
 from fuda.optimize.regularized import l2_regularized
 from fuda.optimize.result import Function, Minimizer
 from fuda.optimize.vectors import dot
 from fuda.progress import Callback
+from fuda.training.crf_curvature import curvature, features_per_node, packed
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 4_000
-_MOST_SPARSE = 1 << 28  # weights of which a file may name those that are not 0
 # What determines the names of weights: labels, encoder, whether there are pair features.
 NamedBy = tuple[np.ndarray, WindowEncoder | TemplateEncoder, bool]
 
@@ -154,6 +159,8 @@ class CRF(NamedWeights, MarkovLabeler):
 
     _free_params = MarkovLabeler._free_params | {"tol", "max_iter", "warm_start"}
     _last: tuple[NamedBy, np.ndarray]
+    # How firmly the data held each weight, see `fuda.training.crf_curvature`; None in older files.
+    _curvature: np.ndarray | None
 
     def __init__(
         self,
@@ -187,6 +194,64 @@ class CRF(NamedWeights, MarkovLabeler):
         self.solver, self.max_iter, self.tol, self.warm_start = solver, max_iter, tol, warm_start
         self.n_jobs, self.random_state, self.checkpoint = n_jobs, random_state, checkpoint
         self.callback, self.verbose = callback, verbose
+
+    def partial_fit(
+        self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None, classes: Any = None
+    ) -> Self:
+        """Learn from more structures, such as corrected predictions; they hold from now on.
+
+        The structures learned before are not visited again: what they say is summed up by the
+        weights and by how firmly the data held each of them. New features and labels are added. A
+        model that is not fitted begins with the structures. After any exception, an interrupt
+        included, the model is as it was before.
+
+        Parameters
+        ----------
+        X : list of structures
+            Structures to learn from.
+        y : list of lists
+            Their labels, None where not known.
+        sample_weight : array-like of shape (n_structures,), optional
+            Weights of structures.
+        position_weight : list of array-like, optional
+            Weights of nodes in the pointwise loss, one array per structure.
+        classes : list, optional
+            Labels that may come later. Labels that are new in y need not be among them.
+
+        Returns
+        -------
+        Self
+            The fitted model itself.
+        """
+        learner = copy(self)
+        with inner_training():
+            if hasattr(self, "classes_"):
+                learner._learn_more(X, y, sample_weight, position_weight, classes)
+            else:
+                learner.fit(X, y, sample_weight, position_weight)
+                grow_labels(learner, added_labels(learner, [], classes))
+        self._become(learner)
+        return self
+
+    def _learn_more(self, X: Any, y: Any, sample_weight: Any, position_weight: Any, classes: Any) -> None:
+        """Learn from more structures; arrays and vocabularies are replaced, not changed."""
+        self._check_parameters()
+        if self._curvature is None:
+            raise DataError(
+                "this model comes from another program or an older version of fuda, and does not say how "
+                "firmly its data held each weight; fit a model, which can then learn more"
+            )
+        new = self._encode(X)
+        found = [] if new is None else flat_labels(y, new.corpus)
+        grow_labels(self, added_labels(self, found, classes))
+        if new is None:
+            return
+        encoder, encoded = self.encoder_.grown(new.corpus)
+        encoded.check_values()
+        labels = self._numbers(y, new.corpus)
+        weights = data_weights(new.corpus, sample_weight, position_weight)
+        data = TrainingData(encoder, encoded, self.classes_.tolist(), labels, *weights)
+        teach(self, encoder, data.weighted(self._fitted_params.get("class_weight")))
 
     @property
     def transitions_(self) -> np.ndarray:
@@ -303,6 +368,11 @@ class CRF(NamedWeights, MarkovLabeler):
         self.result_.x = self.result_.x / scale
         self.n_iter_ = len(self.result_.history)
         self.weights_ = self.result_.solution("CRF")
+        self._curvature = self._measure_curvature(data)
+
+    def _measure_curvature(self, data: TrainingData) -> np.ndarray | None:
+        """How firmly the data hold each weight; None if the model will not learn more."""
+        return packed(curvature(self._training_loss(data), self.weights_))
 
     def _scaled_minimizer(self, loss: TrainingLoss, start: np.ndarray) -> tuple[Minimizer, np.ndarray]:
         """The minimizer of z, and by what w is multiplied to be z."""
@@ -312,7 +382,7 @@ class CRF(NamedWeights, MarkovLabeler):
         function = l2_regularized(loss, self.l2, scale, self.n_jobs)
         if self.solver == "cg":
             return ConjugateGradient(function, start * scale, self.n_jobs), scale
-        overlap = max(1.0, _features_a_node(loss.encoded))
+        overlap = max(1.0, features_per_node(loss.encoded))
 
         def first_step(direction: np.ndarray) -> float:
             return dot(direction, direction) / (overlap * dot(curvature, (direction / scale) ** 2))
@@ -371,27 +441,13 @@ class CRF(NamedWeights, MarkovLabeler):
     _edge_terms = explained_markov.pair_terms
 
     def _arrays(self) -> dict[str, np.ndarray]:
-        used = np.flatnonzero(self.weights_)
-        if 2 * len(used) >= len(self.weights_) or len(self.weights_) > _MOST_SPARSE:
-            return {"weights": self.weights_}
-        return {"used": used, "values": self.weights_[used]}
+        return crf_file.arrays_of(self)
 
     def _restore(
         self, arrays: dict[str, np.ndarray], texts: list[list[str]], parts: dict[str, Labeler]
     ) -> None:
         self.has_pairs_ = bool(self.pair_features)
-        size = self._layout.size
-        if "values" not in arrays:
-            check_arrays(arrays, {"weights": (size,)})
-            self.weights_ = arrays["weights"]
-            return
-        check_arrays(arrays, {"used": (None,), "values": (None,)}, {"used": np.int64})
-        used, values = arrays["used"], arrays["values"]
-        ascending = (np.diff(used, prepend=-1, append=size) > 0).all()
-        if size > _MOST_SPARSE or len(used) != len(values) or not ascending:
-            raise DataError("its weights that are not 0 do not fit its features and labels")
-        self.weights_ = np.zeros(size)
-        self.weights_[used] = values
+        crf_file.restore(self, arrays)
 
 
 def _named_parts(
@@ -420,13 +476,3 @@ def _matches(new: Iterable[Any], old: Iterable[Any]) -> tuple[np.ndarray, np.nda
     both = [(i, index[name]) for i, name in enumerate(new) if name in index]
     at_new, at_old = np.array(both, dtype=np.int64).reshape(-1, 2).T
     return at_new, at_old
-
-
-def _features_a_node(encoded: Encoded) -> float:
-    """How many features a node has on average, over all channels."""
-    total = 0.0
-    for channel in encoded.channels:
-        matrix: Any = encoded.tables[channel.table].matrix
-        sizes = np.asarray(abs(matrix).sum(axis=1)).reshape(-1, 1)
-        total += float(channel.gather(sizes).sum())
-    return total / encoded.corpus.size

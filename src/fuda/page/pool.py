@@ -85,7 +85,7 @@ class Pool:
             closed[np.array(self.store.numbers(_GIVEN), dtype=np.int64) - 1] = False
             return closed
         closed = np.zeros(self._size, dtype=bool)
-        closed[np.array(self.store.numbers("status <> 'new'"), dtype=np.int64) - 1] = True
+        closed[np.array(self.store.numbers("status IN ('done', 'skipped')"), dtype=np.int64) - 1] = True
         return closed
 
     def _run(self) -> None:

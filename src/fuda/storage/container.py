@@ -37,7 +37,14 @@ from fuda.files import whole_file
 
 _META = "meta.json"
 _ARRAY_NAME = re.compile(r"arrays/([a-z][a-z0-9_]{0,63})\.npy")
-_DTYPES = {"float64": "<f8", "float32": "<f4", "int64": "<i8", "int32": "<i4", "uint8": "|u1"}
+_DTYPES = {
+    "float64": "<f8",
+    "float32": "<f4",
+    "float16": "<f2",
+    "int64": "<i8",
+    "int32": "<i4",
+    "uint8": "|u1",
+}
 _META_LIMIT = 1 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX = 3  # the system of all members, so that equal content gives equal bytes

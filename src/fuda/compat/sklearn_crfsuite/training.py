@@ -156,6 +156,9 @@ class _ChainCRF(CRF):
     def _training_loss(self, data: TrainingData) -> Any:
         return _Generated(super()._training_loss(data), self.seen)
 
+    def _measure_curvature(self, data: TrainingData) -> None:
+        return None
+
 
 class _ChainPerceptron(HMPerceptron):
     """A perceptron with the features that CRFsuite generates."""

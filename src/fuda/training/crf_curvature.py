@@ -1,0 +1,106 @@
+"""How sharply the data determine each weight of a CRF: the diagonal of the Hessian of its loss.
+
+At weights w with node marginals p_t, the weight of feature k and label y has
+
+    ∂² L₁ / ∂w(k, y)² ≈ Σ_t x_tk² p_t(y) (1 − p_t(y)),
+
+where each node counts by itself; a label pair (a, b) has Σ q (1 − q) with q = p_parent(a) p_t(b).
+It is stored as log₂(1 + h) in half precision: 3 digits are enough for what it is used for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fuda import inference
+from fuda.data.encoding import Encoded
+from fuda.training.crf_loss import TrainingLoss, score_structures, squared
+
+Array = np.ndarray
+STORED = np.dtype(np.float16)
+LARGEST_STORED = 128.0  # 2^128, which no sum of squares of features reaches
+
+
+def curvature(loss: TrainingLoss, vector: Array) -> Array:
+    """Compute the diagonal of the Hessian of a loss.
+
+    Parameters
+    ----------
+    loss : TrainingLoss
+        The loss of labelled structures.
+    vector : ndarray
+        The weights.
+
+    Returns
+    -------
+    ndarray
+        One number of at least 0 per weight.
+    """
+    encoded, weights = loss.encoded, loss.weights
+    corpus, L = encoded.corpus, weights.labels
+    scores, transitions = score_structures(encoded, weights, vector)
+    p = inference.marginals(corpus.graph, scores, transitions, n_jobs=loss.n_jobs)[1]
+    counted = loss.loss.omega * np.repeat(loss.sample_weight, np.diff(corpus.offsets))
+    if loss.loss.pointwise:
+        counted = counted + loss.node_weight
+    diagonal = np.zeros(weights.size)
+    by_channel, of_pairs, by_edge = weights.views(diagonal)
+    for channel, part in zip(encoded.channels, by_channel, strict=True):
+        squares = squared(loss.transposed[channel.table])
+        part += squares @ channel.scatter(counted[:, None] * p * (1 - p), squares.shape[1])
+    parent, child = corpus.graph.edges.T
+    above, below = p[parent], p[child]
+    of_pairs += _variances(above, below, counted[child])
+    for channel, part in zip(encoded.edge_channels, by_edge, strict=True):
+        squares, at = squared(loss.transposed[channel.table]), np.zeros((corpus.size, L))
+        for a in range(L):  # a label of the parent at a time: pairs of all nodes may not fit in memory
+            q = above[:, a, None] * below
+            at[child] = counted[child, None] * q * (1 - q)
+            part[:, a] += squares @ channel.scatter(at, squares.shape[1])
+    return diagonal
+
+
+def _variances(above: Array, below: Array, counted: Array) -> Array:
+    """Σ q (1 − q) over edges for each pair of labels; by einsum, whose sums do not depend on threads."""
+    once = np.einsum("ta,tb->ab", above * counted[:, None], below)
+    twice = np.einsum("ta,tb->ab", above**2 * counted[:, None], below**2)
+    return np.maximum(once - twice, 0.0)
+
+
+def features_per_node(encoded: Encoded) -> float:
+    """Compute the mean over nodes of the sum of absolute values of their features.
+
+    Parameters
+    ----------
+    encoded : Encoded
+        An encoded corpus.
+
+    Returns
+    -------
+    float
+        The mean; the number of features, where their values are 1.
+    """
+    total = 0.0
+    for channel in encoded.channels:
+        matrix: Any = encoded.tables[channel.table].matrix
+        sizes = np.asarray(abs(matrix).sum(axis=1)).reshape(-1, 1)
+        total += float(channel.gather(sizes).sum())
+    return total / encoded.corpus.size
+
+
+def packed(diagonal: Array) -> Array:
+    """Return log₂(1 + h) in half precision.
+
+    Examples
+    --------
+    >>> unpacked(packed(np.array([0.0, 7.0, 1e12]))).round(1).tolist()
+    [0.0, 7.0, 1008256608220.1]
+    """
+    return np.minimum(np.log2(1 + diagonal), LARGEST_STORED).astype(STORED)
+
+
+def unpacked(stored: Array) -> Array:
+    """Return h from log₂(1 + h)."""
+    return np.exp2(stored.astype(np.float64)) - 1
