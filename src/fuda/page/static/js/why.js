@@ -56,9 +56,11 @@ export class Why {
   }
 
   #draw(text, { chosen, rival, for: pro, against, rest, text: summary }) {
+    // The nearest rival may be the same label with other ends.
+    const others = rival && (rival === chosen ? " just here" : [" rather than ", this.#name(rival)]);
     put(
       this.body,
-      h("h2", {}, "Why ", this.#name(chosen), rival && [" rather than ", this.#name(rival)], "?"),
+      h("h2", {}, "Why ", this.#name(chosen), others, "?"),
       h("p", { class: "asked", dir: "auto" }, text),
       summary && h("p", { class: "soft small" }, summary),
       this.#voices("What speaks for it", pro, chosen),
