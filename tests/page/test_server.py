@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+import fuda
 from fuda.page.store import Step, Store
 from fuda.page.teacher import Teacher
 from page.conftest import ME, Page, add_file
@@ -173,8 +174,6 @@ def test_exports(page, tmp_path):
     assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''news.txt.jsonl"
     assert page.client.get("/api/export?format=conll").text.startswith("Ana\tB-PER\n")
     (tmp_path / "m.fuda").write_bytes(page.client.get("/api/export?format=model").content)
-    import fuda
-
     model = fuda.load(tmp_path / "m.fuda")
     assert model.predict([["Ana", "sings"]])[0][0] == "B-PER"
     assert model.reading_["format"] == "text"
@@ -278,18 +277,43 @@ def rebuilt_predictions(store):
     return predictions(rebuilt, store)
 
 
-def test_a_crf_is_refitted_in_the_background(page):
+def test_a_crf_learns_at_once_and_is_refitted_from_warm_weights(page, monkeypatch):
+    monkeypatch.setattr("fuda.page.teacher._FIRST", 3)
+    page.accept(page.get("items/6")["item"], [])
     page.post("settings", learner="crf")
-    for number, spans in ((1, [(0, 1, "PER"), (3, 4, "LOC")]), (2, [(0, 1, "PER")])):
-        page.accept(page.get(f"items/{number}")["item"], spans)
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER"), (3, 4, "LOC")])
+    page.taught()
+    assert type(page.desk.teacher.current.model).__name__ == "CRF"
+    assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
+    warm = []
+    fit = fuda.CRF.fit
+    monkeypatch.setattr(
+        fuda.CRF, "fit", lambda self, *data: (warm.append(self.warm_start), fit(self, *data))[1]
+    )
+    page.accept(page.get("items/2")["item"], [(0, 1, "PER")])
     for _ in range(300):
-        model = page.desk.teacher.current.model
-        if type(model).__name__ == "CRF" and not page.desk.teacher.refitting:
+        if page.store.last_refit("crf") and page.desk.teacher.current.event == page.store.last_event():
             break
         page.desk.teacher.wait_for(10**9, 0.1)
+    assert warm == [True]
     assert not page.desk.teacher.problem
     assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
     assert page.post("why", id=4, start=0, end=1)["for"]
+
+
+def test_progress(page):
+    assert page.get("progress")["points"] == []
+    for number, spans in ((1, [(0, 1, "PER")]), (2, [(0, 1, "PER"), (3, 4, "LOC")]), (4, [(0, 1, "PER")])):
+        page.accept(page.get(f"items/{number}")["item"], spans)
+        page.taught()
+    found = page.get("progress")
+    assert [point["n"] for point in found["points"]] == [1, 2], "the first was not predicted"
+    assert all(p["low"] <= p["accuracy"] <= p["high"] for p in found["points"])
+    assert found["labels"] == [{"label": "PER", "count": 3}, {"label": "LOC", "count": 1}]
+    assert found["per_minute"] > 0
+    assert found["outlook"] is None
+    page.post("undo")
+    assert page.get("progress")["labels"][0]["count"] == 2
 
 
 def test_nodes_of_trees(tmp_path):

@@ -14,18 +14,18 @@ from fuda.data.structures import Structure
 
 
 class Learner(NamedTuple):
-    """A learner by name; one that is not `online` learns only when it is refitted."""
+    """A learner by name, and up to how many structures it is worth the time to refit it."""
 
     name: str
     text: str
-    online: bool
+    refitted_up_to: int
 
 
-KERNEL = Learner(
-    "kernel", "learns from every sentence at once, and says which sentences spoke for a label", True
+KERNEL = Learner("kernel", "says which sentences spoke for a label; slower with every sentence", 400)
+LINEAR = Learner(
+    "crf", "a conditional random field: weights of features, for any number of sentences", 20_000
 )
-LINEAR = Learner("crf", "a conditional random field, refitted in the background", False)
-GIVEN = Learner("given", "the model given with --model, which learns from every sentence", True)
+GIVEN = Learner("given", "the model given with --model", 0)
 
 
 def learners_of(shape: str, given: bool) -> list[Learner]:

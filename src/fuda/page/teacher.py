@@ -24,7 +24,7 @@ from fuda.page.store import LABELLED, Snapshot, Store
 
 _EVERY = 25  # lessons from one snapshot to the next
 _ONE_BY_ONE = 50  # lessons of a new model up to which it is taught one by one, and not fitted at once
-_FIRST, _GROWTH, _LAST = 10, 0.25, 400  # lessons from refit to refit: at least, of all; structures at most
+_FIRST, _GROWTH = 10, 0.25  # lessons from refit to refit: at least, and as a share of all
 _SAMPLE = 1_000  # structures by which a learner is chosen
 
 
@@ -143,6 +143,7 @@ class Teacher:
                 self._changed.wait_for(self._is_behind, 1.0)
                 again, self._again = self._again, False
             if again:
+                self.problem = ""
                 self._begin()
                 text = f"a better model is in use, {self.text()}"
                 self.announce({"type": "model", "version": self.current.version, "text": text})
@@ -152,9 +153,8 @@ class Teacher:
         """Teach a model that nobody uses, so that compiled code is loaded before the first lesson."""
         some, classes = self._some()[:2], self.store.unit.classes(self.store.kinds or ["X"])
         pupil, labels = self._unfitted(), [[classes[0]] * len(x) for x in some]
-        if self.learner.online:
-            pupil.partial_fit(some[:1], labels[:1], classes=classes).partial_fit(some[1:], labels[1:])
-            pupil.predict_marginals(some)
+        pupil.partial_fit(some[:1], labels[:1], classes=classes).partial_fit(some[1:], labels[1:])
+        pupil.predict_marginals(some)
 
     def _is_behind(self) -> bool:
         return self._stopped or self._again or self.store.last_event() > self._seen
@@ -177,13 +177,10 @@ class Teacher:
     def _needs_fit(self) -> bool:
         """Whether the lessons after the last snapshot are to be learned by a refit, not one by one."""
         learner = self.learner
-        if learner.name == "given":
-            return False
-        snapshot = self.store.snapshot(learner.name)
-        behind = self.store.lesson_count(0 if snapshot is None else snapshot.event)
-        if learner.online:
-            return snapshot is None and behind > _ONE_BY_ONE
-        return behind > 0
+        behind = self.store.lesson_count(0)
+        return (
+            learner.refitted_up_to > 0 and behind > _ONE_BY_ONE and self.store.snapshot(learner.name) is None
+        )
 
     def _catch_up(self) -> None:
         """Teach the lessons that have come, and take a snapshot now and then."""
@@ -220,6 +217,7 @@ class Teacher:
         return pupil
 
     def _unfitted(self) -> Any:
+        """A model that has learned nothing."""
         return unfitted(self.learner, self._some(), self.store.unit.scheme)
 
     def _some(self) -> list[Any]:
@@ -250,14 +248,10 @@ class Teacher:
 
         What is learned one by one is never as good as what is learned from all lessons together.
         """
-        learner = self.learner
-        if learner.name == "given":
-            return False
-        labelled = self.store.count(LABELLED)
+        learner, labelled = self.learner, self.store.count(LABELLED)
         new = self.store.lesson_count(self.store.last_refit(learner.name))
-        if not learner.online:
-            return new > labelled // 50
-        return self._needs_fit() or (labelled <= _LAST and new >= max(_FIRST, _GROWTH * labelled))
+        is_worth_it = labelled <= learner.refitted_up_to and new >= max(_FIRST, _GROWTH * labelled)
+        return is_worth_it or self._needs_fit()
 
     def _fit_all(self) -> None:
         learner = self.learner
@@ -265,12 +259,18 @@ class Teacher:
         self.refitting = True
         self.announce({"type": "refit", "running": True})
         try:
-            model = unfitted(learner, self._some(), self.store.unit.scheme)
-            model.set_params(n_jobs=1).fit(X, y)  # the other core is for the page
-            content = to_bytes(model.set_params(n_jobs=None))
+            content = to_bytes(self._fitted(X, y))
             kept = self.store.add_snapshot(Snapshot(event, learner.name, True, content))
         finally:
             self.refitting = False
             self.announce({"type": "refit", "running": False})
         if kept and learner == self.learner:
             self.notice(again=True)
+
+    def _fitted(self, X: list[Any], y: list[list[Any]]) -> Any:
+        """A model of all labels; one that can start from what it has learned does."""
+        model, last = self._unfitted(), self.current.model
+        if "warm_start" in model.get_params(deep=False) and type(last) is type(model):
+            model = copy.copy(last).set_params(n_jobs=1, warm_start=True)
+            return model.fit(X, y).set_params(n_jobs=None, warm_start=False)
+        return model.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=None)  # the other core is for the page
