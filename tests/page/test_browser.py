@@ -221,8 +221,10 @@ def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened:
     one.wait_for_selector("#sentence .mark[data-label=PER]")
     assert marks(one) == ["Anna Lind/PER"]
     assert one.locator(".meta .pill.done").count() == 1
-    served.desk.announce({"type": "model", "version": 9, "text": "taught by 9 sentences"})
-    one.wait_for_selector("text=A better model is in use: taught by 9 sentences.")
+    served.desk.announce(
+        {"type": "model", "version": 9, "text": "a better model is in use, taught by 9 sentences"}
+    )
+    one.wait_for_selector("text=A better model is in use, taught by 9 sentences.")
 
 
 def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) -> None:

@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { colour } from "./colours.js";
 import { isLabel, marksOf } from "./draft.js";
-import { h } from "./dom.js";
+import { asSentence, h } from "./dom.js";
 import { keysTable } from "./keys.js";
 import { fail, notice } from "./notices.js";
 import { excerpt } from "./sentence.js";
@@ -41,7 +41,7 @@ export function conflictDialog(session, entry, { error, yours, theirs }) {
   const dialog = open(
     "Two versions of one sentence",
     [
-      h("p", {}, error || "This sentence was changed elsewhere in the meantime."),
+      h("p", {}, asSentence(error)),
       h(
         "div",
         { class: "versions" },
