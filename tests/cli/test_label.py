@@ -104,6 +104,7 @@ def test_what_cannot_be_is_said_in_a_line(text, run, monkeypatch, arguments, wor
     assert found.code == 2
     assert words in found.err.splitlines()[-1]
     assert text.read_text() == TEXT
+    assert os.listdir(text.parent) == ["news.txt"], "no store is left"
 
 
 def test_a_port_in_use_is_said(text, run):

@@ -253,6 +253,13 @@ def test_many_lessons_are_learned_by_a_refit(tmp_path, text, monkeypatch):
     store.close()
 
 
+def test_nobody_waits_for_a_slow_lesson(page):
+    page.desk.teacher._last_lesson = 1.0
+    answer = page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+    assert answer["taught"]["milliseconds"] < 50
+    page.taught()
+
+
 def test_a_refit_replaces_what_was_learned_one_by_one(page, monkeypatch):
     monkeypatch.setattr("fuda.page.teacher._FIRST", 3)
     seen = []

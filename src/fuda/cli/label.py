@@ -70,7 +70,12 @@ def label(
         raise DataError(f"{path}: there is no such store; name a FILE to label")
     store = Store(path, create=True)
     try:
-        fill(store, files, **how)
+        try:
+            fill(store, files, **how)
+        except BaseException:
+            if is_new:
+                store.remove()
+            raise
         listener = server.listening(host, port, store.about("port"))
         store.set_about("port", listener.getsockname()[1])
         try:

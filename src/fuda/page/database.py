@@ -91,6 +91,12 @@ class Database:
             os.close(self._descriptor)
             self._descriptor = None
 
+    def remove(self) -> None:
+        """Close the file and remove it, as after a mistake in what was to be its content."""
+        self.close()
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+
     def _lock(self, path: str | Path) -> None:
         assert self._descriptor is not None
         if fcntl is None:

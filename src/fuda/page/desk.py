@@ -246,7 +246,8 @@ class Desk:
         event = self._step("accept", item, content, labels, by, more)
         began = time.perf_counter()
         self.teacher.notice()
-        self.teacher.wait_for(event, _PATIENCE)
+        if self.teacher.is_quick(_PATIENCE):
+            self.teacher.wait_for(event, _PATIENCE)
         taught = {"milliseconds": round(1000 * (time.perf_counter() - began), 1), "changed": changed}
         return self._answer(number, content, by) | {"taught": taught}
 

@@ -58,6 +58,7 @@ class Teacher:
         self.current = Taught(None, 0, 0, 0)
         self.refitting = False
         self.problem = ""
+        self._last_lesson = 0.0  # seconds that it took
         self._changed = threading.Condition()
         self._base = 0  # event of the snapshot that the model goes on from
         self._seen = 0  # last event that the thread has looked at
@@ -101,6 +102,11 @@ class Teacher:
         """Wait until the model has learned all lessons up to an event; returns whether it has."""
         with self._changed:
             return self._changed.wait_for(lambda: self.current.event >= event or self._stopped, seconds)
+
+    def is_quick(self, seconds: float) -> bool:
+        """Return whether a lesson that comes now will probably be learned within some seconds."""
+        is_fitted_first = self.refitting and self.current.model is None
+        return self._last_lesson < seconds and not is_fitted_first
 
     def text(self) -> str:
         """Return what is to be said of the model."""
@@ -208,9 +214,10 @@ class Teacher:
         if not lesson.structures:
             return model
         pupil = self._unfitted() if model is None else copy.copy(model)
-        classes = self.store.unit.classes(self.store.kinds)
+        classes, began = self.store.unit.classes(self.store.kinds), time.perf_counter()
         try:
             pupil.partial_fit(lesson.structures, lesson.labels, classes=classes)
+            self._last_lesson = (time.perf_counter() - began) / len(lesson.structures)
         except DataError as error:  # a lesson that a model given cannot learn, such as a new label
             self.problem = f"the model does not learn: {error}"
             return model
