@@ -115,7 +115,7 @@ def test_labels_can_be_invented_on_the_way(opened: Open, tmp_path: Path) -> None
         drag(page, 0, 1)
         page.get_by_placeholder("First label").fill("Person")
         page.keyboard.press("Enter")
-        wait_until(lambda: marks(page) == ["Anna Lind/Person"])
+        page.wait_for_selector("#sentence .mark[data-label=Person]")
         page.keyboard.press("Enter")
         wait_until(served.answers)
         assert list(served.answers().values()) == [["B-Person", "I-Person", "O", "O", "O", "O"]]
