@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fuda.active.doubts import Doubt
-from page_cases import Served, drag, marks, sentence, wait_for_sentence, wait_until
+from page_cases import Served, drag, marks, sentence, serving, wait_for_sentence, wait_until
 
 Open = Callable[..., Any]
 
@@ -104,6 +104,21 @@ def test_why_opens_a_sentence_and_a_correction_there_counts_here(served: Served,
     assert sum("B-ORG" in labels for labels in served.answers().values()) == 2
     page.keyboard.press("Escape")
     page.wait_for_selector(".why", state="hidden")
+
+
+def test_labels_can_be_invented_on_the_way(opened: Open, tmp_path: Path) -> None:
+    file = tmp_path / "news.txt"
+    file.write_text("Anna Lind lives in Oslo.\nBert Ek sings.\n", encoding="utf-8")
+    for served in serving(tmp_path, file, ""):
+        page = opened(served)
+        wait_for_sentence(page, "Anna")
+        drag(page, 0, 1)
+        page.get_by_placeholder("First label").fill("Person")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#sentence .mark[data-label=Person]")
+        page.keyboard.press("Enter")
+        wait_until(served.answers)
+        assert list(served.answers().values()) == [["B-Person", "I-Person", "O", "O", "O", "O"]]
 
 
 def test_sentences_are_searched_filtered_and_opened(served: Served, opened: Open) -> None:
@@ -204,7 +219,8 @@ def test_two_tabs_that_change_one_sentence_see_both_versions(served: Served, ope
     texts = two.locator(".version-text").all_text_contents()
     assert "ORG" in texts[0]
     assert "PER" in texts[1]
-    two.keyboard.press("Escape")  # which of the two holds has to be said
+    for _ in range(3):
+        two.keyboard.press("Escape")  # which of the two holds has to be said
     two.get_by_role("button", name="Keep mine").click()
     wait_until(lambda: "B-ORG" in next(iter(served.answers().values())))
     assert len(served.answers()) == 1
@@ -221,8 +237,10 @@ def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened:
     one.wait_for_selector("#sentence .mark[data-label=PER]")
     assert marks(one) == ["Anna Lind/PER"]
     assert one.locator(".meta .pill.done").count() == 1
-    served.desk.announce({"type": "model", "version": 9, "text": "taught by 9 sentences"})
-    one.wait_for_selector("text=A better model is in use: taught by 9 sentences.")
+    served.desk.announce(
+        {"type": "model", "version": 9, "text": "a better model is in use, taught by 9 sentences"}
+    )
+    one.wait_for_selector("text=A better model is in use, taught by 9 sentences.")
 
 
 def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) -> None:

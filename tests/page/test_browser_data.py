@@ -29,10 +29,11 @@ def test_hostile_words_labels_and_names_are_text(unit: str, opened: Open, tmp_pa
     tag = f"B-{evil}" if unit == "spans" else evil
     file.write_text(f"{evil}\t{tag}\n</span>\tO\n\n{evil}\tO\nword\tO\n\n", encoding="utf-8")
     for server in serving(tmp_path, file, "<b>bold</b>"):
-        page = opened(server)
+        page = opened(server, viewport={"width": 360, "height": 740})
         for view in ("label", "sentences", "progress", "doubts"):
             page.goto(f"{server.address}#{view}")
             page.wait_for_timeout(150)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 360
         page.goto(f"{server.address}#label/1")
         wait_for_sentence(page, evil)
         assert evil in page.locator(".sentence .chip").first.text_content()

@@ -3,7 +3,7 @@
 import { post } from "./api.js";
 import { colour } from "./colours.js";
 import { isLabel, marksOf } from "./draft.js";
-import { h } from "./dom.js";
+import { asSentence, h } from "./dom.js";
 import { keysTable } from "./keys.js";
 import { fail, notice } from "./notices.js";
 import { excerpt } from "./sentence.js";
@@ -13,8 +13,11 @@ function open(title, content, { closable = true, wide = false } = {}) {
   const heading = h("h2", { id: `dialog-${Date.now()}` }, title);
   const close = closable && h("button", { type: "button", class: "quiet close", "aria-label": "Close", onclick: () => dialog.close() }, "×");
   const dialog = /** @type {HTMLDialogElement} */ (h("dialog", { "aria-labelledby": heading.id, class: wide ? "wide" : "" }, close, heading, content));
-  dialog.addEventListener("close", () => dialog.remove());
-  dialog.addEventListener("cancel", (event) => !closable && event.preventDefault());
+  dialog.addEventListener("close", () => {
+    // Browsers let nobody forbid Escape for good; what has to be answered is asked again.
+    if (closable || dialog.returnValue) dialog.remove();
+    else dialog.showModal();
+  });
   // A click beside the dialog hits the dialog itself, one within it hits its content.
   dialog.addEventListener("click", (event) => closable && event.target === dialog && dialog.close());
   document.body.append(dialog);
@@ -41,12 +44,12 @@ export function conflictDialog(session, entry, { error, yours, theirs }) {
   const dialog = open(
     "Two versions of one sentence",
     [
-      h("p", {}, error || "This sentence was changed elsewhere in the meantime."),
+      h("p", {}, asSentence(error)),
       h(
         "div",
         { class: "versions" },
-        side("Yours", yours, () => (dialog.close(), session.insist(entry, theirs.version)), "Keep mine"),
-        side("Theirs", theirs, () => (dialog.close(), session.giveWay(entry.id)), "Keep theirs"),
+        side("Yours", yours, () => (dialog.close("mine"), session.insist(entry, theirs.version)), "Keep mine"),
+        side("Theirs", theirs, () => (dialog.close("theirs"), session.giveWay(entry.id)), "Keep theirs"),
       ),
     ],
     { closable: false, wide: true },

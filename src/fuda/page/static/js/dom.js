@@ -60,4 +60,7 @@ export function debounced(action, wait) {
 
 export const percent = (p) => `${Math.round(100 * p)}%`;
 
+/** What the server says, as a sentence. */
+export const asSentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?…]$/.test(text) ? "" : ".");
+
 export const plural = (n, one, many) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;

@@ -1,6 +1,7 @@
 /** News from the server: better models, edits of other tabs; and whether the server is there at all. */
 
 import { get } from "./api.js";
+import { asSentence } from "./dom.js";
 import { connection, notice } from "./notices.js";
 
 const AGAIN = 3000;
@@ -12,11 +13,11 @@ export function listen(session) {
 
   const handlers = {
     model: ({ text }) => {
-      notice(`A better model is in use${text ? `: ${text}` : ""}.`);
+      notice(asSentence(text));
       session.refreshState().catch(() => {}); // the line in the header can wait for the next answer
       session.reread().catch(() => {});
     },
-    problem: ({ text }) => notice(text, { kind: "error" }),
+    problem: ({ text }) => notice(asSentence(text), { kind: "error" }),
     refit: ({ running }) => session.setState({ ...session.state, refitting: running }),
     items: async ({ ids, tab }) => {
       if (tab === session.tab) return;

@@ -87,7 +87,10 @@ export class LabelView {
     session.addEventListener("draft", () => this.#redraw());
     session.addEventListener("waiting", () => this.#vacant("One moment …", "The next sentence is on its way."));
     session.addEventListener("finished", () => this.#finished());
-    session.addEventListener("state", () => this.#buttons());
+    session.addEventListener("state", () => {
+      this.#buttons();
+      if (session.current) put(this.hint, this.#hint(session.current.draft.nodes));
+    });
   }
 
   #show() {
@@ -204,6 +207,7 @@ export class LabelView {
 
   #hint(nodes) {
     const key = (text) => h("kbd", {}, text);
+    if (!this.session.state.labels.length) return "Drag over words, then write the name of their label below and press Enter.";
     const first = nodes ? "a word, or drag over several" : "over words";
     if (matchMedia("(pointer: coarse)").matches) return `${nodes ? "Tap" : "Drag"} ${first}, then tap a label. Tap a label in the text to see why.`;
     return [`${nodes ? "Click" : "Drag"} ${first}, then `, key("1"), " … ", key("9"), " for the label. ", key("Enter"), " accepts. ", key("?"), " shows all keys."];

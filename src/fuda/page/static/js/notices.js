@@ -1,6 +1,6 @@
 /** Short notices at the edge of the page, and the line about the connection. */
 
-import { $, h } from "./dom.js";
+import { $, asSentence, h } from "./dom.js";
 
 /** Milliseconds; what went wrong is there for longer. */
 const STAYS = { news: 6000, error: 20_000 };
@@ -23,7 +23,7 @@ export function notice(text, { kind = "news", action } = {}) {
 
 /** Show what went wrong, in the server's words where it has some. */
 export function fail(error) {
-  notice(error.message, { kind: "error" });
+  notice(asSentence(error.message), { kind: "error" });
 }
 
 /** Say that the connection is lost, or that it is back. */

@@ -5,7 +5,7 @@ import { h, percent, s } from "./dom.js";
 
 const HEIGHT = 260;
 const WIDEST = 760;
-const EDGE = { left: 44, right: 14, top: 14, bottom: 34 };
+const EDGE = { left: 44, right: 14, top: 14, bottom: 42 };
 
 /** A plot drawn anew for every width of its place, so that its letters keep their size. */
 export function fitted(draw) {
@@ -36,8 +36,8 @@ export function accuracyPlot(points, width) {
     "svg",
     { class: "plot", width, height: HEIGHT, role: "img", "aria-label": `Accuracy from ${percent(points[0].accuracy)} to ${percent(end.accuracy)} over ${last} sentences` },
     ticks(floor, 1, 5).map((t) => yTick(t, y, width)),
-    ticks(first, last, width / 90).filter(Number.isInteger).map((t) => s("text", { class: "tick", x: x(t), y: HEIGHT - 14, "text-anchor": "middle" }, t.toLocaleString("en"))),
-    s("text", { class: "tick", x: width - EDGE.right, y: HEIGHT - 1, "text-anchor": "end" }, "sentences taught"),
+    ticks(first, last, width / 90).filter(Number.isInteger).map((t) => s("text", { class: "tick", x: x(t), y: HEIGHT - 24, "text-anchor": "middle" }, t.toLocaleString("en"))),
+    s("text", { class: "tick", x: width - EDGE.right, y: HEIGHT - 5, "text-anchor": "end" }, "sentences taught"),
     s("path", { class: "band", d: `M${band}Z` }),
     s("path", { class: "line", d: `M${line}` }),
     s("circle", { class: "end", cx: x(end.n), cy: y(end.accuracy), r: 4 }),

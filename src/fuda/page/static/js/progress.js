@@ -1,7 +1,7 @@
 /** How far the labelling is, and what more of it would bring. */
 
 import { get } from "./api.js";
-import { h, percent, put } from "./dom.js";
+import { asSentence, h, percent, put } from "./dom.js";
 import { fail } from "./notices.js";
 import { accuracyPlot, countBars, fitted } from "./plot.js";
 
@@ -34,7 +34,7 @@ export class ProgressView {
     put(
       this.body,
       h("dl", { class: "facts" }, facts.filter(Boolean).map(([value, text]) => h("div", {}, h("dt", {}, text), h("dd", {}, value)))),
-      outlook?.text && h("p", { class: "lead" }, outlook.text),
+      outlook?.text && h("p", { class: "lead" }, asSentence(outlook.text)),
       h("section", { class: "card" }, h("h3", {}, "Labels the model had right, before it was told"), points.length ? [fitted((width) => accuracyPlot(points, width)), table(points)] : h("p", { class: "soft" }, "The curve begins with the first sentences you accept.")),
       h("section", { class: "card" }, h("h3", {}, "Labels so far"), labels.length ? fitted((width) => countBars(labels, width)) : h("p", { class: "soft" }, "None yet.")),
     );

@@ -5,6 +5,8 @@ import { h, percent } from "./dom.js";
 
 /** Surer than this, a label goes without its number: only doubts ask for attention. */
 const SURE = 0.95;
+/** Less sure than this, it is drawn with a broken line. */
+const UNSURE = 0.6;
 
 /** Words longer than this may be broken, so that they fit narrow pages. */
 const LONG = 16;
@@ -53,7 +55,7 @@ function wordClass(i, lit, at) {
 }
 
 function markProps(mark) {
-  const doubtful = mark.probability < 0.6 ? " unsure" : "";
+  const doubtful = mark.probability < UNSURE ? " unsure" : "";
   return { class: `mark ${colour(mark.label)}${doubtful}`, "data-label": mark.label, vars: { "--p": mark.probability } };
 }
 
@@ -80,7 +82,7 @@ export function labelButton(mark, words, onclick) {
 }
 
 function chipProps(mark) {
-  return { class: `chip ${colour(mark.label)}`, vars: { "--p": mark.probability } };
+  return { class: `chip ${colour(mark.label)}${mark.probability < UNSURE ? " unsure" : ""}`, vars: { "--p": mark.probability } };
 }
 
 function sureness(mark) {

@@ -3,7 +3,7 @@
 import { Conflict, get, post } from "./api.js";
 import { colour } from "./colours.js";
 import { differences, isLabel, marksOf } from "./draft.js";
-import { h, percent, put } from "./dom.js";
+import { asSentence, h, percent, put } from "./dom.js";
 import { conflictDialog } from "./dialogs.js";
 import { fail } from "./notices.js";
 import { excerptAround } from "./sentence.js";
@@ -49,7 +49,7 @@ export class Why {
       const answer = await post("/api/why", { id: item.id, start, end, ...draft.answer() });
       if (this.asked === asked) this.#draw(item.words.slice(start, end).join(" "), answer);
     } catch (error) {
-      if (this.asked === asked) put(this.body, h("h2", {}, "Why?"), h("p", { class: "soft" }, error.message));
+      if (this.asked === asked) put(this.body, h("h2", {}, "Why?"), h("p", { class: "soft" }, asSentence(error.message)));
     } finally {
       if (this.asked === asked) this.body.inert = false;
     }
