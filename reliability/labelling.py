@@ -194,6 +194,7 @@ def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
         compared += was_compared
         broken += [f"labelling, kill {number} of --seed {seed}: {problem}" for problem in found]
         known = now_known(path, known)
+        print(f"{number + 1} of {runs} kills, {len(known)} sentences", file=sys.stderr, flush=True)
     figures = f"labelling: {runs} kills, {len(known)} sentences with acknowledged steps, model compared"
     return broken, f"{figures} after {compared}, {len(broken)} broken"
 
