@@ -23,7 +23,7 @@ import numpy as np
 
 from corpora import FILES, sentences
 from fuda import CRF
-from fuda.active import doubts
+from fuda.active.doubts import doubts
 from fuda.schemes import encode, entities
 from fuda.selection.folds import splits
 

@@ -30,7 +30,7 @@ LAYERS = [
     ["models"],
     ["active"],
     ["datasets", "compat", "plots"],
-    ["reproduce"],
+    ["reproduce", "page"],
     ["cli"],
     ["__main__"],
 ]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from fuda import CRF, HMM, Dag, DataError, HMPerceptron, MarginalizedPerceptron, Tree
-from fuda.active import doubts
-from fuda.active.doubts import likely_scheme
+from fuda.active.doubts import doubts, likely_scheme
 
 PLACES, PEOPLE = ["Lima", "Cusco", "Ica"], ["Ana", "Bo", "Eva"]
 

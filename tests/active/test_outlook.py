@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuda.active import learning_curve, outlook
+from fuda.active.outlook import learning_curve, outlook
 
 
 def test_the_curve_sums_over_a_window_and_its_band_contains_it():

@@ -28,7 +28,9 @@ from fuda.cli.demo import demo
 from fuda.cli.doubt import doubt
 from fuda.cli.evaluate import evaluate
 from fuda.cli.explain import explain
+from fuda.cli.export import export
 from fuda.cli.inspect import inspect
+from fuda.cli.label import label
 from fuda.cli.render import render
 from fuda.cli.reproduce import reproduce
 from fuda.cli.signals import Signals
@@ -106,7 +108,7 @@ def group() -> None:
 
 
 for command in (
-    *(demo, train, compare, evaluate, tag, explain, render, doubt),
+    *(demo, label, export, train, compare, evaluate, tag, explain, render, doubt),
     *(inspect, convert, reproduce, warmup),
 ):
     group.add_command(command)

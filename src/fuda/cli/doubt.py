@@ -12,7 +12,7 @@ from fuda.cli.train import LEARNERS, make_learner, shown_warnings
 from fuda.errors import DataError
 
 if TYPE_CHECKING:
-    from fuda.active import Doubt
+    from fuda.active.doubts import Doubt
     from fuda.formats import Dataset
 
 _EXAMPLES = """\b
@@ -41,7 +41,7 @@ def doubt(file: str, learner: str | None, folds: int, top: int, as_json: bool, *
     or an entity: how it is labelled, what the model suggests instead, how sure it is of that if
     one of both is right, and what speaks for it.
     """
-    from fuda.active import doubts
+    from fuda.active.doubts import doubts
     from fuda.progress import bar
 
     model = None if learner is None else make_learner(learner, {})

@@ -1,0 +1,217 @@
+"""Kill −9 at random moments of labelling on a page: nothing that was acknowledged is lost.
+
+A person, simulated over HTTP, accepts, skips, undoes and corrects; the server is killed at a random
+moment and started again on the same store, again and again. After each kill:
+
+- the store opens, and SQLite finds no fault in it;
+- it has every step that was acknowledged, and at most one more, whose answer was on its way;
+- the states of structures are those that the log says;
+- the model is rebuilt twice to the same predictions, which are those of the page before the kill.
+
+    python -m reliability.labelling [--runs N] [--seed S]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from fuda.cli.label import fill
+from fuda.datasets import load_product_usage
+from fuda.formats.text import read
+from fuda.page import server, teacher
+from fuda.page.store import Store
+from reliability.running import run
+
+SENTENCES = 150
+LONGEST = 2.0  # seconds until a kill
+READING = {"format_name": None, "label": None, "columns": None, "graph": None, "options": ()}
+teacher._EVERY = 5  # lessons between snapshots: many of them are under way when the kill comes
+
+
+class Person:
+    """A person at a page, who remembers what was acknowledged."""
+
+    def __init__(self, address: str, gold: dict[int, list[Any]], chance: random.Random) -> None:
+        base = address.split("/?")[0]
+        self.client = httpx.Client(base_url=base, headers={"Origin": base}, timeout=10)
+        self.gold, self.chance = gold, chance
+        self.client.get(address)
+
+    def ask(self, path: str, **content: Any) -> Any:
+        answer = self.client.post(f"/api/{path}", json={"tab": "person", **content})
+        answer.raise_for_status()
+        return answer.json()
+
+    def step(self) -> dict[str, Any] | None:
+        """Do one thing: the state of the structure that was acknowledged."""
+        what = self.chance.random()
+        if what < 0.1:
+            return self.ask("undo")["item"]
+        done = self.client.get("/api/items?status=done&limit=200").json()["items"] if what < 0.2 else []
+        item = self.chance.choice(done) if done else self.ask("next")["item"]
+        if item is None:
+            return None
+        item = self.client.get(f"/api/items/{item['id']}?tab=person").json()["item"]
+        if what > 0.9:
+            return self.ask(f"items/{item['id']}/skip", version=item["version"])["item"]
+        spans = self.gold[item["id"]][: self.chance.randint(0, 4)] if done else self.gold[item["id"]]
+        return self.ask(f"items/{item['id']}/accept", version=item["version"], spans=spans)["item"]
+
+    def shown(self, probe: int) -> Any:
+        """What the page shows for a structure that nobody labels, by a model that has learned all."""
+        while True:
+            state = self.client.get("/api/state").json()
+            if state["model"]["event"] == state["event"]:
+                item = self.client.get(f"/api/items/{probe}").json()["item"]
+                return state["event"], item["spans"]
+            time.sleep(0.01)
+
+
+def served(path: Path) -> tuple[int, str]:
+    """Serve a store in a child: its process and the address."""
+    reading, writing = os.pipe()
+    child = os.fork()  # with everything imported
+    if child:
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            return child, pipe.readline().strip()
+    try:
+        store = Store(path)
+        listener = server.listening("127.0.0.1", None, None)
+        server.serve(store, listener, "127.0.0.1", None, lambda address: _tell(writing, address))
+    finally:
+        os._exit(1)
+
+
+def _tell(pipe: int, address: str) -> None:
+    os.write(pipe, f"{address}\n".encode())
+    os.close(pipe)
+
+
+def killed_run(
+    path: Path, gold: dict[int, list[Any]], known: dict[int, Any], chance: random.Random
+) -> list[Any]:
+    """Label until a kill: what was shown last for the probe; `known` gets what was acknowledged."""
+    child, address = served(path)
+    person = Person(address, gold, chance)
+    seconds = chance.uniform(0.0, LONGEST)
+    killer = os.fork()
+    if not killer:
+        time.sleep(seconds)
+        os.kill(child, signal.SIGKILL)
+        os._exit(0)
+    shown = [0, None]
+    try:
+        while True:
+            item = person.step()
+            if item is not None:
+                known[item["id"]] = item
+            shown = list(person.shown(SENTENCES))
+    except httpx.TransportError:
+        pass  # the kill
+    for process in (killer, child):
+        os.waitpid(process, 0)
+    return shown
+
+
+def broken_by(path: Path, known: dict[int, Any], shown: list[Any]) -> tuple[list[str], bool]:
+    """What is wrong with a store after a kill, and whether its model could be compared."""
+    store, broken = Store(path), []
+    with store.transaction() as connection:
+        if connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
+            broken.append("SQLite finds the store damaged")
+        repeated = {
+            i: tuple(rest) for i, *rest in connection.execute("SELECT id, status, labels, source FROM items")
+        }
+    if repeated != store.states_by_log():
+        broken.append("states are not what the log says")
+    ahead = 0
+    for number, item in known.items():
+        now = store.item(number)
+        assert now is not None
+        if now.version == item["version"] + 1:
+            ahead += 1  # a step whose answer did not come
+        elif now.version != item["version"] or now.status != item["status"]:
+            broken.append(f"sentence {number} was acknowledged as {item['status']} and is {now.status}")
+        elif now.status == "done" and store.unit.shown(now.labels or [], None)["spans"] != item["spans"]:
+            broken.append(f"sentence {number} has other labels than those acknowledged")
+    if ahead > 1:
+        broken.append(f"{ahead} steps are there that were never acknowledged")
+    first, second = teacher.Teacher(store).rebuilt(), teacher.Teacher(store).rebuilt()
+    compared = shown[0] == store.last_event() and first is not None
+    if first is not None:
+        everything = list(store.structures())
+        same = [list(y) for y in first.predict(everything)] == [list(y) for y in second.predict(everything)]
+        if not same:
+            broken.append("the model is rebuilt differently each time")
+    if compared:
+        from fuda.page.desk import Desk
+
+        desk = Desk(store)
+        desk.teacher.rebuilt()
+        item = store.item(SENTENCES)
+        assert item is not None
+        if store.unit.shown(*desk._predicted(item))["spans"] != shown[1]:
+            broken.append("the model rebuilt labels otherwise than that of the page")
+    store.close()
+    return broken, compared
+
+
+def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
+    """Kill and start again."""
+    path, pool = folder / "pool.db", folder / "pool.txt"
+    pool.write_text(
+        "".join(
+            f"{' '.join(word for word, *_ in x.observations)}.\n" for x in load_product_usage().X[:SENTENCES]
+        )
+    )
+    store = Store(path, create=True)
+    fill(store, (str(pool),), "A,B,C", False, None, **READING)
+    gold = {
+        number: [
+            {"start": t, "end": t + 1, "label": "ABC"[len(word) % 3]}
+            for t, word in enumerate(x.observations)
+            if len(word) > 5
+        ]
+        for number, x in enumerate(read(pool.read_text(), str(pool)).X, 1)
+    }
+    store.close()
+    chance, known = random.Random(seed), dict[int, Any]()
+    broken: list[str] = []
+    compared = 0
+    for number in range(runs):
+        shown = killed_run(path, gold, known, chance)
+        found, was_compared = broken_by(path, known, shown)
+        compared += was_compared
+        broken += [f"labelling, kill {number} of --seed {seed}: {problem}" for problem in found]
+        known = now_known(path, known)
+        print(f"{number + 1} of {runs} kills, {len(known)} sentences", file=sys.stderr, flush=True)
+    figures = f"labelling: {runs} kills, {len(known)} sentences with acknowledged steps, model compared"
+    return broken, f"{figures} after {compared}, {len(broken)} broken"
+
+
+def now_known(path: Path, known: dict[int, Any]) -> dict[int, Any]:
+    """What is known of sentences from here on: steps whose answer did not come are there now."""
+    store, found = Store(path), {}
+    for number in known:
+        item = store.item(number)
+        assert item is not None
+        labels = store.unit.shown(item.labels, None) if item.labels is not None else {"spans": []}
+        found[number] = json.loads(
+            json.dumps({"id": number, "version": item.version, "status": item.status, **labels})
+        )
+    store.close()
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(run(__doc__, 100, campaign))

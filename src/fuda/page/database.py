@@ -1,0 +1,173 @@
+"""The file of a store: SQLite in WAL mode, one process that writes, all of a transaction or none."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from fuda.errors import DataError
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing keeps a second process from opening the same store
+    fcntl = None  # type: ignore[assignment]
+
+VERSION = 1
+_SCHEMA = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, options TEXT NOT NULL);
+CREATE TABLE items (
+    id INTEGER PRIMARY KEY, file INTEGER NOT NULL, place INTEGER NOT NULL, digest BLOB NOT NULL,
+    words TEXT NOT NULL, record TEXT NOT NULL, original TEXT,
+    given TEXT, complete INTEGER NOT NULL, lesson INTEGER,
+    status TEXT NOT NULL, labels TEXT, source TEXT, version INTEGER NOT NULL DEFAULT 0);
+CREATE INDEX items_by_status ON items (status);
+CREATE INDEX items_by_lesson ON items (lesson) WHERE lesson IS NOT NULL;
+CREATE INDEX items_by_digest ON items (digest);
+CREATE TABLE events (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, time REAL NOT NULL, kind TEXT NOT NULL, item INTEGER,
+    labels TEXT, undoes INTEGER UNIQUE, who TEXT, tab TEXT, more TEXT);
+CREATE INDEX events_by_item ON events (item);
+CREATE TABLE snapshots (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, event INTEGER NOT NULL, learner TEXT NOT NULL,
+    refitted INTEGER NOT NULL, model BLOB NOT NULL);
+CREATE TABLE leases (item INTEGER PRIMARY KEY, tab TEXT NOT NULL, until REAL NOT NULL);
+CREATE TABLE sessions (digest TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
+"""
+
+
+class Database:
+    """An open file; all methods may be called from any thread.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    create : bool
+        Whether to make it where there is none.
+    shared : bool
+        Whether other processes may have it open, as for reading.
+    """
+
+    def __init__(self, path: str | Path, create: bool = False, shared: bool = False) -> None:
+        self.path = Path(path)
+        exists = self.path.exists() and self.path.stat().st_size > 0
+        if not exists and not create:
+            raise DataError(f"{path}: there is no such store; make one with: fuda label FILE --store {path}")
+        self._writing, self._local = threading.RLock(), threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._descriptor: int | None = None
+        try:
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            if not shared:
+                self._lock(path)
+            self._writer = self._connect()
+            if not exists:
+                self._make()
+            self._check(path)
+        except (OSError, sqlite3.Error) as error:
+            self.close()
+            problem = getattr(error, "strerror", None) or str(error)
+            raise DataError(f"{path}: not a usable store ({problem}); name another file") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file; an unfinished transaction is taken back."""
+        for connection in self._opened:
+            connection.close()
+        self._opened.clear()
+        # Last: closing any descriptor of the file would drop the locks that SQLite holds on it.
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def remove(self) -> None:
+        """Close the file and remove it, as after a mistake in what was to be its content."""
+        self.close()
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+
+    def _lock(self, path: str | Path) -> None:
+        assert self._descriptor is not None
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            problem = f"{path}: another `fuda label` has this store open"
+            raise DataError(f"{problem}; use its page, or end it first") from None
+
+    def _make(self) -> None:
+        self._writer.execute("PRAGMA journal_mode = WAL")
+        # Not `executescript`, which commits first: a kill leaves an empty file or the whole schema.
+        with self.transaction() as writer:
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                writer.execute(statement)
+            values = [("format", json.dumps(VERSION)), ("id", json.dumps(secrets.token_hex(8)))]
+            writer.executemany("INSERT INTO about VALUES (?, ?)", values)
+
+    def _check(self, path: str | Path) -> None:
+        try:
+            found = self.about("format")
+        except sqlite3.OperationalError:
+            found = None
+        if found is None:
+            raise DataError(f"{path}: is not a store of fuda label; name another file with --store")
+        if found != VERSION:
+            raise DataError(f"{path}: is a store of version {found}, this fuda reads {VERSION}; update fuda")
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA synchronous = FULL")
+        self._opened.append(connection)
+        return connection
+
+    @property
+    def _reader(self) -> sqlite3.Connection:
+        """The connection of this thread for reading; within a transaction, that which writes."""
+        if getattr(self._local, "writes", False):
+            return self._writer
+        if not hasattr(self._local, "connection"):
+            self._local.connection = self._connect()
+        found: sqlite3.Connection = self._local.connection
+        return found
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Write within a transaction: all of it is on the disk after the block, or none of it.
+
+        Yields
+        ------
+        Connection
+            The connection to write with.
+        """
+        with self._writing:
+            if self._writer.in_transaction:
+                yield self._writer
+                return
+            self._writer.execute("BEGIN IMMEDIATE")
+            self._local.writes = True
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # the first error counts
+                    self._writer.execute("ROLLBACK")
+                raise
+            finally:
+                self._local.writes = False
+
+    def about(self, name: str, default: Any = None) -> Any:
+        """Return a value of the store as a whole, such as its labels."""
+        row = self._reader.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
+        return default if row is None else json.loads(row[0])

@@ -1,0 +1,81 @@
+"""The learners that a person may choose for a page.
+
+Models are imported when they are used, in the background: the page answers before.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fuda.data.structures import Structure
+
+
+class Learner(NamedTuple):
+    """A learner by name, and up to how many structures it is worth the time to refit it."""
+
+    name: str
+    text: str
+    refitted_up_to: int
+
+
+KERNEL = Learner(
+    "kernel", "compares sentences, and says which of them spoke for a label; slower with every sentence", 400
+)
+LINEAR = Learner(
+    "crf",
+    "a conditional random field: weighs features of words; mostly better, for any number of sentences",
+    20_000,
+)
+GIVEN = Learner("given", "the model given with --model", 0)
+
+
+def learners_of(shape: str, given: bool) -> list[Learner]:
+    """Return the learners for structures of a shape; of a model that was given, only itself."""
+    if given:
+        return [GIVEN]
+    return [KERNEL] if shape == "dag" else [LINEAR, KERNEL]
+
+
+def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None, labelled: int = 0) -> Any:
+    """Return an estimator for such structures, not fitted.
+
+    Parameters
+    ----------
+    learner : Learner
+        Which.
+    sample : list of structures
+        Some of the structures.
+    scheme : str or None
+        The scheme of the labels.
+    labelled : int
+        How many structures it will be fitted to.
+
+    Returns
+    -------
+    Labeler
+        The estimator.
+    """
+    from fuda.active import learner_for
+
+    return learner_for(list(sample), scheme, kernel=learner.name == KERNEL.name, labelled=labelled)
+
+
+def to_bytes(model: Any) -> bytes:
+    """Return the file of a model."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.fuda"
+        model.save(path)
+        return path.read_bytes()
+
+
+def from_bytes(content: bytes) -> Any:
+    """Return the model of a file."""
+    from fuda.storage.models import load
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.fuda"
+        path.write_bytes(content)
+        return load(path)

@@ -1,0 +1,151 @@
+"""Which structure comes next: the pool is scored in the background, piece by piece."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from fuda.active.queries import ORDERS, Chooser
+from fuda.data.structures import Sequence, Structure
+from fuda.page.store import Store
+from fuda.page.teacher import Teacher
+
+_PIECE = 0.05  # seconds that a piece of the pool takes; as long is left to others after it
+_GIVEN = "status = 'done' AND source = 'file'"  # labels that a person has not confirmed
+_LARGEST = 500  # structures of a piece
+
+
+class Pool:
+    """Scores the structures of a store by its model, and chooses the next one.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    teacher : Teacher
+        Has the model.
+    prepare : callable
+        Is given the structure that will probably be next, so that it is ready when it is asked for.
+    """
+
+    def __init__(self, store: Store, teacher: Teacher, prepare: Callable[[int], object]) -> None:
+        self.store, self.teacher, self.prepare = store, teacher, prepare
+        self._chooser: Chooser | None = None
+        self._size = 0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="page_pool", daemon=True)
+
+    @property
+    def order(self) -> str:
+        """The order in which structures come."""
+        return str(self.store.about("order", ORDERS[0]))
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self, seconds: float) -> None:
+        """End the thread after its piece, if that comes soon."""
+        self._stopped.set()
+        self._thread.join(seconds)
+
+    def next(self, leave_out: set[int]) -> int | None:
+        """Return the number of the structure to label next.
+
+        Parameters
+        ----------
+        leave_out : set of int
+            Structures that tabs have already.
+
+        Returns
+        -------
+        int or None
+            None where there is none.
+        """
+        order, chooser = self.order, self._chooser
+        if chooser is None or order == "file":
+            wanted = _GIVEN if order == "disagreement" else "status = 'new'"
+            listed = ", ".join(map(str, leave_out))
+            first = f"SELECT MIN(id) FROM items WHERE {wanted} AND id NOT IN ({listed})"
+            return next(iter(self.store.numbers(f"id = ({first})")), None)
+        chooser.order = order
+        closed = self._closed(order)
+        closed[np.array([i for i in leave_out if i <= self._size], dtype=np.int64) - 1] = True
+        labelled = np.array(self.store.numbers("status = 'done'"), dtype=np.int64) - 1
+        chosen = chooser.next(np.flatnonzero(closed), labelled)
+        return None if chosen is None else chosen + 1
+
+    def _closed(self, order: str) -> np.ndarray:
+        """Which structures are not asked for in an order."""
+        if order == "disagreement":
+            closed = np.ones(self._size, dtype=bool)
+            closed[np.array(self.store.numbers(_GIVEN), dtype=np.int64) - 1] = False
+            return closed
+        closed = np.zeros(self._size, dtype=bool)
+        closed[np.array(self.store.numbers("status IN ('done', 'skipped')"), dtype=np.int64) - 1] = True
+        return closed
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._work()
+            except Exception as error:
+                # Whatever a model may raise: sentences come in file order then, and the page says why.
+                self.teacher.problem = f"sentences are not scored: {error}"
+                self._stopped.wait(1.0)
+
+    def _work(self) -> None:
+        structures = _thrifty(self.store.structures())
+        self._size = len(structures)
+        self._chooser = Chooser(structures, self.order)
+        del structures
+        scored_by = np.zeros(self._size, dtype=np.int64)  # versions of the model
+        shuffled, size = np.random.RandomState(0).permutation(self._size), 10
+        seen = -1
+        while not self._stopped.is_set():
+            taught = self.teacher.current
+            if taught.model is not None and taught.version != seen:
+                seen = taught.version
+                if (expected := self.next(set(self.store.leased()))) is not None:
+                    self.prepare(expected)
+            wanted = self._wanted(scored_by, shuffled, taught.version)
+            if taught.model is None or not len(wanted):
+                self._stopped.wait(0.2)
+                continue
+            began = time.perf_counter()
+            piece = np.sort(wanted[:size])
+            self._score(piece, taught.model)
+            scored_by[piece] = taught.version
+            taken = time.perf_counter() - began
+            size = int(np.clip(size * _PIECE / max(taken, 1e-4), 1, min(_LARGEST, 2 * size)))
+            self._stopped.wait(min(taken, 1.0))
+
+    def _wanted(self, scored_by: np.ndarray, shuffled: np.ndarray, version: int) -> np.ndarray:
+        """The structures to score: those that the oldest models have scored come first."""
+        order = self.order
+        if order == "file":
+            return np.zeros(0, dtype=np.int64)
+        old = shuffled[(~self._closed(order) & (scored_by < version))[shuffled]]
+        return old[np.argsort(scored_by[old], kind="stable")]
+
+    def _score(self, piece: np.ndarray, model: Any) -> None:
+        assert self._chooser is not None
+        listed = ", ".join(map(str, (piece + 1).tolist()))
+        items = self.store.items(f"items.id IN ({listed})")
+        labels = [item.labels or [None] * len(item.record.structure) for item in items]
+        self._chooser.scored(piece.tolist(), model, [item.record.structure for item in items], labels)
+
+
+def _thrifty(structures: Iterable[Structure]) -> list[Structure]:
+    """Structures in which equal words are one object: half of the memory of 100,000 sentences."""
+    known: dict[Any, Any] = {}
+    return [
+        Sequence([known.setdefault(word, word) for word in x.observations])
+        if isinstance(x, Sequence) and all(isinstance(word, str) for word in x.observations)
+        else x
+        for x in structures
+    ]

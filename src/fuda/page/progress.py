@@ -1,0 +1,66 @@
+"""How far a person is: the accuracy of the model before it was told, counts of labels, speed."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+from fuda import schemes
+from fuda.active.outlook import learning_curve, outlook
+from fuda.formats.spans import segments
+from fuda.page.store import LABELLED, Store
+
+_PAUSE = 120.0  # seconds between two answers from which on a person was away
+_RECENT = 50  # answers by which speed is told
+_AHEAD = 50
+_POINTS = 300  # of a curve at most
+
+
+def progress(store: Store) -> dict[str, Any]:
+    """Return how far a person is.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+
+    Returns
+    -------
+    dict
+        As the page shows it.
+    """
+    steps = store.steps()
+    told = [more for *_, more in steps if "words" in more]
+    right, words = [more["right"] for more in told], [more["words"] for more in told]
+    points = learning_curve(right, words)
+    more_to_come = outlook(right, words, ahead=_AHEAD)
+    times = [when for _, when, *_ in steps][-_RECENT - 1 :]
+    gaps = [after - before for before, after in pairwise(times) if after - before < _PAUSE]
+    per_minute = round(60 / statistics.fmean(gaps), 2) if gaps and sum(gaps) > 0 else None
+    return {
+        "points": [point._asdict() for point in points[:: 1 + len(points) // _POINTS]],
+        "labels": _counts(store),
+        "per_minute": per_minute,
+        "outlook": None if more_to_come is None else more_to_come._asdict(),
+    }
+
+
+def _counts(store: Store) -> list[dict[str, Any]]:
+    """How often each label was given, in the order of the labels."""
+    counts: Counter[str] = Counter()
+    is_spans = store.unit.scheme is not None
+    for text, often in store.label_lists(LABELLED):
+        labels = json.loads(text)
+        kinds = (
+            [kind for kind, *_ in segments(labels)] if is_spans else [str(x) for x in labels if x is not None]
+        )
+        for kind in kinds:
+            counts[kind] += often
+    return [
+        {"label": kind, "count": counts[kind]}
+        for kind in store.kinds
+        if kind != schemes.OUTSIDE or not is_spans
+    ]

@@ -1,0 +1,118 @@
+"""Doubtful labels, found in the background when somebody asks for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fuda import schemes
+from fuda.errors import DataError
+from fuda.page.spans import Unit, plain_tags
+from fuda.page.store import Item, Store
+from fuda.page.views import spaces_of, words_of
+
+Json = dict[str, Any]
+_FEWEST = 5  # structures with labels that can judge each other
+_LISTED = 200
+
+
+class _Doubtful(NamedTuple):
+    """A doubt, the structure, and the version that it is of."""
+
+    item: int
+    version: int
+    doubt: Any
+
+
+class Review:
+    """The labels of a store that the rest of it contradicts.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    announce : callable
+        Is told how far the work is, as messages to pages.
+    """
+
+    def __init__(self, store: Store, announce: Callable[[Json], None]) -> None:
+        self.store, self.announce = store, announce
+        self._found: list[_Doubtful] = []
+        self._progress, self._ready, self._problem = 0.0, False, ""
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def start(self) -> Json:
+        """Begin to look for doubts, unless that is under way; returns what `listed` does."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                items = self.store.items("status = 'done'")
+                if len(items) < _FEWEST:
+                    problem = f"doubts need at least {_FEWEST} labelled sentences, there are {len(items)}"
+                    raise DataError(f"{problem}; label some more first")
+                self._progress, self._ready, self._problem = 0.0, False, ""
+                self._thread = threading.Thread(target=self._work, args=(items,), daemon=True)
+                self._thread.start()
+        return self.listed(0, 0)
+
+    def listed(self, offset: int, limit: int) -> Json:
+        """Return a part of the doubts, the largest first; those whose labels have changed are left out."""
+        if self._problem:
+            raise DataError(self._problem)
+        versions = dict(self.store.versions())
+        found = [doubtful for doubtful in self._found if versions[doubtful.item] == doubtful.version]
+        part = found[offset : offset + min(limit, _LISTED)]
+        return {
+            "ready": self._ready,
+            "progress": self._progress,
+            "total": len(found),
+            "doubts": [self._shown(doubtful) for doubtful in part],
+        }
+
+    def _work(self, items: list[Item]) -> None:
+        from fuda.active.doubts import doubts
+
+        unit = self.store.unit
+        X, y = [item.record.structure for item in items], [item.labels or [] for item in items]
+        try:
+            found = doubts(X, y, scheme=unit.scheme, progress=self._advance)
+        except DataError as error:
+            self._problem = f"no doubts were found: {error}"
+            return
+        self._found = [
+            _Doubtful(items[doubt.structure].id, items[doubt.structure].version, doubt) for doubt in found
+        ]
+        self._ready = True
+        self._advance(1.0)
+
+    def _advance(self, share: float) -> None:
+        self._progress = share
+        self.announce({"type": "doubts", "progress": share})
+
+    def _shown(self, doubtful: _Doubtful) -> Json:
+        """A doubt as the page shows it."""
+        item, doubt, unit = self.store.item(doubtful.item), doubtful.doubt, self.store.unit
+        assert item is not None
+        assert item.labels is not None
+        instead = [*item.labels[: doubt.start], *doubt.suggested, *item.labels[doubt.end :]]
+        return {
+            "id": item.id,
+            "start": doubt.start,
+            "end": doubt.end,
+            "given": _kind(doubt.given, unit),
+            "suggested": _kind(doubt.suggested, unit),
+            "now": unit.shown(item.labels, None),
+            "instead": unit.shown(instead, None),
+            "score": doubt.score,
+            "words": words_of(item.record.structure),
+            "spaces": spaces_of(item),
+            "text": doubt.explanation if unit.scheme is None else plain_tags(doubt.explanation),
+        }
+
+
+def _kind(labels: list[Any], unit: Unit) -> str:
+    """What labels of some nodes say, as a person sees it."""
+    kinds = list(dict.fromkeys(unit.kind(label) for label in labels))
+    spans = [kind for kind in kinds if kind != schemes.OUTSIDE] if unit.scheme is not None else kinds
+    return ", ".join(spans or kinds)

@@ -1,0 +1,331 @@
+"""The server of a page: its routes, and how it is run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from fuda.errors import DataError
+from fuda.formats import FORMATS
+from fuda.page import export
+from fuda.page.desk import ConflictingEditError, Desk
+from fuda.page.learners import to_bytes
+from fuda.page.safety import Guard, Sessions, TooLargeError, hosts_for
+from fuda.page.store import Step, Store
+
+STATIC = Path(__file__).parent / "static"
+_ALIVE = 15.0  # seconds after which a stream of events says that it is alive
+_LONGEST_TAB = 64
+
+
+class Feed:
+    """Messages to all pages; `publish` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._readers: set[asyncio.Queue[dict[str, Any] | None]] = set()
+
+    def open(self) -> None:
+        """Begin, within the loop of the server."""
+        self._loop = asyncio.get_running_loop()
+
+    def publish(self, message: dict[str, Any] | None) -> None:
+        """Send a message to all pages; None ends their streams."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._deliver, message)
+
+    def _deliver(self, message: dict[str, Any] | None) -> None:
+        for reader in self._readers:
+            reader.put_nowait(message)
+
+    async def stream(self) -> AsyncIterator[str]:
+        """Yield messages as server-sent events."""
+        reader: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        self._readers.add(reader)
+        try:
+            yield ": here\n\n"
+            while True:
+                try:
+                    message = await asyncio.wait_for(reader.get(), _ALIVE)
+                except TimeoutError:
+                    yield ": here\n\n"
+                    continue
+                if message is None:
+                    return
+                yield f"data: {json.dumps(message)}\n\n"
+        finally:
+            self._readers.discard(reader)
+
+
+def make_app(store: Store, sessions: Sessions, hosts: Callable[[str], bool]) -> tuple[Any, Feed, Desk]:
+    """Return the application for a store, guarded.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    sessions : Sessions
+        Who may use it.
+    hosts : callable
+        Whether a Host is one of this page.
+
+    Returns
+    -------
+    app : callable
+        The application.
+    feed : Feed
+        The messages to pages.
+    desk : Desk
+        What it works with.
+    """
+    feed = Feed()
+    desk = Desk(store, feed.publish)
+
+    @asynccontextmanager
+    async def running(_: Any) -> AsyncIterator[None]:
+        feed.open()
+        desk.start()
+        yield
+        await run_in_threadpool(desk.stop)
+
+    app = Starlette(
+        routes=[*_pages(sessions), *_api(desk, feed)],
+        lifespan=running,
+        exception_handlers={
+            DataError: lambda request, error: JSONResponse({"error": str(error)}, 400),
+            TooLargeError: lambda request, error: JSONResponse({"error": str(error)}, 413),
+            ConflictingEditError: lambda request, error: JSONResponse(error.answer, 409),
+            404: lambda request, error: JSONResponse({"error": "there is no such page"}, 404),
+            405: lambda request, error: JSONResponse({"error": "this cannot be asked so"}, 405),
+            500: lambda request, error: JSONResponse({"error": "the server failed; see its terminal"}, 500),
+        },
+    )
+    return Guard(app, sessions, hosts), feed, desk
+
+
+def _pages(sessions: Sessions) -> list[Any]:
+    """The routes of files, and how a browser gets in."""
+
+    async def index(request: Request) -> Response:
+        token = request.query_params.get("token")
+        if token is not None:
+            if not sessions.has_token(token):
+                sentence = "the token is not the right one; open the address that `fuda label` printed last"
+                return JSONResponse({"error": sentence}, 403)
+            return await _admitted(request, sessions)
+        if sessions.password is not None and request.state.who is None:
+            return FileResponse(STATIC / "login.html")
+        return FileResponse(STATIC / "index.html")
+
+    trying = asyncio.Lock()  # one password at a time, so that guessing is slow
+
+    async def login(request: Request) -> Response:
+        form = dict(parse_qsl((await request.body()).decode(errors="replace"), max_num_fields=4))
+        async with trying:
+            if not sessions.has_password(form.get("password", "")):
+                await asyncio.sleep(1.0)
+                return JSONResponse(
+                    {"error": "the password is not the right one; go back and try again"}, 403
+                )
+        return await _admitted(request, sessions)
+
+    static = Mount("/static", StaticFiles(directory=STATIC))
+    return [Route("/", index), Route("/login", login, methods=["POST"]), static]
+
+
+async def _admitted(request: Request, sessions: Sessions) -> Response:
+    """Let a browser in: to the page, with a cookie."""
+    answer = RedirectResponse("/", 303)
+    if request.state.who is None:
+        value = await run_in_threadpool(sessions.opened)
+        answer.set_cookie(sessions.cookie, value, max_age=30 * 24 * 3600, httponly=True, samesite="strict")
+    return answer
+
+
+def _api(desk: Desk, feed: Feed) -> list[Route]:
+    """The routes for JSON."""
+
+    def get(path: str, answer: Callable[[Request, Step], Any]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            by = Step(request.state.who, _tab(request.query_params.get("tab", "")))
+            return JSONResponse(await run_in_threadpool(answer, request, by))
+
+        return Route(path, endpoint)
+
+    def post(path: str, answer: Callable[[Request, dict[str, Any], Step], Any]) -> Route:
+        async def endpoint(request: Request) -> Response:
+            content = await _content(request)
+            by = Step(request.state.who, _tab(content.get("tab", "")))
+            return JSONResponse(await run_in_threadpool(answer, request, content, by))
+
+        return Route(path, endpoint, methods=["POST"])
+
+    def listed(request: Request, by: Step) -> Any:
+        asked = request.query_params
+        texts = (asked.get(name, "") for name in ("status", "label", "search"))
+        return desk.items(_number(asked, "offset", 0), _number(asked, "limit", 50), *texts)
+
+    def doubted(request: Request, by: Step) -> Any:
+        asked = request.query_params
+        return desk.review.listed(_number(asked, "offset", 0), _number(asked, "limit", 50))
+
+    async def events(request: Request) -> Response:
+        return StreamingResponse(feed.stream(), media_type="text/event-stream")
+
+    async def exported(request: Request) -> Response:
+        kind = request.query_params.get("format", "")
+        if kind not in export.KINDS:
+            raise DataError(f"format must be one of {', '.join(export.KINDS)}")
+        content, name = await run_in_threadpool(_exported, desk, kind)
+        headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
+        return Response(content, media_type="application/octet-stream", headers=headers)
+
+    return [
+        get("/api/state", lambda request, by: desk.state(by) | {"tab": secrets.token_urlsafe(9)}),
+        get("/api/items", listed),
+        get("/api/items/{id:int}", lambda request, by: {"item": desk.item(request.path_params["id"], by)}),
+        Route("/api/events", events),
+        post("/api/next", lambda request, asked, by: {"item": _next(desk, asked, by)}),
+        post("/api/items/{id:int}/accept", lambda r, asked, by: desk.accept(r.path_params["id"], asked, by)),
+        post("/api/items/{id:int}/skip", lambda r, asked, by: desk.skip(r.path_params["id"], asked, by)),
+        post("/api/undo", lambda request, asked, by: desk.undo(by)),
+        post("/api/labels", lambda request, asked, by: desk.add_label(asked.get("add"), by)),
+        post("/api/why", lambda request, asked, by: desk.why(asked)),
+        get("/api/progress", lambda request, by: desk.progress()),
+        get("/api/doubts", doubted),
+        post("/api/doubts", lambda request, asked, by: desk.review.start()),
+        Route("/api/export", exported),
+        post("/api/settings", lambda request, asked, by: desk.settings(asked, by)),
+    ]
+
+
+def _exported(desk: Desk, kind: str) -> tuple[bytes, str]:
+    """The content and the name of a file."""
+    store = desk.store
+    if kind == "model":
+        return to_bytes(export.model_of(store, desk.teacher)), export.file_name(store, kind)
+    return export.text_of(store, FORMATS[kind]).encode(), export.file_name(store, kind)
+
+
+def _next(desk: Desk, asked: dict[str, Any], by: Step) -> Any:
+    after = asked.get("after")
+    return desk.next(by, asked.get("order"), after if type(after) is int else None)
+
+
+def _tab(text: Any) -> str:
+    if not isinstance(text, str) or len(text) > _LONGEST_TAB:
+        raise DataError("the name of the tab is not valid; reload the page")
+    return text
+
+
+def _number(asked: Any, name: str, default: int) -> int:
+    text = asked.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise DataError(f"{name} must be a number; reload the page")
+    return int(text)
+
+
+async def _content(request: Request) -> dict[str, Any]:
+    """The JSON object of a request."""
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        raise DataError("a request must be JSON; reload the page")
+    try:
+        content = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise DataError("the request is not JSON; reload the page") from None
+    if not isinstance(content, dict):
+        raise DataError("the request is not an object; reload the page")
+    return content
+
+
+class _Server(uvicorn.Server):
+    """Ends the streams of events when it is to end, which would otherwise keep it waiting."""
+
+    feed: Feed
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        self.feed.publish(None)
+        super().handle_exit(sig, frame)
+
+
+def listening(host: str, port: int | None, wanted: int | None) -> socket.socket:
+    """Return a socket that listens.
+
+    Parameters
+    ----------
+    host : str
+        The address.
+    port : int or None
+        The port that a person has named.
+    wanted : int or None
+        The port to have if it is free, where none was named.
+
+    Returns
+    -------
+    socket
+        The socket.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    for choice in [port] if port is not None else [wanted or 0, 0]:
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((host, choice))
+            found.listen(128)
+            return found
+        except (OSError, OverflowError) as error:
+            found.close()
+            problem = getattr(error, "strerror", None) or str(error)
+    raise DataError(f"{host}, port {port}: cannot listen there ({problem}); name another --port or --host")
+
+
+def serve(
+    store: Store, listener: socket.socket, host: str, password: str | None, ready: Callable[[str], None]
+) -> None:
+    """Serve the page of a store until a signal comes.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    listener : socket
+        Of `listening`.
+    host : str
+        The address it listens on.
+    password : str or None
+        For other computers.
+    ready : callable
+        Is told the address to open.
+    """
+    port = listener.getsockname()[1]
+    sessions = Sessions(store, port, password)
+    app, feed, _ = make_app(store, sessions, hosts_for(host, port, password))
+    config = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=3,
+        lifespan="on",
+        ws="none",
+    )
+    server = _Server(config)
+    server.feed = feed
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    ready(f"http://{shown}:{port}/?token={sessions.token}")
+    server.run(sockets=[listener])

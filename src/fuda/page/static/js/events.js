@@ -1,0 +1,81 @@
+/** News from the server: better models, edits of other tabs; and whether the server is there at all. */
+
+import { get } from "./api.js";
+import { asSentence } from "./dom.js";
+import { connection, notice } from "./notices.js";
+
+const AGAIN = 3000;
+
+/** @param {import("./session.js").Session} session */
+export function listen(session) {
+  let source = null;
+  let lost = false;
+
+  const handlers = {
+    model: ({ text }) => {
+      notice(asSentence(text));
+      session.refreshState().catch(() => {}); // the line in the header can wait for the next answer
+      session.reread().catch(() => {});
+    },
+    problem: ({ text }) => notice(asSentence(text), { kind: "error" }),
+    refit: ({ running }) => session.setState({ ...session.state, refitting: running }),
+    items: async ({ ids, tab }) => {
+      if (tab === session.tab) return;
+      const conflicting = await session.changedElsewhere(ids);
+      if (conflicting) notice("This sentence was just changed elsewhere. When you accept yours, both versions are shown.");
+      session.refreshState().catch(() => {});
+    },
+    doubts: (event) => session.dispatchEvent(new CustomEvent("doubts", { detail: event })),
+  };
+
+  function say(error) {
+    const kept = session.outbox.size;
+    const what = kept ? ` ${kept === 1 ? "One answer is" : `${kept} answers are`} kept in this browser and will be sent.` : " Nothing is lost.";
+    connection(error?.locked ? `Open the address that fuda label printed.${what}` : `The connection to the server is lost.${what}`);
+  }
+
+  function back() {
+    if (!lost) return;
+    lost = false;
+    connection(null);
+    session.outbox.drain();
+    session.refreshState().catch(() => {});
+    if (!session.current && !session.outbox.size) session.advance().catch(() => {});
+  }
+
+  function connect() {
+    source?.close();
+    // Browsers have six connections for one server: tabs that nobody looks at leave theirs to the others.
+    if (document.hidden) return;
+    source = new EventSource("/api/events");
+    source.onopen = back;
+    source.onmessage = ({ data }) => {
+      const event = JSON.parse(data);
+      handlers[event.type]?.(event);
+    };
+    source.onerror = async () => {
+      // The browser may try again by itself or not; whether the server is there, an answer tells.
+      source.close();
+      try {
+        await get("/api/state");
+        setTimeout(connect, lost ? 0 : AGAIN);
+      } catch (error) {
+        lost = true;
+        say(error);
+        setTimeout(connect, AGAIN / 2);
+      }
+    };
+  }
+
+  session.addEventListener("connection", ({ detail }) => {
+    if (detail.lost) {
+      lost = true;
+      say(detail.error);
+    } else back();
+  });
+  document.addEventListener("visibilitychange", () => {
+    connect();
+    if (!document.hidden) session.reread().catch(() => {}); // what was missed meanwhile
+  });
+  connect();
+}

@@ -1,0 +1,64 @@
+/** How far the labelling is, and what more of it would bring. */
+
+import { get } from "./api.js";
+import { asSentence, h, percent, put } from "./dom.js";
+import { fail } from "./notices.js";
+import { accuracyPlot, countBars, fitted } from "./plot.js";
+
+export class ProgressView {
+  /** @param {import("./session.js").Session} session */
+  constructor(session) {
+    this.session = session;
+    this.body = h("div", {});
+    this.element = h("div", { class: "progress-view column" }, h("h2", {}, "How far am I?"), this.body);
+  }
+
+  async entered() {
+    try {
+      this.#draw(await get("/api/progress"));
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  #draw({ points, labels, per_minute: pace, outlook }) {
+    const { state } = this.session;
+    const now = points.at(-1);
+    const left = state.total - state.done - state.skipped;
+    const facts = [
+      [`${state.done.toLocaleString("en")}`, `of ${state.total.toLocaleString("en")} sentences`],
+      now && [percent(now.accuracy), `right before they are taught (${percent(now.low)} to ${percent(now.high)})`],
+      pace > 0 && [pace.toFixed(1), `sentences a minute; ${duration(left / pace)} for all`],
+      outlook && Number.isFinite(outlook.gain) && [`${outlook.gain < 0 ? "−" : "+"}${Math.abs(100 * outlook.gain).toFixed(1)}`, `points by the next ${outlook.next}, likely`],
+    ];
+    put(
+      this.body,
+      h("dl", { class: "facts" }, facts.filter(Boolean).map(([value, text]) => h("div", {}, h("dt", {}, text), h("dd", {}, value)))),
+      outlook?.text && h("p", { class: "lead" }, asSentence(outlook.text)),
+      h("section", { class: "card" }, h("h3", {}, "Labels the model had right, before it was told"), points.length ? [fitted((width) => accuracyPlot(points, width)), table(points)] : h("p", { class: "soft" }, "The curve begins with the first sentences you accept.")),
+      h("section", { class: "card" }, h("h3", {}, "Labels so far"), labels.length ? fitted((width) => countBars(labels, width)) : h("p", { class: "soft" }, "None yet.")),
+    );
+  }
+}
+
+function table(points) {
+  const every = Math.ceil(points.length / 20);
+  const some = points.filter((_, i) => (points.length - 1 - i) % every === 0);
+  const cells = (p) => [p.n, percent(p.accuracy), `${percent(p.low)} to ${percent(p.high)}`];
+  return h(
+    "details",
+    {},
+    h("summary", {}, "As a table"),
+    h(
+      "table",
+      { class: "numbers" },
+      h("thead", {}, h("tr", {}, ["sentences", "right", "band"].map((name) => h("th", { scope: "col" }, name)))),
+      h("tbody", {}, some.map((p) => h("tr", {}, cells(p).map((cell) => h("td", {}, cell))))),
+    ),
+  );
+}
+
+function duration(minutes) {
+  if (minutes < 90) return `${Math.max(1, Math.round(minutes))} min`;
+  return minutes < 60 * 48 ? `${Math.round(minutes / 60)} h` : `${Math.round(minutes / 60 / 24)} days`;
+}

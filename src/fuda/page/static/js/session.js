@@ -1,0 +1,290 @@
+/**
+ * The course of the labelling in this tab: which sentence is shown, which comes next, what was answered.
+ *
+ * The next sentence is here before it is needed, so that Enter shows it at once; the answer goes to
+ * the server meanwhile, and what the model has learned from it is drawn in when it comes back.
+ */
+
+import { get, post, Unreachable } from "./api.js";
+import { colourLabels } from "./colours.js";
+import { Draft } from "./draft.js";
+import { Outbox } from "./outbox.js";
+
+export class Session extends EventTarget {
+  /** @param {Object} state as /api/state has it */
+  constructor(state) {
+    super();
+    // A reload goes on as the same tab: its leases and its undo are its own.
+    this.tab = sessionStorage.getItem("fuda.tab") ?? state.tab;
+    sessionStorage.setItem("fuda.tab", this.tab);
+    this.setState(state);
+    this.store = state.store ?? state.title;
+    /** @type {{item: Object, draft: Draft}|null} */
+    this.current = null;
+    /** @type {Object[]} */
+    this.upcoming = [];
+    /** @type {number[]} */
+    this.visited = [];
+    /** @type {Map<number, Draft>} */
+    this.drafts = new Map();
+    /** Items whose answers may be unsent. @type {Map<number, Object>} */
+    this.answered = new Map();
+    /** Whether words are being chosen; the view knows. */
+    this.busy = () => false;
+    this.outbox = new Outbox(this.store, this.tab);
+    this.outbox.addEventListener("sent", ({ detail }) => this.#sent(detail.entry, detail.answer));
+    this.outbox.addEventListener("conflict", ({ detail }) => this.#tell("conflict", detail));
+    this.outbox.addEventListener("refused", ({ detail }) => this.#refused(detail.entry, detail.error));
+    this.outbox.addEventListener("waiting", ({ detail }) => this.#tell("connection", { lost: true, error: detail.error }));
+  }
+
+  setState(state) {
+    this.state = state;
+    colourLabels(state.labels);
+    this.#tell("state", state);
+  }
+
+  async refreshState() {
+    this.setState(await get("/api/state"));
+  }
+
+  /** Send what an earlier visit left unsent; show the first sentence, unless one is asked for by name. */
+  async start(first) {
+    this.outbox.drain();
+    if (first) await this.#fetchNext(null);
+  }
+
+  /** Show the sentence that is the most useful now. */
+  async advance() {
+    const next = this.upcoming.shift();
+    if (next) this.show(next);
+    else await this.#fetchNext(this.current?.item.id ?? null);
+  }
+
+  /** Show an item as it is; a draft of it that was left open is taken up again. */
+  show(item, { remember = true } = {}) {
+    this.#leave();
+    const draft = this.drafts.get(item.id) ?? this.#storedDraft(item) ?? new Draft(item, this.state);
+    // A draft of an older version stays one: the server then shows both versions instead of losing one.
+    this.current = { item: { ...item, version: draft.version }, draft };
+    if (remember && this.visited.at(-1) !== item.id) this.visited.push(item.id);
+    this.#tell("show", this.current);
+    // The answer to the one just accepted brings the next but one.
+    if (!this.upcoming.length && !this.outbox.size) this.#prefetch();
+  }
+
+  /** Open an item by its number. */
+  async open(id, options) {
+    if (this.outbox.failures) throw new Unreachable("The server does not answer now.");
+    await this.outbox.idle();
+    const { item } = await get(`/api/items/${id}`, { tab: this.tab });
+    this.show(item, options);
+  }
+
+  /** Go to the sentence seen before this one (-1) or after it (1), among those seen in this tab. */
+  async step(by) {
+    const here = this.visited.lastIndexOf(this.current?.item.id);
+    const id = this.visited[(here < 0 ? this.visited.length : here) + by];
+    if (id === undefined) return false;
+    await this.open(id, { remember: false });
+    return true;
+  }
+
+  /** The draft was changed: keep it, also against a closed tab. */
+  changed() {
+    const { item, draft } = this.current;
+    if (draft.touched) {
+      this.drafts.set(item.id, draft);
+      localStorage.setItem(this.#draftKey(item.id), JSON.stringify({ version: item.version, marks: draft.marks }));
+    } else this.forget(item.id);
+    this.#tell("draft", this.current);
+  }
+
+  accept() {
+    this.#answer("accept", this.current?.draft.answer());
+  }
+
+  skip() {
+    this.#answer("skip", {});
+  }
+
+  /** Take back the last change: of this sentence, else the last answer. */
+  async undo() {
+    if (this.current?.draft.undo()) {
+      this.changed();
+      return;
+    }
+    const unsent = this.outbox.takeBack();
+    if (unsent) {
+      if (this.current) this.upcoming.unshift(this.current.item);
+      const item = this.answered.get(unsent.id);
+      if (item) this.show(item);
+      else await this.open(unsent.id);
+      return;
+    }
+    await this.outbox.idle();
+    const answer = await post("/api/undo", { tab: this.tab });
+    if (!answer.item) {
+      this.#tell("undone", answer);
+      return;
+    }
+    if (this.current && this.current.item.id !== answer.item.id) this.upcoming.unshift(this.current.item);
+    this.#count(answer);
+    this.forget(answer.item.id);
+    this.show(answer.item);
+    this.#tell("undone", answer);
+    this.#tell("state", this.state);
+  }
+
+  /** Send an answer again after a conflict, now to the newer version. */
+  insist(entry, version) {
+    this.outbox.add(entry.id, entry.kind, { ...entry.body, version });
+  }
+
+  /** Another edit of an item holds: the draft here is given up. */
+  giveWay(id) {
+    this.forget(id);
+    this.answered.delete(id);
+    if (!this.current) this.advance();
+  }
+
+  /** The order was changed: what was fetched ahead is no longer next. */
+  reorder() {
+    this.upcoming = [];
+    if (this.current && !this.current.draft.touched) this.advance();
+    else this.#prefetch();
+  }
+
+  /** Correct another sentence at once, and read this one anew with what the model has learned. */
+  async correct(item, answer) {
+    await post(`/api/items/${item.id}/accept`, { ...answer, version: item.version, tab: this.tab, after: this.current?.item.id });
+    return this.reread({ always: true });
+  }
+
+  /**
+   * Read the shown item anew. A touched draft stays, and so does a sentence in which words are being
+   * chosen: they must not move under the pointer. The fresh item is returned either way.
+   */
+  async reread({ always = false } = {}) {
+    const shown = this.current;
+    if (!shown) return null;
+    const { item } = await get(`/api/items/${shown.item.id}`, { tab: this.tab });
+    if (this.current !== shown) return item;
+    if (!shown.draft.touched && (always || !this.busy())) {
+      this.current = { item, draft: new Draft(item, this.state) };
+      this.#tell("reread", { before: shown.item, ...this.current });
+    }
+    return item;
+  }
+
+  /** Other tabs changed these items. @returns {Promise<boolean>} whether the shown one is among them and is being changed here */
+  async changedElsewhere(ids) {
+    const stale = new Set(ids);
+    this.upcoming = this.upcoming.filter((item) => !stale.has(item.id));
+    if (!this.upcoming.length) this.#prefetch();
+    if (!this.current || !stale.has(this.current.item.id)) return false;
+    if (this.current.draft.touched) return true;
+    await this.reread();
+    return false;
+  }
+
+  #answer(kind, body) {
+    if (!this.current) return;
+    const { item } = this.current;
+    this.answered.set(item.id, item);
+    const next = this.upcoming.shift() ?? null;
+    this.state = { ...this.state, done: this.state.done + (kind === "accept" && item.status !== "done" ? 1 : 0) };
+    this.current = null;
+    this.#tell("learning");
+    this.outbox.add(item.id, kind, { ...body, version: item.version, after: next?.id ?? null });
+    if (next) this.show(next);
+    else this.#tell("waiting");
+    this.#tell("state", this.state);
+  }
+
+  #sent(entry, answer) {
+    this.forget(entry.id);
+    this.answered.delete(entry.id);
+    this.#count(answer);
+    this.#tell("connection", { lost: false });
+    this.#tell("sent", { entry, answer });
+    this.#tell("state", this.state);
+    const next = answer.next;
+    if (!this.current && !this.outbox.size) {
+      if (next) this.show(next);
+      else this.#fetchNext(entry.id);
+      this.#tell("learned");
+      return;
+    }
+    this.#comes(next);
+    if (!this.outbox.size) this.#learned();
+  }
+
+  /** Draw in what the model has learned. Predictions that stay as they were harm nobody. */
+  async #learned() {
+    if (this.current?.item.status === "new") await this.reread().catch(() => {});
+    this.#tell("learned");
+  }
+
+  /** Keep an item for later, unless it is here already. */
+  #comes(item) {
+    if (item && item.id !== this.current?.item.id && !this.upcoming.some((other) => other.id === item.id)) this.upcoming.push(item);
+  }
+
+  #refused(entry, error) {
+    this.#tell("refused", { entry, error });
+    if (!this.current) this.#fetchNext(null);
+  }
+
+  #count({ done, skipped, undo }) {
+    this.state = { ...this.state, done, skipped: skipped ?? this.state.skipped, undo };
+  }
+
+  async #fetchNext(after) {
+    const { item } = await post("/api/next", { tab: this.tab, after });
+    if (this.current && this.current.item.id !== after) return;
+    if (item) this.show(item);
+    else {
+      this.#leave();
+      this.current = null;
+      this.#tell("finished");
+    }
+  }
+
+  async #prefetch() {
+    if (this.prefetching) return;
+    this.prefetching = true;
+    try {
+      const { item } = await post("/api/next", { tab: this.tab, after: this.current?.item.id ?? null });
+      this.#comes(item);
+    } catch (error) {
+      // Nothing to tell: the answer to the next accept brings one, or says what is wrong.
+      if (!(error instanceof Error)) throw error;
+    } finally {
+      this.prefetching = false;
+    }
+  }
+
+  #leave() {
+    if (this.current?.draft.touched) this.drafts.set(this.current.item.id, this.current.draft);
+  }
+
+  /** Give up the draft of an item. */
+  forget(id) {
+    this.drafts.delete(id);
+    localStorage.removeItem(this.#draftKey(id));
+  }
+
+  #draftKey(id) {
+    return `fuda.draft.${this.store}.${id}`;
+  }
+
+  #storedDraft(item) {
+    const kept = JSON.parse(localStorage.getItem(this.#draftKey(item.id)) ?? "null");
+    return kept && new Draft({ ...item, version: kept.version }, this.state, kept.marks);
+  }
+
+  #tell(type, detail) {
+    this.dispatchEvent(new CustomEvent(type, { detail }));
+  }
+}

@@ -1,0 +1,283 @@
+"""The teacher: one thread that owns the model of a page and follows the log of the store.
+
+The model is always the last snapshot, taught the lessons after it in order, so that it is the same
+after a restart: a snapshot is committed before it is used, and the model goes on from what was
+read back of it. After an undo the last snapshot before the step is where the model begins again.
+Meanwhile the page goes on with the model that it has: requests read `current`, which is replaced
+and never changed.
+
+Refits, from all labels there are, run in a second thread and end as snapshots, too.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fuda.errors import DataError
+from fuda.page.learners import Learner, from_bytes, learners_of, to_bytes, unfitted
+from fuda.page.store import LABELLED, Snapshot, Store
+
+_EVERY = 25  # lessons from one snapshot to the next
+_ONE_BY_ONE = 50  # lessons of a new model up to which it is taught one by one, and not fitted at once
+_FIRST, _GROWTH = 10, 0.25  # lessons from refit to refit: at least, and as a share of all
+_SAMPLE = 1_000  # structures by which a learner is chosen
+
+
+class Taught(NamedTuple):
+    """A model and what it has learned; `model` is None before the first lesson.
+
+    `version` counts the models in use, `lessons` the structures that taught this one.
+    """
+
+    model: Any
+    event: int
+    version: int
+    lessons: int
+
+
+class Teacher:
+    """Keeps the model of a store up to date.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    announce : callable
+        Is told of a better model and of refits, as messages to pages.
+    """
+
+    def __init__(
+        self, store: Store, announce: Callable[[dict[str, Any]], None] = lambda message: None
+    ) -> None:
+        self.store, self.announce = store, announce
+        self.current = Taught(None, 0, 0, 0)
+        self.refitting = False
+        self.problem = ""
+        self._last_lesson = 0.0  # seconds that it took
+        self._changed = threading.Condition()
+        self._base = 0  # event of the snapshot that the model goes on from
+        self._seen = 0  # last event that the thread has looked at
+        self._stopped = self._again = False
+        self._sample: list[Any] | None = None
+        self._threads: list[threading.Thread] = []
+
+    # For requests
+
+    @property
+    def learner(self) -> Learner:
+        """The learner that is in use."""
+        choices = learners_of(self.store.shape, bool(self.store.about("given")))
+        chosen = self.store.about("learner")
+        return next((learner for learner in choices if learner.name == chosen), choices[0])
+
+    def start(self) -> None:
+        """Start the threads."""
+        for work in (self._teach, self._refit):
+            thread = threading.Thread(
+                target=self._run, args=(work,), name=f"page{work.__name__}", daemon=True
+            )
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self, seconds: float) -> None:
+        """End the threads after the lesson that is under way, if that comes soon."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(seconds)
+
+    def notice(self, again: bool = False) -> None:
+        """Say that the log has grown; `again` where the model must begin again from another snapshot."""
+        with self._changed:
+            self._again = self._again or again
+            self._changed.notify_all()
+
+    def wait_for(self, event: int, seconds: float) -> bool:
+        """Wait until the model has learned all lessons up to an event; returns whether it has."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.current.event >= event or self._stopped, seconds)
+
+    def is_quick(self, seconds: float) -> bool:
+        """Return whether a lesson that comes now will probably be learned within some seconds."""
+        is_fitted_first = self.refitting and self.current.model is None
+        return self._last_lesson < seconds and not is_fitted_first
+
+    def text(self) -> str:
+        """Return what is to be said of the model."""
+        if self.problem:
+            return self.problem
+        if self.current.model is None:
+            return "not taught yet"
+        count = self.current.lessons
+        return f"taught by {count:,} sentence{'' if count == 1 else 's'}"
+
+    def rebuilt(self) -> Any:
+        """Return the model that the log makes, found in this thread; None before the first lesson."""
+        if self._needs_fit():
+            self._fit_all()
+        self._begin()
+        return self.current.model
+
+    # The threads
+
+    def _run(self, work: Callable[[], None]) -> None:
+        while not self._stopped:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of trainings that ended early; the page shows accuracy
+                    work()
+                return
+            except Exception as error:
+                # Whatever a learner may raise: the page must go on, and says what is wrong.
+                self.problem = f"the model does not learn: {error}"
+                self.announce({"type": "problem", "text": self.text()})
+                time.sleep(1.0)
+
+    def _teach(self) -> None:
+        """Follow the log."""
+        self._begin()
+        if self.current.model is None:
+            self._warm_up()
+        while not self._stopped:
+            with self._changed:
+                self._changed.wait_for(self._is_behind, 1.0)
+                again, self._again = self._again, False
+            if again:
+                self.problem = ""
+                self._begin()
+                text = f"a better model is in use, {self.text()}"
+                self.announce({"type": "model", "version": self.current.version, "text": text})
+            self._catch_up()
+
+    def _warm_up(self) -> None:
+        """Teach a model that nobody uses, so that compiled code is loaded before the first lesson."""
+        some, classes = self._some()[:2], self.store.unit.classes(self.store.kinds or ["X"])
+        pupil, labels = self._unfitted(), [[classes[0]] * len(x) for x in some]
+        pupil.partial_fit(some[:1], labels[:1], classes=classes).partial_fit(some[1:], labels[1:])
+        pupil.predict_marginals(some)
+
+    def _is_behind(self) -> bool:
+        return self._stopped or self._again or self.store.last_event() > self._seen
+
+    def _begin(self) -> None:
+        """Begin again from the last snapshot; the old model stays in use until the new one is ready."""
+        last = self._seen = self.store.last_event()
+        snapshot = self.store.snapshot(self.learner.name)
+        model, event = (None, 0) if snapshot is None else (from_bytes(snapshot.model), snapshot.event)
+        self._base = event
+        if self._needs_fit():
+            self._use(model, event)  # until it is fitted
+            return
+        for number in self.store.lessons_after(event, last):
+            if self._stopped:
+                return
+            model = self._taught(model, number)
+        self._use(model, last)
+
+    def _needs_fit(self) -> bool:
+        """Whether the lessons after the last snapshot are to be learned by a refit, not one by one."""
+        learner = self.learner
+        behind = self.store.lesson_count(0)
+        return (
+            learner.refitted_up_to > 0 and behind > _ONE_BY_ONE and self.store.snapshot(learner.name) is None
+        )
+
+    def _catch_up(self) -> None:
+        """Teach the lessons that have come, and take a snapshot now and then."""
+        last = self._seen = self.store.last_event()
+        if self.store.undone(self.current.event, last):
+            self._begin()
+            return
+        if self._needs_fit():
+            return
+        for number in self.store.lessons_after(self.current.event, last):
+            if self._stopped:
+                return
+            self._use(self._taught(self.current.model, number), number)
+        if last > self.current.event:
+            self._use(self.current.model, last)
+        if self.current.model is not None and self.store.lesson_count(self._base) >= _EVERY:
+            content = to_bytes(self.current.model)
+            if self.store.add_snapshot(Snapshot(last, self.learner.name, False, content)):
+                self._base = last
+                self._use(from_bytes(content), last)
+
+    def _taught(self, model: Any, number: int) -> Any:
+        """The model after a lesson; the one given is not changed."""
+        lesson = self.store.lesson(number)
+        if not lesson.structures:
+            return model
+        pupil = self._unfitted() if model is None else copy.copy(model)
+        classes, began = self.store.unit.classes(self.store.kinds), time.perf_counter()
+        try:
+            pupil.partial_fit(lesson.structures, lesson.labels, classes=classes)
+            self._last_lesson = (time.perf_counter() - began) / len(lesson.structures)
+        except DataError as error:  # a lesson that a model given cannot learn, such as a new label
+            self.problem = f"the model does not learn: {error}"
+            return model
+        return pupil
+
+    def _unfitted(self) -> Any:
+        """A model that has learned nothing."""
+        return unfitted(self.learner, self._some(), self.store.unit.scheme)
+
+    def _some(self) -> list[Any]:
+        """The first structures."""
+        if self._sample is None:
+            self._sample = [item.record.structure for item in self.store.items(f"items.id <= {_SAMPLE}")]
+        return self._sample
+
+    def _use(self, model: Any, event: int, lessons: int | None = None) -> None:
+        """Put a model into use."""
+        count = self.store.count(LABELLED) if lessons is None else lessons
+        with self._changed:
+            self.current = Taught(model, event, self.current.version + 1, count)
+            self._changed.notify_all()
+
+    # Refits
+
+    def _refit(self) -> None:
+        """Fit all labels again, when there are many more than at the last refit."""
+        while not self._stopped:
+            with self._changed:
+                self._changed.wait(0.5)
+            if not self._stopped and self._is_due():
+                self._fit_all()
+
+    def _is_due(self) -> bool:
+        """Whether a refit is worth its time: many lessons have come since the last one.
+
+        What is learned one by one is never as good as what is learned from all lessons together.
+        """
+        learner, labelled = self.learner, self.store.count(LABELLED)
+        new = self.store.lesson_count(self.store.last_refit(learner.name))
+        is_worth_it = labelled <= learner.refitted_up_to and new >= max(_FIRST, _GROWTH * labelled)
+        return is_worth_it or self._needs_fit()
+
+    def _fit_all(self) -> None:
+        learner = self.learner
+        event, X, y = self.store.labelled()
+        self.refitting = True
+        self.announce({"type": "refit", "running": True})
+        try:
+            content = to_bytes(self._fitted(X, y))
+            kept = self.store.add_snapshot(Snapshot(event, learner.name, True, content))
+        finally:
+            self.refitting = False
+            self.announce({"type": "refit", "running": False})
+        if kept and learner == self.learner:
+            self.notice(again=True)
+
+    def _fitted(self, X: list[Any], y: list[list[Any]]) -> Any:
+        """A model of all labels; one that can start from what it has learned does."""
+        fresh, last = unfitted(self.learner, self._some(), self.store.unit.scheme, len(X)), self.current.model
+        model = fresh
+        if getattr(fresh, "warm_start", False) and type(last) is type(fresh):
+            model = copy.copy(last).set_params(**fresh.get_params(deep=False))
+        return model.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=None)  # the other core is for the page

@@ -1,0 +1,271 @@
+"""The page in a real browser: drags, clicks, keys, two tabs, restarts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fuda.active.doubts import Doubt
+from page_cases import Served, drag, marks, sentence, serving, wait_for_sentence, wait_until
+
+Open = Callable[..., Any]
+
+
+def test_dragged_spans_are_accepted_taught_and_undone(served: Served, opened: Open) -> None:
+    page = opened(served)
+    wait_for_sentence(page, "Anna Lind")
+    drag(page, 0, 1)
+    page.keyboard.press("1")
+    assert marks(page) == ["Anna Lind/PER"]
+    drag(page, 4, 4)
+    page.locator(".pick", has_text="ORG").click()
+    assert marks(page) == ["Anna Lind/PER", "Oslo/ORG"]
+    page.keyboard.press("2")  # the span is still chosen: another label replaces the first
+    assert marks(page) == ["Anna Lind/PER", "Oslo/LOC"]
+    page.keyboard.press("Backspace")
+    assert marks(page) == ["Anna Lind/PER"]
+    page.keyboard.press("z")
+    assert marks(page) == ["Anna Lind/PER", "Oslo/LOC"]
+    page.keyboard.press("Enter")
+    wait_for_sentence(page, "Bert")
+    wait_until(served.answers)
+    assert served.answers() == {"Anna Lind lives in Oslo .": ["B-PER", "I-PER", "O", "O", "B-LOC", "O"]}
+    page.keyboard.press("s")
+    wait_for_sentence(page, "Carla")
+    page.wait_for_selector(".recent >> text=skipped")
+    page.keyboard.press("z")
+    wait_for_sentence(page, "Bert")
+    page.keyboard.press("z")
+    wait_for_sentence(page, "Anna")
+    assert served.answers() == {}
+    page.keyboard.press("z")
+    page.wait_for_selector("text=There is nothing to undo.")
+
+
+def test_arrows_choose_words_and_letters_work(served: Served, opened: Open) -> None:
+    page = opened(served)
+    wait_for_sentence(page, "Anna")
+    for key in ("ArrowRight", "Shift+ArrowRight", "1"):
+        page.keyboard.press(key)
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("2")
+    assert marks(page) == ["Anna Lind/PER", "Oslo/LOC"]
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Delete")
+    assert marks(page) == ["Oslo/LOC"]
+    page.keyboard.press("?")
+    page.wait_for_selector("dialog >> text=take the label away")
+    page.keyboard.press("Enter")  # belongs to the dialog
+    page.wait_for_selector("dialog", state="detached")
+    assert sentence(page).startswith("Anna")
+    page.keyboard.press("l")
+    page.keyboard.type("Food")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".pick >> text=Food")
+    assert marks(page) == ["Anna Lind/Food", "Oslo/LOC"]
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("4")
+    assert marks(page) == ["Anna Lind/Food", "lives/Food", "Oslo/LOC"]
+
+
+def test_the_next_sentence_does_not_wait_for_the_server(served: Served, opened: Open) -> None:
+    page = opened(served)
+    held: list[Any] = []
+    page.route("**/accept", lambda route: held.append(route))
+    wait_for_sentence(page, "Anna")
+    page.wait_for_timeout(200)  # the next one is fetched ahead
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#sentence .word >> text=Bert")
+    assert served.answers() == {}
+    held[0].continue_()
+    wait_until(served.answers)
+
+
+def test_why_opens_a_sentence_and_a_correction_there_counts_here(served: Served, opened: Open) -> None:
+    served.teach()
+    page = opened(served)
+    page.goto(f"{served.address}#label/5")
+    wait_for_sentence(page, "Dora")
+    page.wait_for_selector("#sentence .mark")
+    page.locator("#sentence button.chip").first.click()
+    page.wait_for_selector(".why .voice")
+    assert page.locator(".why .share").count() > 0
+    assert page.locator(".why .lit").count() > 0
+    page.locator("button.voice-line").first.click()
+    page.wait_for_selector(".corrector .word.chosen")
+    page.locator(".corrector .pick", has_text="ORG").click()
+    page.get_by_role("button", name="Save the correction").click()
+    page.wait_for_selector(".why-news >> text=Corrected")
+    assert sum("B-ORG" in labels for labels in served.answers().values()) == 2
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".why", state="hidden")
+
+
+def test_labels_can_be_invented_on_the_way(opened: Open, tmp_path: Path) -> None:
+    file = tmp_path / "news.txt"
+    file.write_text("Anna Lind lives in Oslo.\nBert Ek sings.\n", encoding="utf-8")
+    for served in serving(tmp_path, file, ""):
+        page = opened(served)
+        wait_for_sentence(page, "Anna")
+        drag(page, 0, 1)
+        page.get_by_placeholder("First label").fill("Person")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#sentence .mark[data-label=Person]")
+        page.keyboard.press("Enter")
+        wait_until(served.answers)
+        assert list(served.answers().values()) == [["B-Person", "I-Person", "O", "O", "O", "O"]]
+
+
+def test_sentences_are_searched_filtered_and_opened(served: Served, opened: Open) -> None:
+    served.teach()
+    page = opened(served)
+    page.get_by_role("link", name="Sentences").click()
+    page.wait_for_selector("text=8 sentences")
+    page.locator(".segments label", has_text="done").click()
+    page.wait_for_selector("text=3 sentences")
+    page.select_option("#list-label", "ORG")
+    page.wait_for_selector("text=1 sentence")
+    page.select_option("#list-label", "")
+    page.get_by_placeholder("Search words").fill("rome")
+    page.wait_for_selector("text=1 sentence")
+    page.locator(".row-link").click()
+    wait_for_sentence(page, "Carla")
+    assert marks(page) == ["Carla Dahl/PER", "Oslo/LOC", "Rome/LOC"]
+
+
+def test_settings_labels_and_export(served: Served, opened: Open, tmp_path: Path) -> None:
+    served.teach()
+    page = opened(served)
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("New label").fill("Event")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".label-set >> text=Event")
+    page.locator("dialog input[name=order]").first.check()
+    wait_until(lambda: served.store.about("order") == "useful")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".pick >> text=Event")
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="JSON Lines").click()
+    download.value.save_as(tmp_path / "out.jsonl")
+    lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
+    assert any("Anna Lind lives in Oslo." in json.dumps(json.loads(line)) for line in lines)
+
+
+def test_doubtful_labels_are_changed_kept_and_explained(
+    served: Served, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(X: Any, y: Any, scheme: str, progress: Any) -> list[Doubt]:
+        progress(0.5)
+        late = Doubt(2, 4, 5, ["B-LOC"], ["B-ORG"], 0.4, [4], "Oslo elsewhere: LOC 1")
+        return [Doubt(1, 4, 5, ["B-ORG"], ["B-PER"], 1.4, [4], "Volvo elsewhere: ORG 0"), late]
+
+    monkeypatch.setattr("fuda.active.doubts.doubts", found)
+    served.teach()
+    page = opened(served)
+    page.get_by_role("link", name="Doubts").click()
+    page.get_by_role("button", name="Look for doubtful labels").click()
+    page.wait_for_selector("text=at least 5 labelled sentences")
+    page.get_by_role("link", name="Label", exact=True).click()
+    for beginning in ("The train", "Dora"):
+        wait_for_sentence(page, beginning)
+        page.keyboard.press("Enter")
+    wait_for_sentence(page, "Erik")
+    page.get_by_role("link", name="Doubts").click()
+    page.get_by_role("button", name="Look for doubtful labels").click()
+    page.wait_for_selector(".doubt >> text=Volvo elsewhere")
+    assert page.locator(".doubt").first.locator("dd").all_text_contents() == [
+        "Bert EkPER works for VolvoORG in ParisLOC.",
+        "Bert EkPER works for VolvoPER in ParisLOC.",
+    ]
+    page.get_by_role("button", name="Change it").first.click()
+    page.wait_for_selector(".doubt.settled >> text=changed")
+    assert served.answers()["Bert Ek works for Volvo in Paris ."][4] == "B-PER"
+    page.get_by_role("link", name="Why?").last.click()
+    wait_for_sentence(page, "Carla")
+    page.wait_for_selector(".why h2 >> text=Why")
+
+
+def test_progress_is_drawn_and_written_out(served: Served, opened: Open) -> None:
+    served.teach()
+    page = opened(served)
+    page.get_by_role("link", name="Progress").click()
+    page.wait_for_selector(".counts")
+    assert "LOC 4" in page.locator(".counts").get_attribute("aria-label")
+    assert "3" in page.locator(".facts").text_content()
+
+
+def test_two_tabs_that_change_one_sentence_see_both_versions(served: Served, opened: Open) -> None:
+    one = opened(served, at="#label/1")
+    wait_for_sentence(one, "Anna")
+    two = opened(served, context=one.context, at="#label/1")
+    wait_for_sentence(two, "Anna")
+    drag(two, 0, 1)
+    two.keyboard.press("3")
+    one.bring_to_front()
+    drag(one, 0, 1)
+    one.keyboard.press("1")
+    one.keyboard.press("Enter")
+    wait_until(served.answers)
+    two.bring_to_front()
+    two.wait_for_selector("text=This sentence was just changed elsewhere")
+    two.keyboard.press("Enter")
+    two.wait_for_selector("dialog >> text=Two versions of one sentence")
+    texts = two.locator(".version-text").all_text_contents()
+    assert "ORG" in texts[0]
+    assert "PER" in texts[1]
+    for _ in range(3):
+        two.keyboard.press("Escape")  # which of the two holds has to be said
+    two.get_by_role("button", name="Keep mine").click()
+    wait_until(lambda: "B-ORG" in next(iter(served.answers().values())))
+    assert len(served.answers()) == 1
+
+
+def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened: Open) -> None:
+    one = opened(served, at="#label/1")
+    wait_for_sentence(one, "Anna")
+    two = opened(served, context=one.context, at="#label/1")
+    wait_for_sentence(two, "Anna")
+    drag(two, 0, 1)
+    two.keyboard.press("1")
+    two.keyboard.press("Enter")
+    one.wait_for_selector("#sentence .mark[data-label=PER]")
+    assert marks(one) == ["Anna Lind/PER"]
+    assert one.locator(".meta .pill.done").count() == 1
+    served.desk.announce(
+        {"type": "model", "version": 9, "text": "a better model is in use, taught by 9 sentences"}
+    )
+    one.wait_for_selector("text=A better model is in use, taught by 9 sentences.")
+
+
+def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) -> None:
+    page = opened(served)
+    wait_for_sentence(page, "Anna")
+    page.wait_for_timeout(300)  # the next one is fetched ahead
+    served.stop()
+    drag(page, 0, 1)
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#sentence .word >> text=Bert")
+    page.wait_for_selector("#connection:not([hidden])")
+    drag(page, 0, 1)
+    page.keyboard.press("1")
+    page.wait_for_selector("#connection >> text=One answer is kept")
+    served.start()
+    page.wait_for_selector("#connection", state="hidden")
+    wait_until(served.answers)
+    assert served.answers() == {"Anna Lind lives in Oslo .": ["B-PER", "I-PER", "O", "O", "O", "O"]}
+    assert marks(page) == ["Bert Ek/PER"]
+    page.reload()  # what was begun is there after a reload too
+    page.goto(f"{served.address}#label/2")
+    wait_for_sentence(page, "Bert")
+    assert marks(page) == ["Bert Ek/PER"]
+    page.keyboard.press("z")  # the draft
+    page.keyboard.press("z")  # the answer, which was given before the restart
+    wait_for_sentence(page, "Anna")
+    assert served.answers() == {}

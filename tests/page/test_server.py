@@ -1,0 +1,403 @@
+"""What the page can ask for."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import fuda
+from fuda.page.store import Step, Store
+from fuda.page.teacher import Teacher
+from page.conftest import ME, Page, add_file
+
+
+def predictions(teacher, store):
+    """What a model says of all structures."""
+    model = teacher.current.model
+    X = list(store.structures())
+    return [list(y) for y in model.predict(X)], [np.asarray(p) for p in model.predict_marginals(X)]
+
+
+def same(a, b):
+    # Models read back from a snapshot differ in the last bits of sums.
+    return a[0] == b[0] and all(np.allclose(p, q, atol=1e-9) for p, q in zip(a[1], b[1], strict=True))
+
+
+def test_label_teach_and_go_on(page):
+    state = page.get("state")
+    assert (state["labels"], state["unit"], state["shape"]) == (["PER", "LOC"], "spans", "sequence")
+    assert (state["total"], state["done"], state["outside"]) == (6, 0, "O")
+    item = page.post("next")["item"]
+    assert (item["status"], item["spans"], item["source"]) == ("new", [], "model")
+    ana = page.get("items/1", tab="tab")["item"]
+    assert ana["words"] == ["Ana", "lives", "in", "Lima", "."]
+    assert ana["spaces"] == [True, True, True, False, True]
+    answer = page.accept(ana, [(0, 1, "PER"), (3, 4, "LOC")])
+    assert answer["item"]["spans"][0] == {"start": 0, "end": 1, "label": "PER", "probability": 1.0}
+    assert (answer["done"], answer["undo"], answer["taught"]["changed"]) == (1, 1, 2)
+    assert answer["next"]["id"] not in (1, item["id"]), "one that no tab has"
+    page.taught()
+    assert page.get("state")["model"]["text"] == "taught by 1 sentence"
+    shown = page.get("items/4", tab="tab")["item"]  # Ana met Bo in Paris.
+    assert {k: shown["spans"][0][k] for k in ("start", "end", "label")} == {
+        "start": 0,
+        "end": 1,
+        "label": "PER",
+    }
+    assert 0 < shown["spans"][0]["probability"] < 1
+
+
+def test_skip_undo_and_lists(page):
+    first, second = page.get("items/1")["item"], page.get("items/2")["item"]
+    page.post("items/1/skip", version=first["version"])
+    page.accept(second, [(0, 1, "PER")])
+    assert page.get("items", status="skipped")["items"][0]["id"] == 1
+    assert [item["id"] for item in page.get("items", label="PER")["items"]] == [2]
+    assert page.get("items", label="LOC")["total"] == 0
+    assert [item["id"] for item in page.get("items", search="lima")["items"]] == [1, 5]
+    assert page.get("items", search="100%")["total"] == 0
+    assert page.get("items", limit=2, offset=4)["items"][0]["id"] == 5
+    undone = page.post("undo")
+    assert (undone["item"]["id"], undone["item"]["status"], undone["undo"]) == (2, "new", 1)
+    assert page.post("undo")["item"]["id"] == 1
+    assert page.post("undo") == {"item": None, "undo": 0, "done": 0, "skipped": 0}
+
+
+def test_next_never_hands_out_one_twice(page):
+    ids = [page.post("next", tab=tab)["item"]["id"] for tab in ("a", "b", "a", "b", "a", "b")]
+    assert sorted(ids) == [1, 2, 3, 4, 5, 6]
+    assert page.post("next", tab="a")["item"]["id"] in (ids[0], ids[2], ids[4]), "then what it has already"
+
+
+def test_in_file_order(page):
+    page.post("settings", order="file")
+    ids = [page.post("next")["item"]["id"] for _ in range(3)]
+    assert ids == [1, 2, 3]
+    assert page.post("settings", 400, order="by size")["error"].startswith("order 'by size' is not known")
+
+
+def test_the_later_of_two_edits_is_refused_with_both(page):
+    item = page.get("items/1", tab="a")["item"]
+    page.accept(item, [(0, 1, "PER")], tab="a")
+    refused = page.accept(item, [(0, 1, "LOC")], 409, tab="b")
+    assert refused["yours"]["spans"][0]["label"] == "LOC"
+    assert refused["theirs"]["spans"][0]["label"] == "PER"
+    assert page.get("items/1")["item"]["spans"][0]["label"] == "PER"
+    page.accept(refused["theirs"], [(0, 1, "LOC")], tab="b")
+    assert page.get("items/1")["item"]["spans"][0]["label"] == "LOC"
+
+
+def test_people_undo_their_own_steps(store):
+    with Page(store) as page:
+        item = page.get("items/1")["item"]
+        page.accept(item, [(0, 1, "PER")])
+        page.client.cookies.clear()
+        page.client.get("/", params={"token": page.sessions.token})
+        assert page.post("undo", tab="another")["item"] is None, "the first person is here"
+    with Page(store) as page:
+        assert page.post("undo")["item"]["id"] == 1, "now nobody is"
+
+
+def test_labels_are_added(page):
+    assert page.post("labels", add="ORG")["labels"] == ["PER", "LOC", "ORG"]
+    item = page.get("items/2")["item"]
+    page.accept(item, [(7, 9, "ORG")])
+    assert page.get("items/2")["item"]["spans"][0]["label"] == "ORG"
+    for wrong in ("", "two words", 3, "x" * 101, "_"):
+        page.post("labels", 400, add=wrong)
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [(0, 9, "PER")],
+        [(2, 2, "PER")],
+        [(0, 1, "NEW")],
+        [(0, 2, "PER"), (1, 3, "LOC")],
+        [("0", 1, "PER")],
+        [(0, True, "PER")],
+        [(0, 1, None)],
+    ],
+)
+def test_wrong_spans_are_refused(page, spans):
+    item = page.get("items/1")["item"]
+    assert page.accept(item, spans, 400)["error"]
+    assert page.get("items/1")["item"]["version"] == 0
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "{", '"x"', '{"tab": 3}', "[" * 5000, '{"tab": "' + "x" * 100 + '"}']
+)
+def test_wrong_requests_are_refused(page, content):
+    answer = page.client.post("/api/next", content=content, headers={"content-type": "application/json"})
+    assert (answer.status_code, "error" in answer.json()) == (400, True)
+    assert page.client.post("/api/next", content="{}").status_code == 400, "not said to be JSON"
+    assert page.client.get("/api/items?offset=-1").status_code == 400
+    assert page.client.get("/api/items/7").status_code == 400
+    assert page.client.get("/api/nothing").status_code == 404
+
+
+def test_why_names_the_sentence_that_spoke(page):
+    page.post("why", 400, id=1, start=0, end=1)
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER"), (3, 4, "LOC")])
+    page.taught()
+    found = page.post("why", id=4, start=0, end=1)
+    assert (found["chosen"], found["rival"] is not None) == ("PER", True)
+    voice = found["for"][0]
+    assert (voice["item"], voice["words"][voice["node"]], voice["label"]) == (1, "Ana", "PER")
+    assert voice["node"] in voice["matched"]
+    assert voice["share"] == 1.0 or found["against"]
+    total = sum(v["value"] for v in found["for"] + found["against"]) + found["rest"]
+    assert total == pytest.approx(found["difference"])
+    assert "B-" not in json.dumps(found)
+    page.post("why", 400, id=4, start=0, end=99)
+
+
+def test_why_of_features_has_a_sentence_that_has_them(page):
+    page.post("settings", learner="crf")
+    page.accept(page.get("items/6")["item"], [])
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER"), (3, 4, "LOC")])
+    page.taught()
+    found = page.post("why", id=4, start=0, end=1)
+    own = next(voice for voice in found["for"] if voice["text"].startswith("[0]"))
+    assert (own["item"], own["node"], own["matched"], own["label"]) == (1, 0, [0], "PER")
+    assert own["words"][0] == "Ana"
+    assert all(voice["item"] in (None, 1, 6) for voice in found["for"] + found["against"])
+
+
+def test_a_correction_changes_what_was_explained(page):
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+    page.taught()
+    before = page.post("why", id=4, start=0, end=1)
+    item = page.get("items/1")["item"]
+    page.accept(item, [(0, 1, "LOC")])
+    page.taught()
+    assert page.post("why", id=4, start=0, end=1) != before
+
+
+def test_exports(page, tmp_path):
+    assert page.client.get("/api/export?format=conll").status_code == 400
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+    page.taught()
+    answer = page.client.get("/api/export?format=jsonl")
+    assert answer.json()["spans"] == [{"start": 0, "end": 3, "label": "PER"}]
+    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''news.txt.jsonl"
+    assert page.client.get("/api/export?format=conll").text.startswith("Ana\tB-PER\n")
+    (tmp_path / "m.fuda").write_bytes(page.client.get("/api/export?format=model").content)
+    model = fuda.load(tmp_path / "m.fuda")
+    assert model.predict([["Ana", "sings"]])[0][0] == "B-PER"
+    assert model.reading_["format"] == "text"
+    assert page.client.get("/api/export?format=../../etc/passwd").status_code == 400
+
+
+def test_the_model_is_the_same_after_a_restart(tmp_path, text, monkeypatch):
+    monkeypatch.setattr("fuda.page.teacher._EVERY", 2)
+    store = Store(tmp_path / "a.db", create=True)
+    add_file(store, text, ["PER", "LOC"])
+    with Page(store) as page:
+        for number, spans in (
+            (1, [(0, 1, "PER"), (3, 4, "LOC")]),
+            (2, [(0, 1, "PER")]),
+            (4, []),
+            (5, [(0, 1, "LOC")]),
+        ):
+            page.accept(page.get(f"items/{number}")["item"], spans)
+            page.taught()
+        page.post("undo")
+        page.post("items/3/skip", version=0)
+        page.accept(page.get("items/1")["item"], [(0, 1, "LOC")])
+        page.taught()
+        teacher = page.desk.teacher
+        before = predictions(teacher, store)
+    assert store.snapshot("crf") is not None
+    store.close()
+    again = Store(tmp_path / "a.db")
+    rebuilt = Teacher(again)
+    rebuilt.rebuilt()
+    assert same(predictions(rebuilt, again), before)
+    again.close()
+
+
+def test_an_undo_is_forgotten_by_the_model(page):
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+    page.taught()
+    before = predictions(page.desk.teacher, page.store)
+    page.accept(page.get("items/4")["item"], [(0, 1, "LOC"), (2, 3, "LOC")])
+    page.taught()
+    assert not same(predictions(page.desk.teacher, page.store), before)
+    page.post("undo")
+    page.taught()
+    assert same(predictions(page.desk.teacher, page.store), before)
+
+
+def test_labels_of_files_teach_at_the_start(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("Ana B-PER\nsings O\n\nBo B-PER\nsings O\n\nThey _\nsing _\n")
+    store = Store(tmp_path / "a.db", create=True)
+    add_file(store, path)
+    with Page(store) as page:
+        page.taught()
+        state = page.get("state")
+        assert (state["done"], state["model"]["text"]) == (2, "taught by 2 sentences")
+        assert page.get("items/1")["item"]["source"] == "file"
+        assert page.post("next")["item"]["id"] == 3
+        page.post("settings", order="disagreement")
+        assert page.post("next")["item"]["id"] in (1, 2)
+    store.close()
+
+
+def test_many_lessons_are_learned_by_a_refit(tmp_path, text, monkeypatch):
+    monkeypatch.setattr("fuda.page.teacher._ONE_BY_ONE", 1)
+    store = Store(tmp_path / "a.db", create=True)
+    add_file(store, text, ["PER", "LOC"])
+    store.step("accept", 1, 0, ["B-PER", "O", "O", "B-LOC", "O"], ME)
+    store.step("accept", 2, 0, ["B-PER", *["O"] * 8], ME)
+    with Page(store) as page:
+        for _ in range(200):
+            if page.desk.teacher.current.model is not None:
+                break
+            page.desk.teacher.wait_for(10**9, 0.1)
+        assert not page.desk.teacher.problem
+        assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
+    assert store.snapshot("crf").refitted
+    store.close()
+
+
+def test_nobody_waits_for_a_slow_lesson(page):
+    page.desk.teacher._last_lesson = 1.0
+    answer = page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+    assert answer["taught"]["milliseconds"] < 50
+    page.taught()
+
+
+def test_a_refit_replaces_what_was_learned_one_by_one(page, monkeypatch):
+    monkeypatch.setattr("fuda.page.teacher._FIRST", 3)
+    seen = []
+    page.desk.teacher.announce = seen.append
+    for number, spans in ((1, [(0, 1, "PER")]), (2, [(0, 1, "PER")]), (4, [(0, 1, "PER"), (2, 3, "PER")])):
+        page.accept(page.get(f"items/{number}")["item"], spans)
+    for _ in range(300):
+        if any(message["type"] == "model" for message in seen):
+            break
+        page.desk.teacher.wait_for(10**9, 0.1)
+    assert [message.get("running") for message in seen[:2]] == [True, False]
+    assert seen[2]["text"] == "a better model is in use, taught by 3 sentences"
+    assert page.store.last_refit("kernel") == page.store.last_event()
+    page.accept(page.get("items/5")["item"], [])
+    page.taught()
+    assert same(predictions(page.desk.teacher, page.store), rebuilt_predictions(page.store))
+
+
+def rebuilt_predictions(store):
+    rebuilt = Teacher(store)
+    rebuilt.rebuilt()
+    return predictions(rebuilt, store)
+
+
+def test_a_crf_learns_at_once_and_is_refitted_from_warm_weights(page, monkeypatch):
+    monkeypatch.setattr("fuda.page.teacher._FIRST", 3)
+    page.accept(page.get("items/6")["item"], [])
+    page.post("settings", learner="crf")
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER"), (3, 4, "LOC")])
+    page.taught()
+    assert type(page.desk.teacher.current.model).__name__ == "CRF"
+    assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
+    warm = []
+    fit = fuda.CRF.fit
+    monkeypatch.setattr(
+        fuda.CRF, "fit", lambda self, *data: (warm.append(self.warm_start), fit(self, *data))[1]
+    )
+    page.accept(page.get("items/2")["item"], [(0, 1, "PER")])
+    for _ in range(300):
+        if page.store.last_refit("crf") and page.desk.teacher.current.event == page.store.last_event():
+            break
+        page.desk.teacher.wait_for(10**9, 0.1)
+    assert warm == [True]
+    assert not page.desk.teacher.problem
+    assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
+    assert page.post("why", id=4, start=0, end=1)["for"]
+
+
+def test_progress(page):
+    assert page.get("progress")["points"] == []
+    for number, spans in ((1, [(0, 1, "PER")]), (2, [(0, 1, "PER"), (3, 4, "LOC")]), (4, [(0, 1, "PER")])):
+        page.accept(page.get(f"items/{number}")["item"], spans)
+        page.taught()
+    found = page.get("progress")
+    assert [point["n"] for point in found["points"]] == [1, 2], "the first was not predicted"
+    assert all(p["low"] <= p["accuracy"] <= p["high"] for p in found["points"])
+    assert found["labels"] == [{"label": "PER", "count": 3}, {"label": "LOC", "count": 1}]
+    assert found["per_minute"] > 0
+    assert found["outlook"] is None
+    page.post("undo")
+    assert page.get("progress")["labels"][0]["count"] == 2
+
+
+def test_nodes_of_trees(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        '{"observations": ["Ana", "sings"], "heads": [1, -1], "labels": ["N", "V"]}\n'
+        '{"observations": ["Bo", "sings"], "heads": [1, -1]}\n'
+    )
+    store = Store(tmp_path / "a.db", create=True)
+    add_file(store, path)
+    with Page(store) as page:
+        page.taught()
+        state = page.get("state")
+        assert (state["shape"], state["unit"], state["labels"]) == ("tree", "nodes", ["N", "V"])
+        assert state["outside"] is None
+        item = page.get("items/2")["item"]
+        assert (item["heads"], len(item["labels"])) == ([[1], []], 2)
+        page.post("items/2/accept", version=0, labels=["N", "V"])
+        page.post("items/2/accept", 400, version=1, labels=["N"])
+        assert [label["label"] for label in page.get("items/2")["item"]["labels"]] == ["N", "V"]
+    store.close()
+
+
+def test_doubts_are_found_and_go_when_corrected(tmp_path):
+    path = tmp_path / "a.conll"
+    sentences = ["in O\nLima B-LOC\n", "in O\nCusco B-LOC\n", "to O\nLima B-LOC\n"] * 5
+    path.write_text("\n".join([*sentences, "to O\nCusco O\n"]))
+    store = Store(tmp_path / "a.db", create=True)
+    add_file(store, path)
+    with Page(store) as page:
+        assert page.get("doubts") == {"ready": False, "progress": 0.0, "total": 0, "doubts": []}
+        page.post("doubts")
+        page.desk.review._thread.join(60)
+        found = page.get("doubts")
+        assert (found["ready"], found["progress"]) == (True, 1.0)
+        first = found["doubts"][0]
+        assert (first["id"], first["start"], first["given"], first["suggested"]) == (16, 1, "O", "LOC")
+        assert "B-" not in json.dumps(found)
+        page.accept(page.get("items/16")["item"], [(1, 2, "LOC")])
+        assert all(doubt["id"] != 16 for doubt in page.get("doubts")["doubts"])
+    store.close()
+
+
+def test_few_labels_cannot_judge_each_other(page):
+    assert "at least 5 labelled sentences" in page.post("doubts", 400)["error"]
+
+
+def test_messages_reach_all_tabs(page):
+    seen = []
+    page.desk.announce = seen.append
+    page.accept(page.get("items/1")["item"], [], tab="me")
+    assert seen == [{"type": "items", "ids": [1], "tab": "me"}]
+
+
+def test_a_lesson_that_cannot_be_learned_does_not_end_the_page(page, monkeypatch):
+    monkeypatch.setattr("fuda.page.teacher.unfitted", lambda *_: 1 / 0)
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+    for _ in range(100):
+        if page.desk.teacher.problem:
+            break
+        page.desk.teacher.wait_for(10**9, 0.05)
+    assert page.get("state")["model"]["text"] == "the model does not learn: division by zero"
+    assert page.accept(page.get("items/2")["item"], [])["done"] == 2
+
+
+def test_a_step_of_nobody_known(store):
+    with Page(store) as page:
+        assert page.desk.state(Step("x", ""))["undo"] == 0
