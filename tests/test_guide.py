@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXT = "".join(page.read_text(encoding="utf-8") for page in PAGES)
 MODULES = ["", ".kernels", ".features", ".formats", ".inference", ".datasets", ".metrics", ".schemes"]
-MODULES += [".compat", ".compat.sklearn_crfsuite", ".plots"]
+MODULES += [".compat", ".compat.sklearn_crfsuite", ".plots", ".active"]
 FILE = r"```\{code-block\} \w+\n:caption: (?P<name>\S+)\n\n(?P<text>.*?)```"
 RUN = re.compile(rf"^(?:{FILE}|```console\n(?P<session>.*?)```)", re.MULTILINE | re.DOTALL)
 

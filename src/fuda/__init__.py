@@ -44,7 +44,7 @@ _HOME |= {"Template": "fuda.features.templates", "load": "fuda.storage.models"}
 _HOME |= {"marginalized_kernel": "fuda.marginalized.kernel"}
 # Modules that are attributes of the package: fuda.datasets.load_product_usage()
 _MODULES = (
-    *("compat", "datasets", "explanations", "features", "formats", "inference", "kernels"),
+    *("active", "compat", "datasets", "explanations", "features", "formats", "inference", "kernels"),
     *("metrics", "mistakes", "plots", "render", "schemes", "selection"),
 )
 

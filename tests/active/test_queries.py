@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fuda import CRF, DataError
-from fuda.active import Chooser, uncertainties
+from fuda.active import Chooser, entropies
 
 X = [["Ana", "sings"], ["Ana", "sings"], ["Lima", "is", "big"], ["Ana", "is", "in", "Lima"]]
 
@@ -24,17 +24,43 @@ class Certain:
         return [np.array([[float(w), 1 - float(w)] for w in x]) for x in X]
 
 
-def test_uncertainty_is_the_entropy_of_a_distribution_with_independent_nodes():
+def test_entropies_add_up_to_that_of_a_distribution_with_independent_nodes():
     table = np.random.RandomState(0).dirichlet(np.ones(3), size=4)
     whole = 0.0
     for labels in product(range(3), repeat=4):
         p = math.prod(table[t, k] for t, k in enumerate(labels))
         whole -= p * math.log(p)
-    assert uncertainties([table])[0] == pytest.approx(whole)
+    assert entropies([table])[0].sum() == pytest.approx(whole)
 
 
-def test_uncertainty_of_a_certain_structure_is_zero_and_never_negative():
-    assert uncertainties([np.array([[1.0, 0.0]]), np.empty((0, 2))]).tolist() == [0.0, 0.0]
+def test_the_entropy_of_what_is_certain_is_zero():
+    found = entropies([np.array([[1.0, 0.0]]), np.empty((0, 2))])
+    assert [own.tolist() for own in found] == [[0.0], []]
+
+
+def plain_uses(pool, labelled, by_word):
+    """The uses by their definition."""
+    found = []
+    for x in pool:
+        seen = {w: sum(w in pool[i] for i in labelled) for w in x}
+        found.append(sum(math.sqrt(by_word[w]) * 0.3 ** seen[w] for w in set(x)) / len(x) ** 0.25)
+    return found
+
+
+def test_uses_are_those_of_the_definition_whatever_the_order_of_scores():
+    pool = [["0.5", "0.9", "0.5"], ["0.9"], ["0.6", "0.5"], ["1.0", "0.7"]]
+    chooser = Chooser(pool)
+    counts = {"0.5": 3, "0.9": 2, "0.6": 1, "1.0": 1, "0.7": 1}
+    assert chooser.uses([0]) == pytest.approx(plain_uses(pool, [0], counts))
+    chooser.scored([2, 0], Certain(), [["0.99", "0.98"], pool[0]])
+    chooser.scored([1, 2, 3], Certain(), pool[1:])
+    chooser.scored([], Certain(), [])
+    by_word = {}
+    for w in counts:
+        p = float(w)
+        by_word[w] = counts[w] * -sum(q * math.log(q) for q in (p, 1 - p) if q)
+    for labelled in ([], [1], [0, 2]):
+        assert chooser.uses(labelled) == pytest.approx(plain_uses(pool, labelled, by_word), abs=1e-6)
 
 
 def test_the_most_uncertain_comes_first_and_none_is_left_at_the_end():
@@ -56,20 +82,10 @@ def test_a_copy_comes_after_what_is_new():
     assert chooser.next([first]) == 2
 
 
-def test_skipped_structures_do_not_make_others_less_new():
-    chooser = Chooser(X)
-    new = chooser.novelty([])
-    assert new.tolist() == [1.0] * 4
-    assert chooser.novelty([0])[1] == pytest.approx(0.5)
-    assert chooser.novelty([0])[2] == 1.0
-    assert chooser.novelty([0, 1])[1] == pytest.approx(0.25)
-
-
-def test_what_is_not_scored_comes_last():
-    pool = [["0.5"], ["0.99"], ["0.5"]]
-    chooser = Chooser(pool)
-    chooser.scored([1], Certain(), [pool[1]])
-    assert chooser.next() == 1
+def test_only_labelled_structures_make_others_less_useful():
+    chooser = Chooser([["a", "b"], ["a", "b"], ["c"]])
+    assert chooser.next(exclude=[0]) == 2
+    assert chooser.next(exclude=[0], labelled=[]) == 1
 
 
 def test_a_new_score_replaces_the_old_one():

@@ -52,6 +52,7 @@ def text(tmp_path):
 def store(tmp_path, text):
     found = Store(tmp_path / "news.db", create=True)
     add_file(found, text, ["PER", "LOC"])
+    found.set_about("learner", "kernel")
     yield found
     found.close()
 

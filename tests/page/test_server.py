@@ -199,7 +199,7 @@ def test_the_model_is_the_same_after_a_restart(tmp_path, text, monkeypatch):
         page.taught()
         teacher = page.desk.teacher
         before = predictions(teacher, store)
-    assert store.snapshot("kernel") is not None
+    assert store.snapshot("crf") is not None
     store.close()
     again = Store(tmp_path / "a.db")
     rebuilt = Teacher(again)
@@ -249,7 +249,7 @@ def test_many_lessons_are_learned_by_a_refit(tmp_path, text, monkeypatch):
             page.desk.teacher.wait_for(10**9, 0.1)
         assert not page.desk.teacher.problem
         assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
-    assert store.snapshot("kernel").refitted
+    assert store.snapshot("crf").refitted
     store.close()
 
 

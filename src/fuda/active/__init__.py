@@ -6,21 +6,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fuda.active.doubts import Doubt
     from fuda.active.learners import learner_for
-    from fuda.active.queries import ORDERS, Chooser, uncertainties
+    from fuda.active.outlook import Outlook, Point, learning_curve
+    from fuda.active.queries import ORDERS, Chooser, entropies
 
-__all__ = ["ORDERS", "Chooser", "learner_for", "uncertainties"]
+__all__ = ["ORDERS", "Chooser", "Doubt", "Outlook", "Point", "entropies", "learner_for", "learning_curve"]
 
-# Imported on first use: a page answers before the models are there.
+# Imported on first use: a page answers before the models are there. The functions `doubts` and
+# `outlook` are imported from the modules of the same names.
 _MODULES = {
-    "learner_for": "fuda.active.learners",
-    "ORDERS": "fuda.active.queries",
-    "Chooser": "fuda.active.queries",
-    "uncertainties": "fuda.active.queries",
+    "Doubt": "doubts",
+    "learner_for": "learners",
+    "Outlook": "outlook",
+    "Point": "outlook",
+    "learning_curve": "outlook",
+    "ORDERS": "queries",
+    "Chooser": "queries",
+    "entropies": "queries",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'fuda.active' has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+    return getattr(import_module(f"fuda.active.{_MODULES[name]}"), name)

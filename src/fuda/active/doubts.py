@@ -18,7 +18,6 @@ from sklearn.base import clone
 
 from fuda.active.edits import Change, Field, changes
 from fuda.data.corpus import Corpus
-from fuda.data.encoding import Encoded
 from fuda.data.labels import flat_labels
 from fuda.data.structures import Structure, as_structures
 from fuda.errors import DataError
@@ -235,11 +234,12 @@ def _fields(judge: Any, X: list[Structure], names: list[Any]) -> Iterator[Field]
         """With all labels in place of those that the model knows."""
         lowest = values[np.isfinite(values)].min(initial=0.0) - _NEVER
         wide = np.full((*values.shape[: values.ndim - axes], *[size] * axes), lowest)
-        wide[(..., *np.ix_(*[columns] * axes))] = np.maximum(values, lowest)
+        places: Any = (..., *np.ix_(*[columns] * axes))
+        wide[places] = np.maximum(values, lowest)
         return wide
 
     if isinstance(judge, CRF | HMM | MEMM):
-        encoded: Encoded = judge._encode(X)
+        encoded: Any = judge._encode(X)
         scores, pairs = judge._scores(encoded)
         scores, pairs = widened(scores, 1), widened(pairs, 2)
         bounds, heads = encoded.corpus.offsets.tolist(), encoded.corpus.graph.heads
@@ -301,7 +301,7 @@ class _Explainer:
     def _features(self, doubt: Doubt, node: int, given: Any, suggested: Any) -> str:
         if not isinstance(self.judge, CRF) or given not in self.number or suggested not in self.number:
             return ""
-        encoded = self.judge._encode([self.structures[doubt.structure]])
+        encoded: Any = self.judge._encode([self.structures[doubt.structure]])
         terms = self.judge._node_terms(encoded, node, self.number[suggested], self.number[given], _FEATURES)
         best = sorted((term for term in terms if term.value > 0), key=lambda term: -term.value)
         named = [f"{term.text} {term.value:+.1f}" for term in best[:_FEATURES]]

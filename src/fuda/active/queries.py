@@ -1,18 +1,21 @@
 """Which structure to label next.
 
-The *uncertainty* of a structure is what its labels would tell at most, by the marginals p_t of a model:
+What a model does not know about an observation w, such as a word, is the sum of the entropies of its
+nodes t over all structures, by the marginals p_t of the model:
 
-    U = Σ_t H(p_t) = −Σ_t Σ_σ p_t(σ) log p_t(σ).
+    E_w = Σ_{t of w} H(p_t),    H(p) = −Σ_σ p(σ) log p(σ).
 
-By this alone, ten near-copies of an uncertain sentence would come in a row. So what is known by now
-counts too: with n_w the number of labelled structures that have the observation w, and v_w = log(n/n(w))
-how rare w is among all n structures, the *novelty* of a structure is
+With n_w the number of labelled structures that have w, the *use* of labelling a structure x is
 
-    N = Σ_w v_w γ^{n_w} / Σ_w v_w    over its distinct observations w,
+    Σ_w √E_w γ^{n_w} / |x|^¼    over its distinct observations w.
 
-which a copy of a labelled structure has multiplied by γ. The most useful structure has the largest U · N.
-Both are numbers of structures by themselves: all of N is one product of a sparse matrix with a vector, some
-milliseconds for 100,000 sentences, and U of a piece of the pool can be replaced at any time.
+So an uncertain word counts by how often it will be met again, and the less the more often it was
+labelled: ten near-copies of a sentence do not come in a row, since the first takes most of their use
+away. Long structures tell more, but cost more; the exponent is a compromise. Before any model all
+nodes count alike, and what comes first is what is typical.
+
+All uses are one product of a sparse matrix with a vector, some milliseconds for 100,000 sentences, and
+the entropies of a piece of the pool can be replaced at any time.
 """
 
 from __future__ import annotations
@@ -29,11 +32,12 @@ from fuda.data.structures import as_structures
 from fuda.errors import DataError, short
 
 ORDERS = ("useful", "file", "disagreement")
-_FADING = 0.5  # γ
+_FADING = 0.3  # γ
+_LENGTH = 0.25  # the exponent of |x|
 
 
-def uncertainties(marginals: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the sums of the entropies of nodes, in nats.
+def entropies(marginals: Iterable[np.ndarray]) -> list[np.ndarray]:
+    """Return the entropies of nodes, in nats.
 
     Parameters
     ----------
@@ -42,53 +46,55 @@ def uncertainties(marginals: Iterable[np.ndarray]) -> np.ndarray:
 
     Returns
     -------
-    ndarray of shape (n_structures,)
-        The uncertainties.
+    list of arrays (n_nodes,)
+        The entropies.
 
     Examples
     --------
-    >>> uncertainties([np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([[1.0, 0.0]])]).round(4).tolist()
+    >>> entropies([np.array([[0.5, 0.5], [1.0, 0.0]])])[0].round(4).tolist()
     [0.6931, 0.0]
     """
     found = []
     for table in marginals:
         logs = np.log(table, where=table > 0, out=np.zeros_like(table))
-        found.append(max(0.0, -float((table * logs).sum())))
-    return np.array(found)
+        found.append(np.abs((table * logs).sum(axis=1)))
+    return found
 
 
 class Chooser:
     """Chooses which structure to label next, while a model learns from those labelled so far.
 
     `scored` may be called from another thread than `next`, for any piece of the pool, as often as
-    there is a better model. Structures that have not been scored yet come after the others.
+    there is a better model.
 
     Parameters
     ----------
     structures : list of structures
         All structures; a structure's number is its place in this list.
     order : {"useful", "file", "disagreement"}, default="useful"
-        By uncertainty and novelty, in the order of the list, or those first where the model is
-        surest that the label given is wrong. It may be changed at any time.
+        By use, in the order of the list, or those first where the model is surest that a label
+        given is wrong. It may be changed at any time.
     random_state : int, default=0
-        The seed of the order of structures that are equally useful, as all are before any model.
+        The seed of the order of structures that are equally useful.
 
     Examples
     --------
     >>> X = [["Ana", "sings"], ["Ana", "sings"], ["Lima", "is", "big"]]
     >>> chooser = Chooser(X)
-    >>> first = chooser.next()
     >>> chooser.next(exclude=[0]), chooser.next(exclude=[0, 2])
     (2, 1)
     """
 
     def __init__(self, structures: Sequence[Any], order: str = "useful", random_state: int = 0) -> None:
         self.order = order
-        self._words, self._weights = _bags(Corpus(as_structures(structures)))
-        self._sizes = np.maximum(self._words @ self._weights, 1e-9)
-        count = len(structures)
-        self._uncertainty, self._disagreement = np.full(count, -1.0), np.full(count, -1.0)
-        self._shuffled = np.random.RandomState(random_state).permutation(count)
+        corpus = Corpus(as_structures(structures))
+        self._types, self._offsets = corpus.types, corpus.offsets
+        self._words = _bags(corpus)
+        self._lengths = np.diff(corpus.offsets) ** _LENGTH
+        self._entropies: np.ndarray | None = None  # of nodes; 0 where they have not been scored
+        self._uncertain = np.bincount(corpus.types, minlength=len(corpus.observations)).astype(np.float64)
+        self._disagreement = np.full(len(structures), -1.0)
+        self._shuffled = np.random.RandomState(random_state).permutation(len(structures))
         self._lock = Lock()
 
     @property
@@ -119,10 +125,17 @@ class Chooser:
             The labels they have, None where a node has none; for the order "disagreement".
         """
         marginals = model.predict_marginals(structures)
-        useful = uncertainties(marginals)
+        uncertain = np.concatenate([np.empty(0), *entropies(marginals)])
         against = None if labels is None else _disagreements(marginals, labels, model.classes_.tolist())
         with self._lock:
-            self._uncertainty[ids] = useful
+            if self._entropies is None:
+                self._entropies = np.zeros(len(self._types))
+                self._uncertain = np.zeros(len(self._uncertain))
+            ranges = [np.arange(self._offsets[i], self._offsets[i + 1]) for i in ids]
+            nodes = np.concatenate([np.empty(0, dtype=np.int64), *ranges])
+            change = uncertain - self._entropies[nodes]
+            self._entropies[nodes] = uncertain
+            self._uncertain += np.bincount(self._types[nodes], change, len(self._uncertain))
             if against is not None:
                 self._disagreement[ids] = against
 
@@ -150,12 +163,12 @@ class Chooser:
         if self.order == "file":
             return int(open_ones.argmax())
         with self._lock:
-            value = self._usefulness(known) if self.order == "useful" else self._disagreement.copy()
+            value = self.uses(known) if self.order == "useful" else self._disagreement.copy()
         value[~open_ones] = -np.inf
         return int(self._shuffled[value[self._shuffled].argmax()])
 
-    def novelty(self, labelled: Iterable[int]) -> np.ndarray:
-        """Return how new all structures are, from 0 to 1, when some are labelled.
+    def uses(self, labelled: Iterable[int] = ()) -> np.ndarray:
+        """Return the use of labelling each structure, when some are labelled.
 
         Parameters
         ----------
@@ -165,27 +178,21 @@ class Chooser:
         Returns
         -------
         ndarray of shape (n_structures,)
-            N.
+            The uses.
         """
         seen = self._words[np.fromiter(labelled, dtype=np.int64)].sum(axis=0)
-        found: np.ndarray = self._words @ (self._weights * _FADING**seen) / self._sizes
+        weights = (np.sqrt(self._uncertain.clip(0.0)) * _FADING**seen).astype(np.float32)
+        found: np.ndarray = self._words @ weights / self._lengths
         return found
 
-    def _usefulness(self, labelled: Iterable[int]) -> np.ndarray:
-        """U · N; for structures not scored yet N − 1, which is below that of all others."""
-        new = self.novelty(labelled)
-        return np.where(self._uncertainty < 0, new - 1, self._uncertainty * new)
 
-
-def _bags(corpus: Corpus) -> tuple[csr_array, np.ndarray]:
-    """The distinct observations of structures as a matrix of 0 and 1, and the rarity of each."""
-    counts = csr_array(
-        (np.ones(corpus.size, dtype=np.float32), corpus.types, corpus.offsets),
-        shape=(len(corpus), len(corpus.observations)),
-    )
+def _bags(corpus: Corpus) -> csr_array:
+    """The distinct observations of structures, as a matrix of 0 and 1."""
+    ones, shape = np.ones(corpus.size, dtype=np.float32), (len(corpus), len(corpus.observations))
+    counts = csr_array((ones, corpus.types, corpus.offsets), shape=shape, copy=True)
     counts.sum_duplicates()
     counts.data[:] = 1.0
-    return counts, np.log(len(corpus) / np.maximum(counts.sum(axis=0), 1.0) + 1e-9).clip(0.0)
+    return counts
 
 
 def _disagreements(marginals: Iterable[np.ndarray], labels: Sequence[Any], classes: list[Any]) -> np.ndarray:

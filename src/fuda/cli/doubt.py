@@ -102,4 +102,5 @@ def _marked(structure: Any, one: Doubt, labels: list[Any]) -> Any:
         text.append(f"]{plain(node.bar.kind)}" if node.bar is not None and node.bar.last else "")
         text.append(" ")
     text.append("…" if one.end + _AROUND < len(structure) else "")
+    text.rstrip()
     return text

@@ -20,14 +20,13 @@ from fuda.data.structures import Structure
 from fuda.errors import DataError
 from fuda.formats import FORMATS, Dataset, Format, format_of, jsonl
 from fuda.formats.dataset import Record, replace
-from fuda.page.learners import GIVEN, learners_of
+from fuda.page.learners import GIVEN
 from fuda.page.spans import Unit, new_kind, unit_of
 from fuda.page.store import Snapshot, Store
 from fuda.render.text import shown
 
 _LOOKED_AT = 1_000  # lines by which a file of columns is told from raw text
 _MOST_COLUMNS = 14
-_MANY = 300  # labelled structures from which a learner that is fitted at once is the better one
 
 
 def format_for(path: str, named: str | None) -> tuple[Format, dict[str, Any]]:
@@ -141,8 +140,6 @@ def add(
             )
         found = unit.kinds({label for record in data.records for label in record.labels or []})
         add_kinds(store, found)
-        if store.about("learner") is None and store.count("given IS NOT NULL") > _MANY:
-            store.set_about("learner", learners_of(store.shape, False)[-1].name)
     return len(records)
 
 

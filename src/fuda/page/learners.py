@@ -21,9 +21,9 @@ class Learner(NamedTuple):
     refitted_up_to: int
 
 
-KERNEL = Learner("kernel", "says which sentences spoke for a label; slower with every sentence", 400)
+KERNEL = Learner("kernel", "compares sentences, and says which of them spoke for a label; slower with every sentence", 400)
 LINEAR = Learner(
-    "crf", "a conditional random field: weights of features, for any number of sentences", 20_000
+    "crf", "a conditional random field: weighs features of words; mostly better, for any number of sentences", 20_000
 )
 GIVEN = Learner("given", "the model given with --model", 0)
 
@@ -32,10 +32,12 @@ def learners_of(shape: str, given: bool) -> list[Learner]:
     """Return the learners for structures of a shape; of a model that was given, only itself."""
     if given:
         return [GIVEN]
-    return [KERNEL] if shape == "dag" else [KERNEL, LINEAR]
+    return [KERNEL] if shape == "dag" else [LINEAR, KERNEL]
 
 
-def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None) -> Any:
+def unfitted(
+    learner: Learner, sample: Sequence[Structure], scheme: str | None, labelled: int = 0
+) -> Any:
     """Return an estimator for such structures, not fitted.
 
     Parameters
@@ -46,6 +48,8 @@ def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None) 
         Some of the structures.
     scheme : str or None
         The scheme of the labels.
+    labelled : int
+        How many structures it will be fitted to.
 
     Returns
     -------
@@ -54,13 +58,7 @@ def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None) 
     """
     from fuda.active import learner_for
 
-    kernel = learner_for(list(sample), scheme)
-    if learner.name == KERNEL.name:
-        return kernel
-    from fuda.models.crf import CRF
-
-    shown = scheme if sample[0].shape == "sequence" else None
-    return CRF(features=kernel.features, scheme=shown)
+    return learner_for(list(sample), scheme, kernel=learner.name == KERNEL.name, labelled=labelled)
 
 
 def to_bytes(model: Any) -> bytes:

@@ -276,8 +276,8 @@ class Teacher:
 
     def _fitted(self, X: list[Any], y: list[list[Any]]) -> Any:
         """A model of all labels; one that can start from what it has learned does."""
-        model, last = self._unfitted(), self.current.model
-        if "warm_start" in model.get_params(deep=False) and type(last) is type(model):
-            model = copy.copy(last).set_params(n_jobs=1, warm_start=True)
-            return model.fit(X, y).set_params(n_jobs=None, warm_start=False)
+        fresh, last = unfitted(self.learner, self._some(), self.store.unit.scheme, len(X)), self.current.model
+        model = fresh
+        if getattr(fresh, "warm_start", False) and type(last) is type(fresh):
+            model = copy.copy(last).set_params(**fresh.get_params(deep=False))
         return model.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=None)  # the other core is for the page
