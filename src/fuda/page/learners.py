@@ -21,9 +21,13 @@ class Learner(NamedTuple):
     refitted_up_to: int
 
 
-KERNEL = Learner("kernel", "compares sentences, and says which of them spoke for a label; slower with every sentence", 400)
+KERNEL = Learner(
+    "kernel", "compares sentences, and says which of them spoke for a label; slower with every sentence", 400
+)
 LINEAR = Learner(
-    "crf", "a conditional random field: weighs features of words; mostly better, for any number of sentences", 20_000
+    "crf",
+    "a conditional random field: weighs features of words; mostly better, for any number of sentences",
+    20_000,
 )
 GIVEN = Learner("given", "the model given with --model", 0)
 
@@ -35,9 +39,7 @@ def learners_of(shape: str, given: bool) -> list[Learner]:
     return [KERNEL] if shape == "dag" else [LINEAR, KERNEL]
 
 
-def unfitted(
-    learner: Learner, sample: Sequence[Structure], scheme: str | None, labelled: int = 0
-) -> Any:
+def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None, labelled: int = 0) -> Any:
     """Return an estimator for such structures, not fitted.
 
     Parameters

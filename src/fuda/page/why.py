@@ -9,6 +9,7 @@ from fuda.page.importing import digest_of
 from fuda.page.spans import Unit, plain_tags
 from fuda.page.store import Item, Store
 from fuda.page.views import spaces_of, words_of
+from fuda.page.witnesses import Witness, Witnesses
 
 _TOP = 6  # contributions of each kind
 Json = dict[str, Any]
@@ -38,6 +39,12 @@ def why(store: Store, model: Any, item: Item, start: int, end: int) -> Json:
     support = getattr(model, "support_structures_", [])
     largest = max((abs(part.value) for part in found.contributions), default=0.0) or 1.0
     voices = [_voice(store, unit, support, part, largest) for part in found.contributions if part.count == 1]
+    witnesses = Witnesses(store, model, item)
+    for voice in voices:
+        side = found.chosen if voice["value"] > 0 else found.rival
+        if voice["kind"] == "feature" and side is not None:
+            witness = witnesses.of(voice["text"], found.observation, side.label)
+            voice |= {} if witness is None else _witnessed(unit, witness, side.label)
     rest = sum(part.value for part in found.contributions if part.count > 1)
     chosen, rival = unit.kind(found.chosen.label), None
     if found.rival is not None:
@@ -51,6 +58,19 @@ def why(store: Store, model: Any, item: Item, start: int, end: int) -> Json:
         "against": sorted((v for v in voices if v["value"] < 0), key=lambda v: v["value"]),
         "rest": rest,
         "text": _text(words, found, unit),
+    }
+
+
+def _witnessed(unit: Unit, witness: Witness, label: Any) -> Json:
+    """What a sentence that has the feature adds to its voice."""
+    item = witness.item
+    return {
+        "item": item.id,
+        "words": words_of(item.record.structure),
+        "spaces": spaces_of(item),
+        "matched": [witness.matched],
+        "node": witness.node,
+        "label": unit.kind(label),
     }
 
 
