@@ -1,0 +1,209 @@
+"""The arrays of a problem on a card, planned before they are allocated, and launches of kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fuda.checks import check_memory
+from fuda.errors import DataError
+from fuda.marginalized.engines.cpu.engine import by_frequency, values_of
+from fuda.marginalized.engines.cpu.log import Log
+from fuda.marginalized.engines.cuda import device
+from fuda.marginalized.engines.cuda.layout import Places, source_twins, words
+from fuda.marginalized.numbers import Numbers
+from fuda.marginalized.problem import Problem
+
+Array = np.ndarray
+OnCard = Any  # an array on the card
+THREADS, BLOCKS = 512, 2  # threads of a block, and blocks of a multiprocessor
+_SIMULATED = 4  # threads, in the simulator
+_CELLS = 2e12  # about the pairs of nodes of a launch, so that Ctrl-C is answered in a few seconds
+
+
+class Shared:
+    """What engines of the same sources have on a card, whatever their targets."""
+
+    def __init__(self, problem: Problem, cuda: Any) -> None:
+        self.cuda, self.places = cuda, Places(problem.sources)
+        self.own = cuda.to_device(self.places.spread(problem.own))
+        share = np.ascontiguousarray(problem.with_labels(problem.sources.prior).T)
+        self.share = cuda.to_device(self.places.spread(share))
+        self._last: tuple[Array | None, Any] = None, None
+
+    def pushes_of(self, problem: Problem, alpha: Array) -> Any:
+        """Return a push of every structure with coefficients; cached for the next call."""
+        if self._last[0] is not alpha:
+            at, log = np.flatnonzero(alpha.any(axis=1)), Log(problem.label_count)
+            log.add(problem.sources.offsets, at, problem.gamma(alpha[at], at))
+            self._last = alpha, self.sent(log)
+        return self._last[1]
+
+    def sent(self, log: Log) -> Any:
+        """Return the pushes of a log, on the card."""
+        from fuda.marginalized.engines.cuda.kernels import Pushes
+
+        begins, ends, firsts, marked, gamma = log.pushes()
+        rows = int(firsts[-1])
+        owners = np.repeat(np.arange(len(begins)), np.diff(firsts))
+        nodes = marked[:rows] - begins[owners]
+        whole = (self.places.of_nodes[begins], ends - begins, firsts, nodes)
+        return Pushes(*(self.cuda.to_device(a.astype(np.int32)) for a in whole), self.cuda.to_device(gamma[:rows]))
+
+
+class Machine:
+    """A problem on a card.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    card : Card
+        The card.
+    shared : Shared
+        What is there of its sources.
+    """
+
+    def __init__(self, problem: Problem, card: device.Card, shared: Shared) -> None:
+        self.problem, self._card, self._shared, self._cuda = problem, card, shared, shared.cuda
+        self._threads, self._blocks = THREADS, BLOCKS * card.multiprocessors
+        if card.is_simulated:
+            self._threads, self._blocks = _SIMULATED, 1
+        self.places = Places(problem.targets)
+        self._tiles = self.places.tiles(self._blocks)
+        self._check_memory()
+        self._send()
+
+    def _check_memory(self) -> None:
+        """Raise DataError unless all arrays of the problem fit into the memory of the card."""
+        needed = self.bytes_needed()
+        free = int(min(self._cuda.current_context().get_memory_info()[0], 1 << 62))
+        if needed > free:
+            raise OutOfMemory(
+                f"engine='cuda': the problem needs {needed:,} bytes of memory, and {free:,} are free on "
+                f"{self._card}; free some, take fewer structures, or set engine='cpu'"
+            )
+
+    def bytes_needed(self) -> int:
+        """Return the bytes that the arrays of the problem take on the card."""
+        from fuda.marginalized.engines.cuda.kernels import KEPT
+
+        problem, labels, longest = self.problem, self.problem.label_count, self._longest
+        rows, columns = len(np.unique(problem.sources.codes)), len(np.unique(problem.targets.codes)) + 1
+        check_memory(8 * rows * columns, "the table of kernel values", "use features that observations share")
+        training = problem.targets is problem.sources or problem.sources.offsets is problem.targets.offsets
+        nodes = self._shared.places.size * (20 + 8 * labels) + self.places.size * (8 + 24 * labels)
+        if training:
+            nodes += self.places.size * (40 + 8 * labels) + 8 * longest * (2 * longest + 2 * labels)
+        return 8 * rows * columns + nodes + 8 * self._blocks * (2 + KEPT) * self._width
+
+    @property
+    def _longest(self) -> int:
+        return int(self.problem.sources.sizes.max())
+
+    @property
+    def _width(self) -> int:
+        """The most diagonals of a push to a tile."""
+        return int(np.diff(self._tiles).max()) + self._longest
+
+    def _send(self) -> None:
+        """Allocate the arrays on the card."""
+        from fuda.marginalized.engines.cuda import kernels
+
+        problem, send = self.problem, self._cuda.to_device
+        source, target, ours = problem.sources, problem.targets, self._shared.places
+        rows, columns = by_frequency(source.codes), np.unique(target.codes)
+        values = values_of(problem.codes, problem.mixing, rows, columns)
+        coded, shift = words(self.places, target, values)
+        pair_mass = 0.0
+        for share, prior in zip(problem.with_labels(source.prior[:1])[0], target.prior[0], strict=True):
+            pair_mass += float(share * prior)  # as `fill_mass` adds
+        width = values.table.shape[1]
+        self._values = kernels.Values(send(values.table.ravel()), width, shift, problem.mass, pair_mass)
+        of_rows = ours.spread(values.row_of[source.codes])
+        coded_twins = send(ours.spread(*source_twins(source)))
+        self._nodes = kernels.Nodes(send(of_rows), coded_twins, self._shared.own, self._shared.share)
+        self._words, self._on_tiles = send(coded), send(self._tiles)
+        self._prior = send(self.places.spread(np.ascontiguousarray(target.prior.T)))
+        self._states = self._cuda.device_array((self._blocks, 2, self._width))
+        self._kept = self._cuda.device_array((self._blocks, kernels.KEPT, self._width))
+        row = width + 1 + (0 if problem.mass else problem.label_count)
+        self._variant = bool(problem.mass), 8 * row <= kernels.SHARED
+
+    def zeros(self) -> OnCard:
+        """Return scores Q (L, places) of 0."""
+        scores = self._cuda.device_array((self.problem.label_count, self.places.size))
+        self.clear(scores)
+        return scores
+
+    def clear(self, scores: OnCard) -> None:
+        """Set scores to 0."""
+        from fuda.marginalized.engines.cuda.epochs import clear
+
+        clear[self._blocks, self._threads](scores)
+
+    def add(self, scores: OnCard, pushes: Any) -> None:
+        """Add pushes to scores."""
+        from fuda.marginalized.engines.cuda.epochs import kernels
+
+        if len(pushes.begins):
+            kernels(*self._variant).score[self._blocks, self._threads](self._task(scores, pushes))
+
+    def add_log(self, scores: OnCard, log: Log) -> None:
+        """Add the pushes of a log to scores."""
+        self.add(scores, self._shared.sent(log))
+
+    def add_all(self, scores: OnCard, alpha: Array) -> None:
+        """Add the pushes of all coefficients to scores."""
+        self.add(scores, self._shared.pushes_of(self.problem, alpha))
+
+    def epoch(
+        self, scores: OnCard, order: Array, labels: Array, amounts: Array, base: Numbers | None
+    ) -> tuple[Array, Array]:
+        """Run an epoch of the perceptron; return the places of mistakes, and what was predicted there."""
+        from fuda.marginalized.engines.cuda import epochs, kernels
+
+        empty, most, cuda = np.zeros((1, 1)), self._longest, self._cuda
+        marks = (np.zeros(1, np.int32),) * 3 + (np.zeros(most, np.int32), np.zeros((most, self.problem.label_count)))
+        task = self._task(scores, kernels.Pushes(*map(cuda.to_device, marks)))
+        sizes = self.problem.targets.sizes
+        arrays: list[Array] = [
+            self.places.visits(order),
+            self.places.spread(np.repeat(self.places.begins, sizes), 0, np.int32),
+            self.places.spread(np.repeat(sizes, sizes), 0, np.int32),
+            self.places.spread(labels, -1, np.int32),
+            self.places.spread(amounts.astype(np.float64)),
+            empty if base is None else self.places.spread(np.ascontiguousarray(base.mantissas.T)),
+            empty if self.problem.is_identity else np.ascontiguousarray(self.problem.label_gram),
+            np.zeros(epochs.CONTROLS, dtype=np.int64),
+            *np.zeros((2, len(labels)), dtype=np.int32),
+            np.zeros(2 * most**2 + most * self.problem.label_count),
+        ]
+        training = epochs.Training(*map(cuda.to_device, arrays))
+        kernel = epochs.kernels(*self._variant).epoch
+        control = training.control.copy_to_host()
+        while control[epochs.VISITED] < len(arrays[0]):
+            control[epochs.PUSHED] = 0
+            training.control.copy_to_device(control)
+            kernel[self._blocks, self._threads](task, training, self._limit)
+            control = training.control.copy_to_host()
+        count = int(control[epochs.LOGGED])
+        return training.places.copy_to_host()[:count], training.rivals.copy_to_host()[:count]
+
+    @property
+    def _limit(self) -> int:
+        """The most pushes of a launch."""
+        mean = self.places.size / len(self.places.begins)
+        return max(64, int(_CELLS / (mean * self.places.size)))
+
+    def _task(self, scores: OnCard, pushes: Any) -> Any:
+        """Return the arguments of a kernel."""
+        from fuda.marginalized.engines.cuda.kernels import Targets, Task
+
+        targets = Targets(self._words, self._prior, scores, self._on_tiles)
+        return Task(self._nodes, targets, self._values, pushes, self._states, self._kept)
+
+
+class OutOfMemory(DataError):
+    """The arrays of a problem do not fit into the memory of a card."""
