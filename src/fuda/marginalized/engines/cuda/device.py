@@ -9,9 +9,25 @@ from typing import Any, NamedTuple
 
 from fuda.errors import DataError, short
 
-_OLDEST_DRIVER, _OLDEST_CARD = (12, 0), (6, 0)  # what numba-cuda, and waiting for other blocks, need
+_OLDEST_DRIVER, _OLDEST_CARD = (12, 0), (6, 0)  # what numba-cuda, and blocks that wait for each other, need
 _SIMULATOR = "simulator"
-_INSTALL = "pip install 'fuda[gpu]'"
+_OTHERWISE = "or set engine='cpu'"
+# What errors of the driver mean, by a part of their names or texts.
+_MEANINGS = {
+    "INSUFFICIENT_DRIVER": "the NVIDIA driver is too old for the CUDA libraries here; update it",
+    "SYSTEM_DRIVER_MISMATCH": "the NVIDIA driver does not fit its own libraries; restart after its update",
+    "UNAVAILABLE": "the card is taken by another program, which uses it alone; wait for it",
+    "busy": "the card is taken by another program, which uses it alone; wait for it",
+    "OUT_OF_MEMORY": "other programs have taken all memory of the card; wait for them",
+}
+
+
+class NoCard(DataError):
+    """There is no card, or not what programs need to use it."""
+
+
+class Refused(DataError):
+    """There is a card that cannot be used now, or not for this problem."""
 
 
 class Card(NamedTuple):
@@ -29,7 +45,7 @@ class Card(NamedTuple):
 
     def __str__(self) -> str:
         which = f"card {self.number} of {self.count} ({self.name})"
-        return which if self.count == 1 else f"{which}; CUDA_VISIBLE_DEVICES chooses another one"
+        return which if self.count == 1 else f"{which}, where CUDA_VISIBLE_DEVICES chooses another one"
 
 
 @cache
@@ -43,16 +59,20 @@ def has_driver() -> bool:
 
 
 def load() -> Any:
-    """Import and return `numba.cuda`; raise DataError where it is not installed."""
+    """Import and return `numba.cuda`; raise NoCard where it is not installed."""
     try:
-        from numba import cuda
+        from numba import config, cuda
     except ImportError as error:
-        raise DataError(f"engine='cuda' needs numba-cuda ({short(str(error))}); {_INSTALL}") from error
+        install = "pip install 'fuda[gpu]'"
+        raise NoCard(
+            f"engine='cuda' needs numba-cuda ({short(str(error))}); {install}, {_OTHERWISE}"
+        ) from error
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a few sentences are few, whoever counts
     return cuda
 
 
 def card(cuda: Any) -> Card:
-    """Return the current card; raise DataError where none can be used.
+    """Return the current card, with a context on it; raise NoCard or Refused where there is none.
 
     Parameters
     ----------
@@ -62,55 +82,41 @@ def card(cuda: Any) -> Card:
     Returns
     -------
     Card
-        The card, with a context on it.
+        The card.
     """
     if cuda.config.ENABLE_CUDASIM:
         return Card(_SIMULATOR, 0, 1, 1)
+    if not has_driver():
+        raise NoCard(f"engine='cuda': there is no NVIDIA driver here (libcuda); install it, {_OTHERWISE}")
+    errors = (RuntimeError, ImportError, cuda.cudadrv.error.CudaDriverError)
     try:
-        if not cuda.is_available():
-            raise DataError(_why_not_available(cuda))
-        version = tuple(cuda.runtime_of_driver()) if hasattr(cuda, "runtime_of_driver") else _version(cuda)
+        version = tuple(cuda.cudadrv.driver.driver.get_version())
         if version < _OLDEST_DRIVER:
-            raise DataError(
-                f"engine='cuda': the NVIDIA driver is too old, it supports CUDA {_dotted(version)} and "
-                f"{_dotted(_OLDEST_DRIVER)} is needed; update the driver, or set engine='cpu'"
+            raise Refused(
+                f"engine='cuda': the NVIDIA driver is too old: it supports CUDA {_dotted(version)}, and "
+                f"{_dotted(_OLDEST_DRIVER)} is needed; update it, {_OTHERWISE}"
             )
+        if not cuda.is_available():
+            raise NoCard(f"engine='cuda': the NVIDIA driver finds no card; {_OTHERWISE[3:]}")
         found = cuda.get_current_device()
         name = found.name.decode() if isinstance(found.name, bytes) else str(found.name)
         if tuple(found.compute_capability) < _OLDEST_CARD:
-            raise DataError(
+            raise Refused(
                 f"engine='cuda': {name} has compute capability {_dotted(found.compute_capability)}, and "
-                f"{_dotted(_OLDEST_CARD)} is needed; set engine='cpu'"
+                f"{_dotted(_OLDEST_CARD)} is needed; {_OTHERWISE[3:]}"
             )
-        cuda.current_context()  # which a card used by others alone refuses
+        cuda.current_context()  # refused by a card that another program uses alone
         return Card(name, int(found.id), len(cuda.gpus), int(found.MULTIPROCESSOR_COUNT))
-    except (RuntimeError, OSError) as error:  # numba's own errors are of these classes
-        raise DataError(_refusal(error)) from error
+    except errors as error:
+        raise Refused(f"engine='cuda': {_meaning(str(error))}, {_OTHERWISE}") from error
 
 
-def _why_not_available(cuda: Any) -> str:
-    """A sentence on why numba finds no card."""
-    reason = cuda.cuda_error()
-    text = f" ({short(str(reason))})" if reason else ""
-    if not has_driver():
-        return "engine='cuda': there is no NVIDIA driver here (libcuda was not found); install it, or set engine='cpu'"
-    return f"engine='cuda': the NVIDIA driver finds no card that it can use{text}; set engine='cpu'"
-
-
-def _version(cuda: Any) -> tuple[int, ...]:
-    return tuple(cuda.cudadrv.driver.driver.get_version())
-
-
-def _refusal(error: Exception) -> str:
-    """A sentence on an error of the driver."""
-    text = str(error)
-    if any(name in text for name in ("DEVICE_UNAVAILABLE", "DEVICES_UNAVAILABLE", "all CUDA-capable devices are busy")):
-        return "engine='cuda': the card is taken by another program, which uses it alone; wait, or set engine='cpu'"
-    if any(name in text for name in ("INSUFFICIENT_DRIVER", "SYSTEM_DRIVER_MISMATCH")):
-        return "engine='cuda': the NVIDIA driver is too old for the CUDA libraries here; update it, or set engine='cpu'"
-    if "OUT_OF_MEMORY" in text:
-        return "engine='cuda': the card has no memory left, other programs have it; wait, or set engine='cpu'"
-    return f"engine='cuda': the card cannot be used ({short(text)}); set engine='cpu'"
+def _meaning(text: str) -> str:
+    """Say what an error of the driver means, and what to do."""
+    for part, meaning in _MEANINGS.items():
+        if part in text:
+            return meaning
+    return f"the card cannot be used ({short(text)}); look at it with nvidia-smi"
 
 
 def _dotted(version: Any) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.errors import DataError
 from fuda.marginalized.engines.base import PerceptronState
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.cpu.layout import Layout
@@ -53,7 +52,7 @@ class CudaEngine(OnlineEngine):
     def __init__(self, problem: Problem, n_jobs: int | None = None, like: CudaEngine | None = None) -> None:
         reason = refusal(problem)
         if reason:
-            raise DataError(f"engine='cuda': {reason}; set engine='cpu'")
+            raise device.Refused(f"engine='cuda': {reason}; set engine='cpu'")
         self.problem, self._n_jobs = problem, n_jobs
         self._cpu: CpuEngine | None = None
         self._visits = np.arange(len(problem.targets.offsets) - 1)
@@ -62,9 +61,8 @@ class CudaEngine(OnlineEngine):
             self._card, self._shared = device.card(cuda), Shared(problem, cuda)
         else:
             self._card, self._shared = like._card, like._shared
-        self._machine = Machine(problem, self._card, self._shared)
-        if like and like.problem is problem:
-            self._machine = like._machine
+        is_same = like is not None and like.problem is problem
+        self._machine = like._machine if like and is_same else Machine(problem, self._card, self._shared)
         self._scores = self._machine.zeros()
 
     def aimed_at(self, problem: Problem) -> CudaEngine:
@@ -77,8 +75,8 @@ class CudaEngine(OnlineEngine):
         if state.base is not None and state.base.exponents is not None:
             return super().perceptron_epoch(order, labels, amounts, state)
         at, rivals = self._machine.epoch(self._scores, order, labels, amounts, state.base)
-        owners = self._machine.places.owners(at)
-        ranks, nodes = np.argsort(order)[owners], at - owners - 1
+        nodes, owners = self._machine.places.nodes(at)
+        ranks = np.argsort(order)[owners]
         changes = np.concatenate([amounts[nodes], -amounts[nodes]])
         where = np.tile(nodes, 2), np.concatenate([labels[nodes], rivals])
         state.sums[:, *where] += [changes, np.tile(state.steps + ranks, 2) * changes]
@@ -121,7 +119,11 @@ class CudaEngine(OnlineEngine):
         layout, labels = Layout(self.problem, self._visits), self.problem.label_count
         scores = np.zeros((labels, layout.size))
         scores[:, layout.places] = self._sums()
-        arrays = {"visits": self._visits, "done": np.zeros(layout.block_count, dtype=np.int64), "scores": scores}
+        arrays = {
+            "visits": self._visits,
+            "done": np.zeros(layout.block_count, dtype=np.int64),
+            "scores": scores,
+        }
         spans, marked, gamma = Log(labels).since(0)
         return arrays | {"spans": spans, "marked": marked, "gamma": gamma}
 

@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import config, cuda
 
-from fuda.marginalized.engines.cuda.kernels import ROWS, SHARED, Array, Span, Task, product, push_of
+from fuda.marginalized.engines.cuda.kernels import ROWS, SHARED, WARP, Array, Span, Task, product, push_of
 
 # What block 0 tells the others: the first place of a structure or STOP, its size and its number of marks;
 # and what stays from launch to launch: how many places were visited, mistakes logged, structures pushed.
 BEGIN, SIZE, MARKS, VISITED, LOGGED, PUSHED, CONTROLS = range(7)
 STOP = -1
-# So few registers that a multiprocessor has room for 1,024 threads; the simulator knows no registers.
-_OPTIONS: dict[str, Any] = {"cache": True} | ({} if config.ENABLE_CUDASIM else {"max_registers": 64})
+# So few registers that a multiprocessor has room for 768 threads where the mass is constant, and for
+# 512 where it is computed; the simulator knows no registers.
+_REGISTERS = {True: 80, False: 128}
 
 
 class Training(NamedTuple):
@@ -69,7 +70,7 @@ class Kernels(NamedTuple):
 
 
 @cache
-def kernels(constant: bool, staged: bool) -> Kernels:
+def kernels(constant: bool, staged: bool, wide: bool) -> Kernels:
     """Return the kernels, compiled at their first call or read from disk.
 
     Parameters
@@ -78,29 +79,41 @@ def kernels(constant: bool, staged: bool) -> Kernels:
         Whether the mass is the same for all pairs of nodes.
     staged : bool
         Whether rows of the table fit into shared memory.
+    wide : bool
+        Whether words need 64 bits.
 
     Returns
     -------
     Kernels
         The kernels.
     """
-    push, find, correct = push_of(constant, staged), find_of(), correct_of(constant)
+    options: dict[str, Any] = {"cache": True}
+    if not config.ENABLE_CUDASIM:
+        options["max_registers"] = _REGISTERS[constant]
+    push, correct, number = push_of(constant, staged), correct_of(constant), np.uint64 if wide else np.uint32
 
-    @cuda.jit(**_OPTIONS)
+    @cuda.jit(**options)
     def score(task: Task) -> None:
         buffer = cuda.shared.array(SHARED, np.float64)
-        twins = cuda.shared.array(ROWS, np.int64)
+        twins = cuda.shared.array(ROWS, number)
         shared = buffer, twins
         tiles, pushes = task.targets.tiles, task.pushes
-        for tile in range(cuda.blockIdx.x, len(tiles) - 1, cuda.gridDim.x):
+        tile = cuda.blockIdx.x
+        while tile < len(tiles) - 1:
             for p in range(len(pushes.begins)):
-                begin, size, first, end = pushes.begins[p], pushes.sizes[p], pushes.firsts[p], pushes.firsts[p + 1]
+                begin, size, first, end = (
+                    pushes.begins[p],
+                    pushes.sizes[p],
+                    pushes.firsts[p],
+                    pushes.firsts[p + 1],
+                )
                 push(Span(begin, size, first, end, tiles[tile] + 1, tiles[tile + 1]), task, shared)
+            tile += cuda.gridDim.x
 
-    @cuda.jit(**_OPTIONS)
+    @cuda.jit(**options)
     def epoch(task: Task, training: Training, limit: int) -> None:
         buffer = cuda.shared.array(SHARED, np.float64)
-        twins = cuda.shared.array(ROWS, np.int64)
+        twins = cuda.shared.array(ROWS, number)
         shared = buffer, twins
         tiles, control, grid = task.targets.tiles, training.control, cuda.cg.this_grid()
         while True:
@@ -112,8 +125,10 @@ def kernels(constant: bool, staged: bool) -> Kernels:
             begin, size, end = control[BEGIN], control[SIZE], control[MARKS]
             if begin == STOP:
                 break
-            for tile in range(cuda.blockIdx.x, len(tiles) - 1, cuda.gridDim.x):
+            tile = cuda.blockIdx.x
+            while tile < len(tiles) - 1:
                 push(Span(begin, size, 0, end, tiles[tile] + 1, tiles[tile + 1]), task, shared)
+                tile += cuda.gridDim.x
             grid.sync()
 
     return Kernels(score, epoch)
@@ -136,44 +151,45 @@ def _score(label: int, place: int, task: Task, training: Training) -> float:
     return score
 
 
-def find_of() -> Callable[..., Any]:
-    """Return the function that finds the next visit with a mistake; −1 if there is none."""
+@cuda.jit(device=True)
+def _found(place: int, task: Task, training: Training) -> int:
+    """Return the first label with the largest score at a place."""
+    best, largest, count = 0, _score(0, place, task, training), len(task.targets.prior)
+    for label in range(1, count, 2):  # two at a time, which wait for memory together
+        other = min(label + 1, count - 1)
+        x, y = _score(label, place, task, training), _score(other, place, task, training)
+        if x > largest:
+            best, largest = label, x
+        if y > largest:
+            best, largest = other, y
+    return best
 
-    @cuda.jit(device=True)
-    def find(task: Task, training: Training, limit: int, shared: Any) -> int:
-        control, labels, none = training.control, training.labels, len(training.visits)
-        visit, found = control[VISITED], none
-        if control[PUSHED] >= limit:
-            visit = none
-        while visit < none:
-            cuda.syncthreads()
-            if cuda.threadIdx.x == 0:
-                shared[1][0] = none
-            cuda.syncthreads()
-            at = visit + cuda.threadIdx.x
-            if at < none:
-                place = training.visits[at]
-                label = labels[place]
-                if label >= 0:
-                    best, largest = 0, _score(0, place, task, training)
-                    for other in range(1, len(task.targets.prior)):
-                        score = _score(other, place, task, training)
-                        if score > largest:
-                            best, largest = other, score
-                    if best != label:
-                        cuda.atomic.min(shared[1], 0, at)
-            cuda.syncthreads()
-            found = shared[1][0]
-            if found < none:
-                break
-            visit += cuda.blockDim.x
-        if found == none and cuda.threadIdx.x == 0:
-            control[BEGIN] = STOP
-            if control[PUSHED] < limit:
-                control[VISITED] = none
-        return found if found < none else -1
 
-    return find
+@cuda.jit(device=True)
+def find(task: Task, training: Training, limit: int, shared: Any) -> int:
+    """Return the next visit with a mistake; −1 if there is none."""
+    control, none, found = training.control, len(training.visits), len(training.visits)
+    visit = control[VISITED] if control[PUSHED] < limit else none
+    while visit < none:
+        cuda.syncthreads()
+        if cuda.threadIdx.x == 0:
+            shared[1][0] = none
+        cuda.syncthreads()
+        at = visit + cuda.threadIdx.x
+        if at < none:
+            place = training.visits[at]
+            if training.labels[place] >= 0 and _found(place, task, training) != training.labels[place]:
+                cuda.atomic.min(shared[1], 0, at)
+        cuda.syncthreads()
+        found = np.int64(shared[1][0])
+        if found < none:
+            break
+        visit += cuda.blockDim.x
+    if found == none and cuda.threadIdx.x == 0:
+        control[BEGIN] = STOP
+        if control[PUSHED] < limit:
+            control[VISITED] = none
+    return found if found < none else -1
 
 
 def fill_of(constant: bool) -> Callable[..., Any]:
@@ -186,34 +202,39 @@ def fill_of(constant: bool) -> Callable[..., Any]:
     @cuda.jit(device=True)
     def fill(begin: int, size: int, task: Task, area: Any) -> None:
         nodes, targets, values, square = task.nodes, task.targets, task.values, size * size
-        for n in range(cuda.threadIdx.x, square, cuda.blockDim.x):
-            i = n // size
-            j = n - i * size
-            if j > i:
+        i, apart = cuda.threadIdx.x >> WARP, 1 + cuda.threadIdx.x
+        while i < size:
+            row, twin = np.int64(nodes.rows[begin + i]) * values.width, nodes.twins[begin + i]
+            j = i + 1 + (cuda.threadIdx.x & ((1 << WARP) - 1))
+            while j < size:
                 word = targets.words[begin + j]
-                column = word & ((1 << values.shift) - 1)
-                area[n] = values.table[np.int64(nodes.rows[begin + i]) * values.width + column]
-                if (word >> values.shift) == nodes.twins[begin + i]:
-                    area[n] = nodes.own[begin + i]
+                column = word & values.mask
+                weight = values.table[np.uint64(row) + np.uint64(column)]
+                area[i * size + j] = nodes.own[begin + i] if (word ^ column) == twin else weight
                 if not constant:
                     mass = 0.0
                     for label in range(len(targets.prior)):
                         mass += product(nodes.share[label, begin + i], targets.prior[label, begin + j])
-                    area[square + n] = mass
+                    area[square + i * size + j] = mass
+                j += 1 << WARP
+            i += cuda.blockDim.x >> WARP
         cuda.syncthreads()
-        for apart in range(1 + cuda.threadIdx.x, size, cuda.blockDim.x):
-            before = 0.0
-            for i in range(size - apart):
-                at, factor = i * size + i + apart, 1.0 + before
+        while apart < size:
+            before, at, there = 0.0, apart, apart * size
+            for _ in range(size - apart):
+                weight, factor = area[at], 1.0 + before
                 mass = values.pair_mass if constant else area[square + at]
-                area[(i + apart) * size + i] = product(area[at], factor)
-                before = product(area[at], product(mass, factor))
+                area[there] = product(weight, factor)
+                before = product(weight, product(mass, factor))
+                at, there = at + size + 1, there + size + 1
             before = 0.0
-            for i in range(size - apart - 1, -1, -1):
-                at, there, factor = i * size + i + apart, (i + apart) * size + i, 1.0 + before
+            for _ in range(size - apart):
+                at, there = at - size - 1, there - size - 1
+                weight, factor = area[at], 1.0 + before
                 mass = values.pair_mass if constant else area[square + at]
                 area[there] = product(area[there], factor)
-                before = product(area[at], product(mass, factor))
+                before = product(weight, product(mass, factor))
+            apart += cuda.blockDim.x
 
     return fill
 
@@ -224,39 +245,47 @@ def correct_of(constant: bool) -> Callable[..., Any]:
 
     @cuda.jit(device=True)
     def correct(visit: int, task: Task, training: Training, shared: Any) -> None:
-        targets, control, place = task.targets, training.control, training.visits[visit]
-        begin, size, labels = training.begins[place], training.sizes[place], len(task.targets.prior)
-        rows = size * size if constant else 2 * size * size
-        area = shared[0] if rows + size * labels <= SHARED else training.area
+        control, place, labels = training.control, training.visits[visit], len(task.targets.prior)
+        begin, size = training.begins[place], training.sizes[place]
+        scores = size * size if constant else 2 * size * size
+        area = shared[0] if scores + size * labels <= SHARED else training.area
         fill(begin, size, task, area)
-        for n in range(cuda.threadIdx.x, size * labels, cuda.blockDim.x):
-            t = n // labels
-            area[rows + n] = _score(n - t * labels, begin + t, task, training)
+        t = cuda.threadIdx.x
+        while t < size:
+            for label in range(labels):
+                area[scores + t * labels + label] = _score(label, begin + t, task, training)
+            t += cuda.blockDim.x
         start, marks, logged = 0, 0, control[LOGGED]
         while True:
             cuda.syncthreads()
             if cuda.threadIdx.x == 0:
                 shared[1][0] = size
             cuda.syncthreads()
-            for t in range(start + cuda.threadIdx.x, size, cuda.blockDim.x):
-                if training.labels[begin + t] >= 0 and _best(area, rows + t * labels, labels) != training.labels[begin + t]:
+            t = start + cuda.threadIdx.x
+            while t < size:
+                label = training.labels[begin + t]
+                if label >= 0 and _best(area, scores + t * labels, labels) != label:
                     cuda.atomic.min(shared[1], 0, t)
+                t += cuda.blockDim.x
             cuda.syncthreads()
-            t = shared[1][0]
+            t = np.int64(shared[1][0])
             if t >= size:
                 break
-            best = _best(area, rows + t * labels, labels)
+            best = _best(area, scores + t * labels, labels)
             _change(t, best, marks, begin, task, training)
             if cuda.threadIdx.x == 0:
                 task.pushes.marked[marks] = t
                 training.places[logged + marks] = begin + t
                 training.rivals[logged + marks] = best
             cuda.syncthreads()
-            for n in range(cuda.threadIdx.x, (size - t - 1) * labels, cuda.blockDim.x):
-                later = n // labels
-                label, later = n - later * labels, t + 1 + later
-                gamma = product(task.pushes.gamma[marks, label], targets.prior[label, begin + later])
-                area[rows + later * labels + label] += product(area[later * size + t], gamma)
+            later = t + 1 + cuda.threadIdx.x
+            while later < size:
+                for label in range(labels):
+                    gamma = task.pushes.gamma[marks, label]
+                    if gamma != 0.0:
+                        gamma = product(gamma, task.targets.prior[label, begin + later])
+                        area[scores + later * labels + label] += product(area[later * size + t], gamma)
+                later += cuda.blockDim.x
             start, marks = t + 1, marks + 1
         if cuda.threadIdx.x == 0:
             control[BEGIN], control[SIZE], control[MARKS] = begin, size, marks
@@ -282,7 +311,8 @@ def _change(t: int, best: int, mark: int, begin: int, task: Task, training: Trai
     place, prior, gram = begin + t, task.targets.prior, training.gram
     label, amount = training.labels[place], training.amounts[place]
     right, wrong = product(amount, prior[label, place]), product(amount, prior[best, place])
-    for other in range(cuda.threadIdx.x, len(prior), cuda.blockDim.x):
+    other = cuda.threadIdx.x
+    while other < len(prior):
         if len(gram) > 1:
             gamma = product(right, gram[label, other]) - product(wrong, gram[best, other])
         elif other == label:
@@ -292,3 +322,4 @@ def _change(t: int, best: int, mark: int, begin: int, task: Task, training: Trai
         else:
             gamma = 0.0
         task.pushes.gamma[mark, other] = gamma
+        other += cuda.blockDim.x

@@ -6,10 +6,11 @@ first:
 
     K_U(τ,t) = k(τ,t) (1 + K_U(τ−1,t−1)),    K_D(τ,t) = k(τ,t) (1 + K_D(τ+1,t+1)).
 
-A block of threads has a *tile* of whole target structures, and a thread a diagonal t − τ of it, along
-which it walks: k(τ,t) is found in shared memory, in the row of the table for τ, at the code of t. The
-products k u d of marked nodes are kept per diagonal, and added to the scores of each place after all,
-in the order of the CPU engine. No product is fused with an addition, so that with a constant mass all
+A block of threads has a *tile* of whole target structures. Its threads walk along the diagonals t − τ,
+each along three at a time, all at the same τ: k(τ,t) is found in shared memory, in the row of the table
+for τ, at the code of t. A diagonal may begin in another tile, or before all places: it comes by an empty
+place before it enters its own. The products k u d of marked nodes are kept per diagonal, and added to
+the scores of each place after all, in the order of the CPU engine. No product is fused with an addition, so that with a constant mass all
 numbers are those of the CPU engine to the last bit.
 
 Long structures go through shared memory in *stages* of some nodes, and many marks in *chunks*.
@@ -24,9 +25,11 @@ import numpy as np
 from numba import config, cuda
 
 Array = Any  # on the device
-SHARED = 5888  # doubles of shared memory; with ROWS less than the 48 KiB that every card has
+SHARED = 5888  # doubles of shared memory; with twins less than the 48 KiB that every card has
 ROWS = 96  # most nodes whose rows are in shared memory at a time
 KEPT = 16  # marked nodes whose products are kept at a time
+DIAGONALS = 3  # that a thread walks along at a time
+WARP = 1 if config.ENABLE_CUDASIM else 5  # the logarithm of the threads of a warp
 
 if config.ENABLE_CUDASIM:
 
@@ -40,7 +43,7 @@ else:
 
 
 class Nodes(NamedTuple):
-    """The source nodes by place: row of the table, twin number, own value, and share (L, places)."""
+    """The source nodes by place: row of the table, twin number as in words, own value, (L, places) share."""
 
     rows: Array
     twins: Array
@@ -54,15 +57,18 @@ class Targets(NamedTuple):
     Attributes
     ----------
     words : array
-        The twin number and, in the last `shift` bits, the column of the table.
+        The twin number and, in the last bits, the column of the table.
     prior, scores : arrays (L, places)
         P(σ|t) and Q.
+    flat_prior : array
+        `prior` in one row.
     tiles : array
         The bounds of tiles, empty places.
     """
 
     words: Array
     prior: Array
+    flat_prior: Array
     scores: Array
     tiles: Array
 
@@ -74,15 +80,16 @@ class Values(NamedTuple):
     ----------
     table : array
         Rows of `width` values.
-    width, shift : int
-        The length of a row, and the bits of a column in a word.
+    width, staged, mask : int
+        The length of a row, how many are staged at a time, and the bits of a column in a word.
     mass, pair_mass : float
         The mass of all pairs of nodes, as pushes and as corrections use it; 0 if it differs.
     """
 
     table: Array
     width: int
-    shift: int
+    staged: int
+    mask: int
     mass: float
     pair_mass: float
 
@@ -123,36 +130,47 @@ class Span(NamedTuple):
     high: int
 
 
-def cell_of(constant: bool, staged: bool) -> Callable[..., Any]:
-    """Return the function that finds weight and k of a node, in row `at` of the stage, and a place."""
+def cells_of(constant: bool, staged: bool) -> Callable[..., Any]:
+    """Return the function that finds weights and k of a node, in row `at` of the stage, and three places."""
 
     @cuda.jit(device=True)
-    def cell(at: int, node: int, place: int, task: Task, shared: Any) -> Any:
-        nodes, targets, values = task.nodes, task.targets, task.values
-        word, row = targets.words[np.uint64(place)], at * stride_of(constant, task)
-        column, twin = word & ((1 << values.shift) - 1), word >> values.shift
+    def weight_of(row: int, twin: int, node: int, place: int, task: Task, shared: Any) -> float:
+        nodes, values = task.nodes, task.values
+        word = task.targets.words[np.uint64(place)]  # unsigned, which avoids tests of the sign
+        column = word & values.mask
+        column = np.uint64(values.width) if (word ^ column) == twin else np.uint64(column)
         if staged:
-            weight = shared[0][np.uint64(row + column)]  # unsigned, which avoids tests of the sign
-            if twin == shared[1][np.uint64(at)]:
-                weight = shared[0][np.uint64(row + values.width)]
+            return shared[0][np.uint64(row) + column]
+        if column == np.uint64(values.width):
+            weight = nodes.own[node]
         else:
-            weight = values.table[np.int64(nodes.rows[node]) * values.width + column]
-            if twin == nodes.twins[node]:
-                weight = nodes.own[node]
-            if constant:
-                weight = product(values.mass, weight)
+            weight = values.table[np.uint64(nodes.rows[node] * values.width) + column]
+        return product(values.mass, weight) if constant else weight
+
+    @cuda.jit(device=True)
+    def cells(at: int, node: int, lines: Any, task: Task, shared: Any) -> Any:
+        nodes, values, prior, (a, b, c) = task.nodes, task.values, task.targets.prior, lines
+        row = at * stride_of(constant, task)
+        twin = shared[1][np.uint64(at)] if staged else nodes.twins[node]
+        u = weight_of(row, twin, node, a, task, shared)
+        v = weight_of(row, twin, node, b, task, shared)
+        w = weight_of(row, twin, node, c, task, shared)
         if constant:
-            return weight, weight
-        mass = 0.0
-        for label in range(len(targets.prior)):
+            return (u, v, w), (u, v, w)
+        x, y, z, count, size = 0.0, 0.0, 0.0, len(prior), prior.shape[1]
+        flat = task.targets.flat_prior
+        for label in range(count):
             if staged:
                 share = shared[0][np.uint64(row + values.width + 1 + label)]
             else:
                 share = nodes.share[label, node]
-            mass += share * targets.prior[np.uint64(label), np.uint64(place)]
-        return weight, product(weight, mass)
+            x += share * flat[np.uint64(a)]
+            y += share * flat[np.uint64(b)]
+            z += share * flat[np.uint64(c)]
+            a, b, c = a + size, b + size, c + size
+        return (u, v, w), (product(u, x), product(v, y), product(w, z))
 
-    return cell
+    return cells
 
 
 @cuda.jit(device=True)
@@ -168,73 +186,85 @@ def stage_of(constant: bool) -> Callable[..., Any]:
     def stage(first: int, last: int, begin: int, task: Task, shared: Any) -> None:
         nodes, values = task.nodes, task.values
         buffer, twins = shared
-        stride = stride_of(constant, task)
+        stride, width, lane = stride_of(constant, task), values.width, cuda.threadIdx.x & ((1 << WARP) - 1)
         cuda.syncthreads()
-        for n in range(cuda.threadIdx.x, (last - first) * stride, cuda.blockDim.x):
-            at = n // stride
-            node, column = begin + first + at, n - at * stride
-            if column < values.width:
-                value = values.table[np.int64(nodes.rows[node]) * values.width + column]
-            elif column == values.width:
-                value = nodes.own[node]
-                twins[at] = nodes.twins[node]
-            else:
-                value = nodes.share[column - values.width - 1, node]
-            buffer[n] = product(values.mass, value) if constant else value
+        at = cuda.threadIdx.x >> WARP
+        while at < last - first:
+            node, here, column = begin + first + at, at * stride, lane
+            row = np.int64(nodes.rows[node]) * width
+            while column < width:
+                value = values.table[row + column]
+                buffer[here + column] = product(values.mass, value) if constant else value
+                column += 1 << WARP
+            if lane == 0:
+                value, twins[at] = nodes.own[node], nodes.twins[node]
+                buffer[here + width] = product(values.mass, value) if constant else value
+            if not constant:
+                label = lane
+                while label < len(nodes.share):
+                    buffer[here + width + 1 + label] = nodes.share[label, node]
+                    label += 1 << WARP
+            at += cuda.blockDim.x >> WARP
         cuda.syncthreads()
 
     return stage
 
 
 def walk_of(constant: bool, staged: bool) -> Callable[..., Any]:
-    """Return the function that walks `count` nodes along a diagonal, up (way 1) or down (way −1)."""
-    cell = cell_of(constant, staged)
+    """Return the function that walks `count` nodes along three diagonals, up (way 1) or down (−1)."""
+    cells = cells_of(constant, staged)
 
     @cuda.jit(device=True)
-    def walk(value: float, i: int, count: int, way: int, first: int, ends: Any, task: Task, shared: Any) -> Any:
-        begin, diagonal = ends
-        while count >= 4:  # values of k are found together, and do not wait for each other
-            _, a = cell(i - first, begin + i, diagonal + i, task, shared)
-            j = i + way
-            _, b = cell(j - first, begin + j, diagonal + j, task, shared)
-            j = i + 2 * way
-            _, c = cell(j - first, begin + j, diagonal + j, task, shared)
-            j = i + 3 * way
-            _, e = cell(j - first, begin + j, diagonal + j, task, shared)
-            value = product(b, 1.0 + product(a, 1.0 + value))
-            value = product(e, 1.0 + product(c, 1.0 + value))
-            i, count = i + 4 * way, count - 4
-        while count > 0:
-            _, a = cell(i - first, begin + i, diagonal + i, task, shared)
-            value = product(a, 1.0 + value)
-            i, count = i + way, count - 1
-        return value
+    def walk(now: Any, i: int, count: int, way: int, span: Any, lines: Any, task: Task, shared: Any) -> Any:
+        (u, v, w), (first, begin), (a, b, c) = now, span, lines
+        for _ in range(count):
+            _, k = cells(i - first, begin + i, (a + i, b + i, c + i), task, shared)
+            u, v, w = product(k[0], 1.0 + u), product(k[1], 1.0 + v), product(k[2], 1.0 + w)
+            i += way
+        return u, v, w
 
     return walk
 
 
+@cuda.jit(device=True)
+def lines_of(d: int, width: int) -> Any:
+    """Return the diagonals that a thread walks along from the d-th on, the d-th again for missing ones."""
+    e, f = d + cuda.blockDim.x, d + 2 * cuda.blockDim.x
+    return d, e if e < width else d, f if f < width else d
+
+
 def go_up_of(constant: bool, staged: bool) -> Callable[..., Any]:
     """Return the function that goes up a stage on all diagonals, and keeps products of marks."""
-    walk, cell = walk_of(constant, staged), cell_of(constant, staged)
+    walk, cells = walk_of(constant, staged), cells_of(constant, staged)
 
     @cuda.jit(device=True)
     def go_up(first: int, last: int, marks: Any, span: Span, task: Task, shared: Any) -> None:
         states, kept, marked = task.states[cuda.blockIdx.x, 0], task.kept[cuda.blockIdx.x], task.pushes.marked
-        goes_on = marked[marks[1] - 1] >= last
-        for d in range(cuda.threadIdx.x, span.high - span.low + span.size - 1, cuda.blockDim.x):
-            diagonal = span.low - span.size + 1 + d
-            ends = span.begin, diagonal
-            value = states[d] if first else 0.0
-            i, end = max(first, span.low - diagonal), min(last, span.high - diagonal)
+        width, origin, ends = (
+            span.high - span.low + span.size - 1,
+            span.low - span.size + 1,
+            (first, span.begin),
+        )
+        d = cuda.threadIdx.x
+        while d < width:
+            d, e, f = lines_of(d, width)
+            lines = origin + d, origin + e, origin + f
+            now = (states[d], states[e], states[f]) if first else (0.0, 0.0, 0.0)
+            i = first
             for m in range(marks[0], marks[1]):
                 stop = marked[m]
-                if stop >= i and stop < end:
-                    value = walk(value, i, stop - i, 1, first, ends, task, shared)
-                    weight, k = cell(stop - first, span.begin + stop, diagonal + stop, task, shared)
-                    kept[m - marks[0], d] = product(weight, 1.0 + value)
-                    value, i = product(k, 1.0 + value), stop + 1
-            if goes_on:
-                states[d] = walk(value, i, end - i, 1, first, ends, task, shared)
+                if stop >= first and stop < last:
+                    now = walk(now, i, stop - i, 1, ends, lines, task, shared)
+                    here = lines[0] + stop, lines[1] + stop, lines[2] + stop
+                    weights, k = cells(stop - first, span.begin + stop, here, task, shared)
+                    u, v, w = 1.0 + now[0], 1.0 + now[1], 1.0 + now[2]
+                    row, i = kept[m - marks[0]], stop + 1
+                    row[d], row[e] = product(weights[0], u), product(weights[1], v)
+                    row[f] = product(weights[2], w)
+                    now = product(k[0], u), product(k[1], v), product(k[2], w)
+            if marked[marks[1] - 1] >= last:
+                states[d], states[e], states[f] = walk(now, i, last - i, 1, ends, lines, task, shared)
+            d += DIAGONALS * cuda.blockDim.x
 
     return go_up
 
@@ -247,21 +277,30 @@ def go_down_of(constant: bool, staged: bool) -> Callable[..., Any]:
     def go_down(first: int, last: int, top: int, marks: Any, span: Span, task: Task, shared: Any) -> None:
         states, kept, marked = task.states[cuda.blockIdx.x, 1], task.kept[cuda.blockIdx.x], task.pushes.marked
         begins, goes_on = last == span.size and top == span.size, marked[marks[0]] < first
-        for d in range(cuda.threadIdx.x, span.high - span.low + span.size - 1, cuda.blockDim.x):
-            diagonal = span.low - span.size + 1 + d
-            ends = span.begin, diagonal
-            value = 0.0 if begins else states[d]
-            i, end = min(min(last, top), span.high - diagonal) - 1, max(first, span.low - diagonal)
+        width, origin, ends = (
+            span.high - span.low + span.size - 1,
+            span.low - span.size + 1,
+            (first, span.begin),
+        )
+        d = cuda.threadIdx.x
+        while d < width:
+            d, e, f = lines_of(d, width)
+            lines = origin + d, origin + e, origin + f
+            now = (0.0, 0.0, 0.0) if begins else (states[d], states[e], states[f])
+            i = min(last, top) - 1
             for m in range(marks[1] - 1, marks[0] - 1, -1):
                 stop = marked[m]
-                if stop <= i and stop >= end:
-                    value = walk(value, i, i - stop, -1, first, ends, task, shared)
-                    kept[m - marks[0], d] = product(kept[m - marks[0], d], 1.0 + value)
-                    i = stop
+                if stop >= first and stop < last:
+                    now = walk(now, i, i - stop, -1, ends, lines, task, shared)
+                    row, i = kept[m - marks[0]], stop
+                    x, y, z = row[d], row[e], row[f]
+                    row[d], row[e] = product(x, 1.0 + now[0]), product(y, 1.0 + now[1])
+                    row[f] = product(z, 1.0 + now[2])
             if goes_on:
-                value = walk(value, i, i - end + 1, -1, first, ends, task, shared)
+                now = walk(now, i, i - first + 1, -1, ends, lines, task, shared)
             if goes_on or marks[0] > span.first_mark:
-                states[d] = value
+                states[d], states[e], states[f] = now
+            d += DIAGONALS * cuda.blockDim.x
 
     return go_down
 
@@ -272,20 +311,27 @@ def add_of(constant: bool) -> Callable[..., Any]:
     @cuda.jit(device=True)
     def add(marks: Any, span: Span, task: Task) -> None:
         scores, kept, pushes = task.targets.scores, task.kept[cuda.blockIdx.x], task.pushes
-        origin = span.low - span.size + 1
-        factor = 1.0 / task.values.mass if constant else 1.0
-        for t in range(span.low + cuda.threadIdx.x, span.high, cuda.blockDim.x):
+        width, factor = span.high - span.low, 1.0 / task.values.mass if constant else 1.0
+        d = cuda.threadIdx.x
+        while d < width:
+            d, e, f = lines_of(d, width)
             for label in range(len(scores)):
-                total, changed = 0.0, False
+                row, changed = scores[label], False
+                x, y, z = 0.0, 0.0, 0.0
                 for m in range(marks[1] - 1, marks[0] - 1, -1):
                     gamma = pushes.gamma[m, label]
                     if gamma != 0.0:
                         if not changed:
-                            total, changed = scores[label, t], True
-                        kappa = kept[m - marks[0], t - pushes.marked[m] - origin]
-                        total += product(product(factor, gamma), kappa)
+                            x, y, z = row[span.low + d], row[span.low + e], row[span.low + f]
+                            changed = True
+                        gamma, of_mark = product(factor, gamma), kept[m - marks[0]]
+                        back = span.size - 1 - pushes.marked[m]
+                        x += product(gamma, of_mark[d + back])
+                        y += product(gamma, of_mark[e + back])
+                        z += product(gamma, of_mark[f + back])
                 if changed:
-                    scores[label, t] = total
+                    row[span.low + d], row[span.low + e], row[span.low + f] = x, y, z
+            d += DIAGONALS * cuda.blockDim.x
 
     return add
 
@@ -311,7 +357,7 @@ def push_of(constant: bool, staged: bool) -> Callable[..., Any]:
     @cuda.jit(device=True)
     def push(span: Span, task: Task, shared: Any) -> None:
         size, marked = span.size, task.pushes.marked
-        rows = min(ROWS, SHARED // stride_of(constant, task)) if staged else size
+        rows = task.values.staged if staged else size
         after, top = span.end_mark, size
         while after > span.first_mark:
             marks = max(span.first_mark, after - KEPT), after
@@ -322,7 +368,9 @@ def push_of(constant: bool, staged: bool) -> Callable[..., Any]:
                     stage(first, last, span.begin, task, shared)
                 go_up(first, last, marks, span, task, shared)
                 first = last
-            first = (top - 1) // rows * rows
+            first = 0
+            while first + rows < top:
+                first += rows
             while first >= 0 and first + rows > lowest:
                 last = min(first + rows, size)
                 if staged and size > rows:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from fuda.marginalized.engines.cpu.push import Values
-from fuda.marginalized.problem import Side
+from fuda.marginalized.problem import Problem, Side
 
 Array = np.ndarray
 TILE = 2304  # most places of a tile, but for longer structures
@@ -19,6 +21,8 @@ class Places:
     ----------
     side : Side
         The structures.
+    edge : int
+        The number of further empty places at either end.
 
     Attributes
     ----------
@@ -30,11 +34,12 @@ class Places:
         The number of places.
     """
 
-    def __init__(self, side: Side) -> None:
-        self._offsets, sizes = side.offsets, side.sizes
-        self.begins = side.offsets[:-1] + np.arange(1, len(sizes) + 1)
-        self.of_nodes = np.arange(side.offsets[-1]) + np.repeat(np.arange(1, len(sizes) + 1), sizes)
-        self.size = int(side.offsets[-1]) + len(sizes) + 1
+    def __init__(self, side: Side, edge: int) -> None:
+        self._sizes, self._edge = side.sizes, edge
+        before = edge + np.arange(1, len(self._sizes) + 1)
+        self.begins = side.offsets[:-1] + before
+        self.of_nodes = np.arange(side.offsets[-1]) + np.repeat(before, self._sizes)
+        self.size = int(side.offsets[-1]) + len(self._sizes) + 1 + 2 * edge
 
     def spread(self, values: Array, empty: float = 0, dtype: type | None = None) -> Array:
         """Return values (…, N) of nodes by place, and `empty` at empty places."""
@@ -42,35 +47,52 @@ class Places:
         spread[..., self.of_nodes] = values
         return spread
 
-    def owners(self, places: Array) -> Array:
-        """Return the structures that have these places."""
-        return np.searchsorted(self.begins, places, side="right") - 1
+    def nodes(self, places: Array) -> tuple[Array, Array]:
+        """Return the nodes at these places, and their structures."""
+        owners = np.searchsorted(self.begins, places, side="right") - 1
+        return places - owners - 1 - self._edge, owners
 
     def visits(self, order: Array) -> Array:
         """Return the places in the order of visits of structures."""
-        sizes = np.diff(self._offsets)[order]
+        sizes = self._sizes[order]
         ends = np.cumsum(sizes)
         firsts = np.repeat(self.begins[order] - ends + sizes, sizes)
         return (firsts + np.arange(len(firsts))).astype(np.int32)
 
     def tiles(self, blocks: int) -> Array:
         """Return bounds of tiles, empty places, so that all blocks have about as many places."""
-        count = blocks * -(-self.size // (blocks * TILE))
-        empty = np.append(self.begins - 1, self.size - 1)
-        wanted = np.linspace(0, self.size - 1, count + 1)
-        after = np.searchsorted(empty, wanted).clip(1, len(empty) - 1)
-        nearer = np.where(wanted - empty[after - 1] < empty[after] - wanted, after - 1, after)
-        return np.unique(empty[nearer])
+        empty = np.append(self.begins - 1, self.size - 1 - self._edge)
+        used = int(empty[-1] - empty[0])
+        count = blocks * -(-used // (blocks * TILE))
+        most = max(-(-used // count), int(np.diff(empty).max()))  # places of a tile
+        while len(bounds := _cut(empty, most)) > count + 1:
+            most += max(1, most // 100)
+        return bounds
 
 
-def words(places: Places, side: Side, values: Values) -> tuple[Array, int]:
-    """Return the twin number and the column of each place in one number, and the bits of a column."""
-    columns, empty = values.column_of[side.codes].astype(np.int64), values.table.shape[1] - 1
+def _cut(empty: Array, most: int) -> Array:
+    """Return bounds, among empty places, of tiles of at most so many places."""
+    bounds = [0]
+    while bounds[-1] < len(empty) - 1:
+        bounds.append(int(np.searchsorted(empty, empty[bounds[-1]] + most, side="right")) - 1)
+    return empty[bounds]
+
+
+class Words(NamedTuple):
+    """The columns and twin numbers of places in one number: words, twins of sources, bits of columns."""
+
+    targets: Array
+    sources: Array
+    mask: np.unsignedinteger
+
+
+def words(problem: Problem, values: Values, ours: Places, theirs: Places) -> Words:
+    """Return the words of a problem, with places of sources and of targets."""
+    columns, empty = values.column_of[problem.targets.codes].astype(np.int64), values.table.shape[1] - 1
     shift = empty.bit_length()
-    both = places.spread((side.twins.astype(np.int64) + _TWINS) << shift | columns, empty)
-    return (both.astype(np.int32) if both.max() < 1 << 31 else both), shift
-
-
-def source_twins(side: Side) -> tuple[Array, int]:
-    """Return the twin numbers of sources as `words` has them, and that of empty places."""
-    return side.twins.astype(np.int64) + _TWINS, -1
+    of_targets = (problem.targets.twins.astype(np.int64) + _TWINS) << shift | columns
+    of_sources = (problem.sources.twins.astype(np.int64) + _TWINS) << shift
+    dtype = np.uint64 if max(of_targets.max(), of_sources.max()) >= 1 << 32 else np.uint32
+    none = np.iinfo(dtype).max  # no word is that of an empty place of sources
+    columns_only = dtype((1 << shift) - 1)
+    return Words(theirs.spread(of_targets, empty, dtype), ours.spread(of_sources, none, dtype), columns_only)

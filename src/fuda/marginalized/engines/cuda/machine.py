@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from fuda.checks import check_memory
-from fuda.errors import DataError
 from fuda.marginalized.engines.cpu.engine import by_frequency, values_of
 from fuda.marginalized.engines.cpu.log import Log
 from fuda.marginalized.engines.cuda import device
-from fuda.marginalized.engines.cuda.layout import Places, source_twins, words
+from fuda.marginalized.engines.cuda.layout import Places, words
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
 OnCard = Any  # an array on the card
-THREADS, BLOCKS = 512, 2  # threads of a block, and blocks of a multiprocessor
-_SIMULATED = 4  # threads, in the simulator
+THREADS = 768, 512  # of a block, where the mass is constant and where not; a multiprocessor has one block
+_SIMULATED = 2  # threads, in the simulator
+_LEAST_PUSHES = 64  # of a launch
+_FEWEST = 8  # rows of the table in shared memory that are worth it
 _CELLS = 2e12  # about the pairs of nodes of a launch, so that Ctrl-C is answered in a few seconds
 
 
@@ -26,7 +28,8 @@ class Shared:
     """What engines of the same sources have on a card, whatever their targets."""
 
     def __init__(self, problem: Problem, cuda: Any) -> None:
-        self.cuda, self.places = cuda, Places(problem.sources)
+        self.cuda, self.longest = cuda, int(problem.sources.sizes.max())
+        self.places = Places(problem.sources, self.longest)
         self.own = cuda.to_device(self.places.spread(problem.own))
         share = np.ascontiguousarray(problem.with_labels(problem.sources.prior).T)
         self.share = cuda.to_device(self.places.spread(share))
@@ -49,7 +52,9 @@ class Shared:
         owners = np.repeat(np.arange(len(begins)), np.diff(firsts))
         nodes = marked[:rows] - begins[owners]
         whole = (self.places.of_nodes[begins], ends - begins, firsts, nodes)
-        return Pushes(*(self.cuda.to_device(a.astype(np.int32)) for a in whole), self.cuda.to_device(gamma[:rows]))
+        return Pushes(
+            *(self.cuda.to_device(a.astype(np.int32)) for a in whole), self.cuda.to_device(gamma[:rows])
+        )
 
 
 class Machine:
@@ -67,10 +72,10 @@ class Machine:
 
     def __init__(self, problem: Problem, card: device.Card, shared: Shared) -> None:
         self.problem, self._card, self._shared, self._cuda = problem, card, shared, shared.cuda
-        self._threads, self._blocks = THREADS, BLOCKS * card.multiprocessors
+        self._threads, self._blocks = THREADS[not problem.mass], card.multiprocessors
         if card.is_simulated:
             self._threads, self._blocks = _SIMULATED, 1
-        self.places = Places(problem.targets)
+        self.places = Places(problem.targets, shared.longest)
         self._tiles = self.places.tiles(self._blocks)
         self._check_memory()
         self._send()
@@ -80,7 +85,7 @@ class Machine:
         needed = self.bytes_needed()
         free = int(min(self._cuda.current_context().get_memory_info()[0], 1 << 62))
         if needed > free:
-            raise OutOfMemory(
+            raise device.Refused(
                 f"engine='cuda': the problem needs {needed:,} bytes of memory, and {free:,} are free on "
                 f"{self._card}; free some, take fewer structures, or set engine='cpu'"
             )
@@ -89,7 +94,7 @@ class Machine:
         """Return the bytes that the arrays of the problem take on the card."""
         from fuda.marginalized.engines.cuda.kernels import KEPT
 
-        problem, labels, longest = self.problem, self.problem.label_count, self._longest
+        problem, labels, longest = self.problem, self.problem.label_count, self._shared.longest
         rows, columns = len(np.unique(problem.sources.codes)), len(np.unique(problem.targets.codes)) + 1
         check_memory(8 * rows * columns, "the table of kernel values", "use features that observations share")
         training = problem.targets is problem.sources or problem.sources.offsets is problem.targets.offsets
@@ -99,13 +104,9 @@ class Machine:
         return 8 * rows * columns + nodes + 8 * self._blocks * (2 + KEPT) * self._width
 
     @property
-    def _longest(self) -> int:
-        return int(self.problem.sources.sizes.max())
-
-    @property
     def _width(self) -> int:
         """The most diagonals of a push to a tile."""
-        return int(np.diff(self._tiles).max()) + self._longest
+        return int(np.diff(self._tiles).max()) + self._shared.longest
 
     def _send(self) -> None:
         """Allocate the arrays on the card."""
@@ -115,21 +116,22 @@ class Machine:
         source, target, ours = problem.sources, problem.targets, self._shared.places
         rows, columns = by_frequency(source.codes), np.unique(target.codes)
         values = values_of(problem.codes, problem.mixing, rows, columns)
-        coded, shift = words(self.places, target, values)
+        coded, coded_twins, mask = words(problem, values, ours, self.places)
         pair_mass = 0.0
         for share, prior in zip(problem.with_labels(source.prior[:1])[0], target.prior[0], strict=True):
             pair_mass += float(share * prior)  # as `fill_mass` adds
         width = values.table.shape[1]
-        self._values = kernels.Values(send(values.table.ravel()), width, shift, problem.mass, pair_mass)
+        stride = width + 1 + (0 if problem.mass else problem.label_count)
+        staged = min(kernels.ROWS, kernels.SHARED // stride)
+        masses = problem.mass, pair_mass
+        self._values = kernels.Values(send(values.table.ravel()), width, staged, mask, *masses)
         of_rows = ours.spread(values.row_of[source.codes])
-        coded_twins = send(ours.spread(*source_twins(source)))
-        self._nodes = kernels.Nodes(send(of_rows), coded_twins, self._shared.own, self._shared.share)
+        self._nodes = kernels.Nodes(send(of_rows), send(coded_twins), self._shared.own, self._shared.share)
         self._words, self._on_tiles = send(coded), send(self._tiles)
         self._prior = send(self.places.spread(np.ascontiguousarray(target.prior.T)))
         self._states = self._cuda.device_array((self._blocks, 2, self._width))
         self._kept = self._cuda.device_array((self._blocks, kernels.KEPT, self._width))
-        row = width + 1 + (0 if problem.mass else problem.label_count)
-        self._variant = bool(problem.mass), 8 * row <= kernels.SHARED
+        self._variant = bool(problem.mass), staged >= _FEWEST, coded.dtype == np.uint64
 
     def zeros(self) -> OnCard:
         """Return scores Q (L, places) of 0."""
@@ -162,28 +164,24 @@ class Machine:
         self, scores: OnCard, order: Array, labels: Array, amounts: Array, base: Numbers | None
     ) -> tuple[Array, Array]:
         """Run an epoch of the perceptron; return the places of mistakes, and what was predicted there."""
-        from fuda.marginalized.engines.cuda import epochs, kernels
+        from fuda.marginalized.engines.cuda import epochs
 
-        empty, most, cuda = np.zeros((1, 1)), self._longest, self._cuda
-        marks = (np.zeros(1, np.int32),) * 3 + (np.zeros(most, np.int32), np.zeros((most, self.problem.label_count)))
-        task = self._task(scores, kernels.Pushes(*map(cuda.to_device, marks)))
-        sizes = self.problem.targets.sizes
-        arrays: list[Array] = [
-            self.places.visits(order),
-            self.places.spread(np.repeat(self.places.begins, sizes), 0, np.int32),
-            self.places.spread(np.repeat(sizes, sizes), 0, np.int32),
-            self.places.spread(labels, -1, np.int32),
-            self.places.spread(amounts.astype(np.float64)),
-            empty if base is None else self.places.spread(np.ascontiguousarray(base.mantissas.T)),
-            empty if self.problem.is_identity else np.ascontiguousarray(self.problem.label_gram),
-            np.zeros(epochs.CONTROLS, dtype=np.int64),
-            *np.zeros((2, len(labels)), dtype=np.int32),
-            np.zeros(2 * most**2 + most * self.problem.label_count),
-        ]
-        training = epochs.Training(*map(cuda.to_device, arrays))
+        places, send, empty = self.places, self._cuda.to_device, np.zeros((1, 1))
+        control = np.zeros(epochs.CONTROLS, dtype=np.int64)
+        training = epochs.Training(
+            send(places.visits(order)),
+            *self._owners,
+            send(places.spread(labels, -1, np.int32)),
+            send(places.spread(amounts.astype(np.float64))),
+            send(empty if base is None else places.spread(np.ascontiguousarray(base.mantissas.T))),
+            send(empty if self.problem.is_identity else np.ascontiguousarray(self.problem.label_gram)),
+            send(control),
+            *(self._cuda.device_array(len(labels), np.int32) for _ in range(2)),
+            self._area,
+        )
+        task = self._task(scores, self._marks)
         kernel = epochs.kernels(*self._variant).epoch
-        control = training.control.copy_to_host()
-        while control[epochs.VISITED] < len(arrays[0]):
+        while control[epochs.VISITED] < len(labels):
             control[epochs.PUSHED] = 0
             training.control.copy_to_device(control)
             kernel[self._blocks, self._threads](task, training, self._limit)
@@ -191,19 +189,41 @@ class Machine:
         count = int(control[epochs.LOGGED])
         return training.places.copy_to_host()[:count], training.rivals.copy_to_host()[:count]
 
+    @cached_property
+    def _owners(self) -> tuple[OnCard, OnCard]:
+        """By place, the first place and the size of its structure."""
+        sizes, spread = self.problem.targets.sizes, self.places.spread
+        begins = spread(np.repeat(self.places.begins, sizes), 0, np.int32)
+        return self._cuda.to_device(begins), self._cuda.to_device(
+            spread(np.repeat(sizes, sizes), 0, np.int32)
+        )
+
+    @cached_property
+    def _area(self) -> OnCard:
+        """For the kernel of the longest structure with itself, and its scores."""
+        most = self._shared.longest
+        return self._cuda.device_array(most * (2 * most + self.problem.label_count))
+
+    @cached_property
+    def _marks(self) -> Any:
+        """The push that an epoch makes again and again."""
+        from fuda.marginalized.engines.cuda.kernels import Pushes
+
+        most, labels, new = self._shared.longest, self.problem.label_count, self._cuda.device_array
+        one = new(1, np.int32)
+        return Pushes(one, one, one, new(most, np.int32), new((most, labels)))
+
     @property
     def _limit(self) -> int:
         """The most pushes of a launch."""
         mean = self.places.size / len(self.places.begins)
-        return max(64, int(_CELLS / (mean * self.places.size)))
+        return max(_LEAST_PUSHES, int(_CELLS / (mean * self.places.size)))
 
     def _task(self, scores: OnCard, pushes: Any) -> Any:
         """Return the arguments of a kernel."""
         from fuda.marginalized.engines.cuda.kernels import Targets, Task
 
-        targets = Targets(self._words, self._prior, scores, self._on_tiles)
+        targets = Targets(
+            self._words, self._prior, self._prior.reshape(self._prior.size), scores, self._on_tiles
+        )
         return Task(self._nodes, targets, self._values, pushes, self._states, self._kept)
-
-
-class OutOfMemory(DataError):
-    """The arrays of a problem do not fit into the memory of a card."""
