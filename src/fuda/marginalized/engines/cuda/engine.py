@@ -86,7 +86,7 @@ class CudaEngine(OnlineEngine):
     def scores(self, alpha: Array) -> Numbers:
         """See `Engine`."""
         self._machine.clear(self._scores)
-        self._machine.add_all(self._scores, alpha)
+        self._machine.add(self._scores, self._machine.pushes_of(alpha))
         return self.all_scores()
 
     def push(self, structure: int, change: Array) -> None:

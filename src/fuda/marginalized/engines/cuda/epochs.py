@@ -21,6 +21,22 @@ from fuda.marginalized.engines.cuda.kernels import ROWS, SHARED, WARP, Array, Sp
 # and what stays from launch to launch: how many places were visited, mistakes logged, structures pushed.
 BEGIN, SIZE, MARKS, VISITED, LOGGED, PUSHED, CONTROLS = range(7)
 STOP = -1
+LANES = (1 << WARP) - 1
+
+if config.ENABLE_CUDASIM:  # whose blocks have one warp
+
+    @cuda.jit(device=True)
+    def together() -> None:
+        """Wait for the other threads of a warp."""
+        cuda.syncthreads()
+else:
+
+    @cuda.jit(device=True)
+    def together() -> None:
+        """Wait for the other threads of a warp."""
+        cuda.syncwarp()
+
+
 # So few registers that a multiprocessor has room for 768 threads where the mass is constant, and for
 # 512 where it is computed; the simulator knows no registers.
 _REGISTERS = {True: 80, False: 128}
@@ -192,12 +208,43 @@ def find(task: Task, training: Training, limit: int, shared: Any) -> int:
     return found if found < none else -1
 
 
+def climb_of(constant: bool) -> Callable[..., Any]:
+    """Return the function that multiplies κ along a diagonal by u, from one end, or d, from the other."""
+
+    @cuda.jit(device=True)
+    def climb(area: Any, at: int, there: int, step: int, count: int, square: int, mass: float) -> None:
+        before, m, n, o, p = 0.0, mass, mass, mass, mass
+        while count > 0:  # four at a time, which wait for memory together; beyond the last, the last again
+            b, c, d = min(1, count - 1) * step, min(2, count - 1) * step, min(3, count - 1) * step
+            w, x, y, z = area[at], area[at + b], area[at + c], area[at + d]
+            if not constant:
+                m, n = area[square + at], area[square + at + b]
+                o, p = area[square + at + c], area[square + at + d]
+            e, f, g, h = area[there], area[there + b], area[there + c], area[there + d]
+            one = 1.0 + before
+            two = 1.0 + product(w, product(m, one))
+            three = 1.0 + product(x, product(n, two))
+            four = 1.0 + product(y, product(o, three))
+            before = product(z, product(p, four))
+            area[there] = product(e, one)
+            if count > 1:
+                area[there + b] = product(f, two)
+            if count > 2:
+                area[there + c] = product(g, three)
+            if count > 3:
+                area[there + d] = product(h, four)
+            at, there, count = at + 4 * step, there + 4 * step, count - 4
+
+    return climb
+
+
 def fill_of(constant: bool) -> Callable[..., Any]:
     """Return the function that computes κ of a structure with itself, from nodes to later ones.
 
     A square of `area` has weight(τ,t) at row τ < t and κ(τ,t) at row t; if masses differ, they are
     in a second square.
     """
+    climb = climb_of(constant)
 
     @cuda.jit(device=True)
     def fill(begin: int, size: int, task: Task, area: Any) -> None:
@@ -205,12 +252,13 @@ def fill_of(constant: bool) -> Callable[..., Any]:
         i, apart = cuda.threadIdx.x >> WARP, 1 + cuda.threadIdx.x
         while i < size:
             row, twin = np.int64(nodes.rows[begin + i]) * values.width, nodes.twins[begin + i]
-            j = i + 1 + (cuda.threadIdx.x & ((1 << WARP) - 1))
+            own, j = nodes.own[begin + i], i + 1 + (cuda.threadIdx.x & LANES)
             while j < size:
                 word = targets.words[begin + j]
                 column = word & values.mask
                 weight = values.table[np.uint64(row) + np.uint64(column)]
-                area[i * size + j] = nodes.own[begin + i] if (word ^ column) == twin else weight
+                weight = own if (word ^ column) == twin else weight
+                area[i * size + j], area[j * size + i] = weight, weight
                 if not constant:
                     mass = 0.0
                     for label in range(len(targets.prior)):
@@ -220,21 +268,11 @@ def fill_of(constant: bool) -> Callable[..., Any]:
             i += cuda.blockDim.x >> WARP
         cuda.syncthreads()
         while apart < size:
-            before, at, there = 0.0, apart, apart * size
-            for _ in range(size - apart):
-                weight, factor = area[at], 1.0 + before
-                mass = values.pair_mass if constant else area[square + at]
-                area[there] = product(weight, factor)
-                before = product(weight, product(mass, factor))
-                at, there = at + size + 1, there + size + 1
-            before = 0.0
-            for _ in range(size - apart):
-                at, there = at - size - 1, there - size - 1
-                weight, factor = area[at], 1.0 + before
-                mass = values.pair_mass if constant else area[square + at]
-                area[there] = product(area[there], factor)
-                before = product(weight, product(mass, factor))
+            count, last, mass = size - apart, (size - apart - 1) * (size + 1), values.pair_mass
+            climb(area, apart, apart * size, size + 1, count, square, mass)
+            climb(area, apart + last, apart * size + last, -size - 1, count, square, mass)
             apart += cuda.blockDim.x
+        cuda.syncthreads()
 
     return fill
 
@@ -249,77 +287,96 @@ def correct_of(constant: bool) -> Callable[..., Any]:
         begin, size = training.begins[place], training.sizes[place]
         scores = size * size if constant else 2 * size * size
         area = shared[0] if scores + size * labels <= SHARED else training.area
-        fill(begin, size, task, area)
-        t = cuda.threadIdx.x
-        while t < size:
-            for label in range(labels):
-                area[scores + t * labels + label] = _score(label, begin + t, task, training)
-            t += cuda.blockDim.x
-        start, marks, logged = 0, 0, control[LOGGED]
-        while True:
-            cuda.syncthreads()
-            if cuda.threadIdx.x == 0:
-                shared[1][0] = size
-            cuda.syncthreads()
-            t = start + cuda.threadIdx.x
+        label = cuda.threadIdx.x >> WARP
+        while label < labels:
+            t = cuda.threadIdx.x & LANES
             while t < size:
-                label = training.labels[begin + t]
-                if label >= 0 and _best(area, scores + t * labels, labels) != label:
-                    cuda.atomic.min(shared[1], 0, t)
-                t += cuda.blockDim.x
-            cuda.syncthreads()
-            t = np.int64(shared[1][0])
-            if t >= size:
-                break
-            best = _best(area, scores + t * labels, labels)
-            _change(t, best, marks, begin, task, training)
+                area[scores + t * labels + label] = _score(label, begin + t, task, training)
+                t += 1 << WARP
+            label += cuda.blockDim.x >> WARP
+        fill(begin, size, task, area)
+        if cuda.threadIdx.x <= LANES:  # one warp, which need not wait for the others
+            marks = mend(begin, size, scores, area, task, training, shared[1])
             if cuda.threadIdx.x == 0:
-                task.pushes.marked[marks] = t
-                training.places[logged + marks] = begin + t
-                training.rivals[logged + marks] = best
-            cuda.syncthreads()
-            later = t + 1 + cuda.threadIdx.x
-            while later < size:
-                for label in range(labels):
-                    gamma = task.pushes.gamma[marks, label]
-                    if gamma != 0.0:
-                        gamma = product(gamma, task.targets.prior[label, begin + later])
-                        area[scores + later * labels + label] += product(area[later * size + t], gamma)
-                later += cuda.blockDim.x
-            start, marks = t + 1, marks + 1
-        if cuda.threadIdx.x == 0:
-            control[BEGIN], control[SIZE], control[MARKS] = begin, size, marks
-            control[VISITED] = visit - (place - begin) + size
-            control[LOGGED], control[PUSHED] = logged + marks, control[PUSHED] + 1
+                control[BEGIN], control[SIZE], control[MARKS] = begin, size, marks
+                control[VISITED] = visit - (place - begin) + size
+                control[LOGGED], control[PUSHED] = control[LOGGED] + marks, control[PUSHED] + 1
 
     return correct
+
+
+@cuda.jit(device=True)
+def mend(begin: int, size: int, scores: int, area: Any, task: Task, training: Training, first: Any) -> int:
+    """Correct the nodes of a structure one after another, by one warp; return how many."""
+    lane, prior, gram = cuda.threadIdx.x, task.targets.prior, training.gram
+    labels = len(prior)
+    start, marks, logged = 0, 0, training.control[LOGGED]
+    while True:
+        together()
+        if lane == 0:
+            first[0] = size
+        together()
+        t, wrong = start + lane, False
+        while t < size and not wrong:
+            label = training.labels[begin + t]
+            wrong = label >= 0 and _best(area, scores + t * labels, labels) != label
+            if wrong:
+                cuda.atomic.min(first, 0, t)
+            t += 1 << WARP
+        together()
+        t = np.int64(first[0])
+        if t >= size:
+            return marks
+        best = _best(area, scores + t * labels, labels)
+        _log(t, best, marks, logged, begin, task, training)
+        label, amount, is_identity = training.labels[begin + t], training.amounts[begin + t], len(gram) <= 1
+        right, wrong = product(amount, prior[label, begin + t]), product(amount, prior[best, begin + t])
+        later = t + 1 + lane
+        while later < size:
+            kappa, row, place = area[later * size + t], scores + later * labels, begin + later
+            if is_identity:  # only two labels
+                area[row + label] += product(kappa, product(right, prior[label, place]))
+                area[row + best] -= product(kappa, product(wrong, prior[best, place]))
+            else:
+                for other in range(labels):
+                    gamma = product(right, gram[label, other]) - product(wrong, gram[best, other])
+                    area[row + other] += product(kappa, product(gamma, prior[other, place]))
+            later += 1 << WARP
+        start, marks = t + 1, marks + 1
 
 
 @cuda.jit(device=True)
 def _best(area: Any, first: int, count: int) -> int:
     """Return the first label with the largest score."""
     best, largest = 0, area[first]
-    for label in range(1, count):
-        if area[first + label] > largest:
-            best, largest = label, area[first + label]
+    for label in range(1, count, 4):  # four at a time, which wait for memory together
+        b, c, d = min(label + 1, count - 1), min(label + 2, count - 1), min(label + 3, count - 1)
+        w, x, y, z = area[first + label], area[first + b], area[first + c], area[first + d]
+        if w > largest:
+            best, largest = label, w
+        if x > largest:
+            best, largest = b, x
+        if y > largest:
+            best, largest = c, y
+        if z > largest:
+            best, largest = d, z
     return best
 
 
 @cuda.jit(device=True)
-def _change(t: int, best: int, mark: int, begin: int, task: Task, training: Training) -> None:
-    """Write γ of a mistake at node t."""
-    place, prior, gram = begin + t, task.targets.prior, training.gram
-    label, amount = training.labels[place], training.amounts[place]
+def _log(t: int, best: int, mark: int, logged: int, begin: int, task: Task, training: Training) -> None:
+    """Log a mistake at node t, with γ of its two labels, or of all if k_y is not the identity."""
+    place, prior, gram, entry = begin + t, task.targets.prior, training.gram, cuda.threadIdx.x
+    label, amount, first = training.labels[place], training.amounts[place], task.pushes.heads[mark]
     right, wrong = product(amount, prior[label, place]), product(amount, prior[best, place])
-    other = cuda.threadIdx.x
-    while other < len(prior):
+    while entry < task.pushes.heads[mark + 1] - first:
         if len(gram) > 1:
+            other = entry
             gamma = product(right, gram[label, other]) - product(wrong, gram[best, other])
-        elif other == label:
-            gamma = right
-        elif other == best:
-            gamma = -wrong
         else:
-            gamma = 0.0
-        task.pushes.gamma[mark, other] = gamma
-        other += cuda.blockDim.x
+            other, gamma = (label, right) if entry == 0 else (best, -wrong)
+        task.pushes.labels[first + entry], task.pushes.gamma[first + entry] = other, gamma
+        entry += 1 << WARP
+    if cuda.threadIdx.x == 0:
+        task.pushes.marked[mark] = t
+        training.places[logged + mark], training.rivals[logged + mark] = place, best

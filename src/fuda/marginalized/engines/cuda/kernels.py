@@ -10,8 +10,8 @@ A block of threads has a *tile* of whole target structures. Its threads walk alo
 each along three at a time, all at the same τ: k(τ,t) is found in shared memory, in the row of the table
 for τ, at the code of t. A diagonal may begin in another tile, or before all places: it comes by an empty
 place before it enters its own. The products k u d of marked nodes are kept per diagonal, and added to
-the scores of each place after all, in the order of the CPU engine. No product is fused with an addition, so that with a constant mass all
-numbers are those of the CPU engine to the last bit.
+the scores of each place after all, in the order of the CPU engine. No product is fused with an
+addition, so that with a constant mass all numbers are those of the CPU engine to the last bit.
 
 Long structures go through shared memory in *stages* of some nodes, and many marks in *chunks*.
 """
@@ -95,12 +95,14 @@ class Values(NamedTuple):
 
 
 class Pushes(NamedTuple):
-    """Pushes: first place, size and first mark of each; the node and γ (L) of each mark."""
+    """Pushes: first place, size and first mark of each; node and first entry of each mark; (label, γ)s."""
 
     begins: Array
     sizes: Array
     firsts: Array
     marked: Array
+    heads: Array
+    labels: Array
     gamma: Array
 
 
@@ -315,22 +317,14 @@ def add_of(constant: bool) -> Callable[..., Any]:
         d = cuda.threadIdx.x
         while d < width:
             d, e, f = lines_of(d, width)
-            for label in range(len(scores)):
-                row, changed = scores[label], False
-                x, y, z = 0.0, 0.0, 0.0
-                for m in range(marks[1] - 1, marks[0] - 1, -1):
-                    gamma = pushes.gamma[m, label]
-                    if gamma != 0.0:
-                        if not changed:
-                            x, y, z = row[span.low + d], row[span.low + e], row[span.low + f]
-                            changed = True
-                        gamma, of_mark = product(factor, gamma), kept[m - marks[0]]
-                        back = span.size - 1 - pushes.marked[m]
-                        x += product(gamma, of_mark[d + back])
-                        y += product(gamma, of_mark[e + back])
-                        z += product(gamma, of_mark[f + back])
-                if changed:
-                    row[span.low + d], row[span.low + e], row[span.low + f] = x, y, z
+            for m in range(marks[1] - 1, marks[0] - 1, -1):
+                of_mark, back = kept[m - marks[0]], span.size - 1 - pushes.marked[m]
+                u, v, w = of_mark[d + back], of_mark[e + back], of_mark[f + back]
+                for entry in range(pushes.heads[m], pushes.heads[m + 1]):
+                    row, gamma = scores[pushes.labels[entry]], product(factor, pushes.gamma[entry])
+                    x, y, z = row[span.low + d], row[span.low + e], row[span.low + f]
+                    row[span.low + d], row[span.low + e] = x + product(gamma, u), y + product(gamma, v)
+                    row[span.low + f] = z + product(gamma, w)
             d += DIAGONALS * cuda.blockDim.x
 
     return add

@@ -11,6 +11,7 @@ from fuda.marginalized.problem import Problem, Side
 
 Array = np.ndarray
 TILE = 2304  # most places of a tile, but for longer structures
+_NARROW = 1 << 32  # words from which on they need 64 bits
 _TWINS = 2  # added to twin numbers, which makes them positive
 
 
@@ -92,7 +93,7 @@ def words(problem: Problem, values: Values, ours: Places, theirs: Places) -> Wor
     shift = empty.bit_length()
     of_targets = (problem.targets.twins.astype(np.int64) + _TWINS) << shift | columns
     of_sources = (problem.sources.twins.astype(np.int64) + _TWINS) << shift
-    dtype = np.uint64 if max(of_targets.max(), of_sources.max()) >= 1 << 32 else np.uint32
+    dtype = np.uint64 if max(of_targets.max(), of_sources.max()) >= _NARROW else np.uint32
     none = np.iinfo(dtype).max  # no word is that of an empty place of sources
     columns_only = dtype((1 << shift) - 1)
     return Words(theirs.spread(of_targets, empty, dtype), ours.spread(of_sources, none, dtype), columns_only)

@@ -10,8 +10,8 @@ import numpy as np
 from fuda.checks import check_memory
 from fuda.marginalized.engines.cpu.engine import by_frequency, values_of
 from fuda.marginalized.engines.cpu.log import Log
-from fuda.marginalized.engines.cuda import device
-from fuda.marginalized.engines.cuda.layout import Places, words
+from fuda.marginalized.engines.cuda import device, layout
+from fuda.marginalized.engines.cuda.layout import Places
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
 
@@ -50,11 +50,11 @@ class Shared:
         begins, ends, firsts, marked, gamma = log.pushes()
         rows = int(firsts[-1])
         owners = np.repeat(np.arange(len(begins)), np.diff(firsts))
-        nodes = marked[:rows] - begins[owners]
-        whole = (self.places.of_nodes[begins], ends - begins, firsts, nodes)
-        return Pushes(
-            *(self.cuda.to_device(a.astype(np.int32)) for a in whole), self.cuda.to_device(gamma[:rows])
-        )
+        nodes, (entries, labels) = marked[:rows] - begins[owners], np.nonzero(gamma[:rows])
+        heads = np.searchsorted(entries, np.arange(rows + 1))
+        whole = (self.places.of_nodes[begins], ends - begins, firsts, nodes, heads, labels)
+        sent = (self.cuda.to_device(array.astype(np.int32)) for array in whole)
+        return Pushes(*sent, self.cuda.to_device(gamma[entries, labels]))
 
 
 class Machine:
@@ -82,13 +82,16 @@ class Machine:
 
     def _check_memory(self) -> None:
         """Raise DataError unless all arrays of the problem fit into the memory of the card."""
-        needed = self.bytes_needed()
-        free = int(min(self._cuda.current_context().get_memory_info()[0], 1 << 62))
+        needed, free = self.bytes_needed(), self._free()
         if needed > free:
             raise device.Refused(
                 f"engine='cuda': the problem needs {needed:,} bytes of memory, and {free:,} are free on "
                 f"{self._card}; free some, take fewer structures, or set engine='cpu'"
             )
+
+    def _free(self) -> int:
+        """The bytes that are free on the card."""
+        return int(min(self._cuda.current_context().get_memory_info()[0], 1 << 62))
 
     def bytes_needed(self) -> int:
         """Return the bytes that the arrays of the problem take on the card."""
@@ -116,7 +119,7 @@ class Machine:
         source, target, ours = problem.sources, problem.targets, self._shared.places
         rows, columns = by_frequency(source.codes), np.unique(target.codes)
         values = values_of(problem.codes, problem.mixing, rows, columns)
-        coded, coded_twins, mask = words(problem, values, ours, self.places)
+        coded, coded_twins, mask = layout.words(problem, values, ours, self.places)
         pair_mass = 0.0
         for share, prior in zip(problem.with_labels(source.prior[:1])[0], target.prior[0], strict=True):
             pair_mass += float(share * prior)  # as `fill_mass` adds
@@ -152,13 +155,17 @@ class Machine:
         if len(pushes.begins):
             kernels(*self._variant).score[self._blocks, self._threads](self._task(scores, pushes))
 
+    def synchronize(self) -> None:
+        """Wait until the card has done all it was told."""
+        self._cuda.synchronize()
+
     def add_log(self, scores: OnCard, log: Log) -> None:
         """Add the pushes of a log to scores."""
         self.add(scores, self._shared.sent(log))
 
-    def add_all(self, scores: OnCard, alpha: Array) -> None:
-        """Add the pushes of all coefficients to scores."""
-        self.add(scores, self._shared.pushes_of(self.problem, alpha))
+    def pushes_of(self, alpha: Array) -> Any:
+        """Return the pushes of all coefficients."""
+        return self._shared.pushes_of(self.problem, alpha)
 
     def epoch(
         self, scores: OnCard, order: Array, labels: Array, amounts: Array, base: Numbers | None
@@ -209,9 +216,11 @@ class Machine:
         """The push that an epoch makes again and again."""
         from fuda.marginalized.engines.cuda.kernels import Pushes
 
-        most, labels, new = self._shared.longest, self.problem.label_count, self._cuda.device_array
-        one = new(1, np.int32)
-        return Pushes(one, one, one, new(most, np.int32), new((most, labels)))
+        most, new = self._shared.longest, self._cuda.device_array
+        each = 2 if self.problem.is_identity else self.problem.label_count  # entries of a mark
+        one, heads = new(1, np.int32), self._cuda.to_device(np.arange(most + 1, dtype=np.int32) * each)
+        entries = new(most * each, np.int32), new(most * each)
+        return Pushes(one, one, one, new(most, np.int32), heads, *entries)
 
     @property
     def _limit(self) -> int:
