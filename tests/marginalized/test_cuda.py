@@ -24,6 +24,7 @@ from machine_cases import random_prior, random_structures, two_sides
 CASES = Path(__file__).with_name("cuda_cases.py")
 
 
+@pytest.mark.slow
 def test_in_the_simulator():
     """All of `cuda_cases.py`, in a process of its own: numba reads the setting when it is imported."""
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}

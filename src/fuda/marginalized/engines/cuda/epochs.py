@@ -22,6 +22,7 @@ from fuda.marginalized.engines.cuda.kernels import ROWS, SHARED, WARP, Array, Sp
 BEGIN, SIZE, MARKS, VISITED, LOGGED, PUSHED, CONTROLS = range(7)
 STOP = -1
 LANES = (1 << WARP) - 1
+_ROW = min(3, WARP)  # the logarithm of the threads that share a row of a square
 
 if config.ENABLE_CUDASIM:  # whose blocks have one warp
 
@@ -37,9 +38,8 @@ else:
         cuda.syncwarp()
 
 
-# So few registers that a multiprocessor has room for 768 threads where the mass is constant, and for
-# 512 where it is computed; the simulator knows no registers.
-_REGISTERS = {True: 80, False: 128}
+# So few registers that a multiprocessor has room for a block; the simulator knows no registers.
+_OPTIONS: dict[str, Any] = {"cache": True} | ({} if config.ENABLE_CUDASIM else {"max_registers": 128})
 
 
 class Training(NamedTuple):
@@ -103,12 +103,9 @@ def kernels(constant: bool, staged: bool, wide: bool) -> Kernels:
     Kernels
         The kernels.
     """
-    options: dict[str, Any] = {"cache": True}
-    if not config.ENABLE_CUDASIM:
-        options["max_registers"] = _REGISTERS[constant]
     push, correct, number = push_of(constant, staged), correct_of(constant), np.uint64 if wide else np.uint32
 
-    @cuda.jit(**options)
+    @cuda.jit(**_OPTIONS)
     def score(task: Task) -> None:
         buffer = cuda.shared.array(SHARED, np.float64)
         twins = cuda.shared.array(ROWS, number)
@@ -126,7 +123,7 @@ def kernels(constant: bool, staged: bool, wide: bool) -> Kernels:
                 push(Span(begin, size, first, end, tiles[tile] + 1, tiles[tile + 1]), task, shared)
             tile += cuda.gridDim.x
 
-    @cuda.jit(**options)
+    @cuda.jit(**_OPTIONS)
     def epoch(task: Task, training: Training, limit: int) -> None:
         buffer = cuda.shared.array(SHARED, np.float64)
         twins = cuda.shared.array(ROWS, number)
@@ -208,6 +205,34 @@ def find(task: Task, training: Training, limit: int, shared: Any) -> int:
     return found if found < none else -1
 
 
+@cuda.jit(device=True)
+def pitch_of(size: int) -> int:
+    """Return the length of rows of a square: odd, so that its columns are in different banks."""
+    return size | 1
+
+
+@cuda.jit(device=True)
+def _weight(row: int, twin: int, own: float, place: int, task: Task) -> float:
+    """Return the weight of a node, by its row of the table, and a place."""
+    word = task.targets.words[place]
+    column = word & task.values.mask
+    weight = task.values.table[np.uint64(row) + np.uint64(column)]
+    return own if (word ^ column) == twin else weight
+
+
+@cuda.jit(device=True)
+def _masses(node: int, begin: int, js: Any, task: Task) -> Any:
+    """Return the masses of a node and four places."""
+    a, b, c, d, prior = 0.0, 0.0, 0.0, 0.0, task.targets.prior
+    for label in range(len(prior)):
+        share, row = task.nodes.share[label, node], prior[label]
+        a += product(share, row[begin + js[0]])
+        b += product(share, row[begin + js[1]])
+        c += product(share, row[begin + js[2]])
+        d += product(share, row[begin + js[3]])
+    return a, b, c, d
+
+
 def climb_of(constant: bool) -> Callable[..., Any]:
     """Return the function that multiplies κ along a diagonal by u, from one end, or d, from the other."""
 
@@ -248,29 +273,33 @@ def fill_of(constant: bool) -> Callable[..., Any]:
 
     @cuda.jit(device=True)
     def fill(begin: int, size: int, task: Task, area: Any) -> None:
-        nodes, targets, values, square = task.nodes, task.targets, task.values, size * size
-        i, apart = cuda.threadIdx.x >> WARP, 1 + cuda.threadIdx.x
+        nodes, values, pitch, square = task.nodes, task.values, pitch_of(size), size * pitch_of(size)
+        lanes, last, i = 1 << _ROW, size - 1, cuda.threadIdx.x >> _ROW
         while i < size:
             row, twin = np.int64(nodes.rows[begin + i]) * values.width, nodes.twins[begin + i]
-            own, j = nodes.own[begin + i], i + 1 + (cuda.threadIdx.x & LANES)
-            while j < size:
-                word = targets.words[begin + j]
-                column = word & values.mask
-                weight = values.table[np.uint64(row) + np.uint64(column)]
-                weight = own if (word ^ column) == twin else weight
-                area[i * size + j], area[j * size + i] = weight, weight
+            own, j = nodes.own[begin + i], i + 1 + (cuda.threadIdx.x & (lanes - 1))
+            while j < size:  # four at a time, which wait for memory together; beyond the last, the last again
+                js = j, min(j + lanes, last), min(j + 2 * lanes, last), min(j + 3 * lanes, last)
+                a = _weight(row, twin, own, begin + js[0], task)
+                b = _weight(row, twin, own, begin + js[1], task)
+                c = _weight(row, twin, own, begin + js[2], task)
+                d = _weight(row, twin, own, begin + js[3], task)
+                area[i * pitch + js[0]], area[js[0] * pitch + i] = a, a
+                area[i * pitch + js[1]], area[js[1] * pitch + i] = b, b
+                area[i * pitch + js[2]], area[js[2] * pitch + i] = c, c
+                area[i * pitch + js[3]], area[js[3] * pitch + i] = d, d
                 if not constant:
-                    mass = 0.0
-                    for label in range(len(targets.prior)):
-                        mass += product(nodes.share[label, begin + i], targets.prior[label, begin + j])
-                    area[square + i * size + j] = mass
-                j += 1 << WARP
-            i += cuda.blockDim.x >> WARP
+                    masses = _masses(begin + i, begin, js, task)
+                    for n in range(4):
+                        area[square + i * pitch + js[n]] = masses[n]
+                j += 4 * lanes
+            i += cuda.blockDim.x >> _ROW
         cuda.syncthreads()
+        apart = 1 + cuda.threadIdx.x
         while apart < size:
-            count, last, mass = size - apart, (size - apart - 1) * (size + 1), values.pair_mass
-            climb(area, apart, apart * size, size + 1, count, square, mass)
-            climb(area, apart + last, apart * size + last, -size - 1, count, square, mass)
+            count, end, mass = size - apart, (size - apart - 1) * (pitch + 1), values.pair_mass
+            climb(area, apart, apart * pitch, pitch + 1, count, square, mass)
+            climb(area, apart + end, apart * pitch + end, -pitch - 1, count, square, mass)
             apart += cuda.blockDim.x
         cuda.syncthreads()
 
@@ -285,7 +314,7 @@ def correct_of(constant: bool) -> Callable[..., Any]:
     def correct(visit: int, task: Task, training: Training, shared: Any) -> None:
         control, place, labels = training.control, training.visits[visit], len(task.targets.prior)
         begin, size = training.begins[place], training.sizes[place]
-        scores = size * size if constant else 2 * size * size
+        scores = size * pitch_of(size) * (1 if constant else 2)
         area = shared[0] if scores + size * labels <= SHARED else training.area
         label = cuda.threadIdx.x >> WARP
         while label < labels:
@@ -309,7 +338,7 @@ def correct_of(constant: bool) -> Callable[..., Any]:
 def mend(begin: int, size: int, scores: int, area: Any, task: Task, training: Training, first: Any) -> int:
     """Correct the nodes of a structure one after another, by one warp; return how many."""
     lane, prior, gram = cuda.threadIdx.x, task.targets.prior, training.gram
-    labels = len(prior)
+    labels, pitch = len(prior), pitch_of(size)
     start, marks, logged = 0, 0, training.control[LOGGED]
     while True:
         together()
@@ -333,7 +362,7 @@ def mend(begin: int, size: int, scores: int, area: Any, task: Task, training: Tr
         right, wrong = product(amount, prior[label, begin + t]), product(amount, prior[best, begin + t])
         later = t + 1 + lane
         while later < size:
-            kappa, row, place = area[later * size + t], scores + later * labels, begin + later
+            kappa, row, place = area[later * pitch + t], scores + later * labels, begin + later
             if is_identity:  # only two labels
                 area[row + label] += product(kappa, product(right, prior[label, place]))
                 area[row + best] -= product(kappa, product(wrong, prior[best, place]))

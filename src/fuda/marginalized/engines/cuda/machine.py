@@ -17,7 +17,7 @@ from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
 OnCard = Any  # an array on the card
-THREADS = 768, 512  # of a block, where the mass is constant and where not; a multiprocessor has one block
+THREADS = 512  # of a block; a multiprocessor has one block
 _SIMULATED = 2  # threads, in the simulator
 _LEAST_PUSHES = 64  # of a launch
 _FEWEST = 8  # rows of the table in shared memory that are worth it
@@ -72,7 +72,7 @@ class Machine:
 
     def __init__(self, problem: Problem, card: device.Card, shared: Shared) -> None:
         self.problem, self._card, self._shared, self._cuda = problem, card, shared, shared.cuda
-        self._threads, self._blocks = THREADS[not problem.mass], card.multiprocessors
+        self._threads, self._blocks = THREADS, card.multiprocessors
         if card.is_simulated:
             self._threads, self._blocks = _SIMULATED, 1
         self.places = Places(problem.targets, shared.longest)
@@ -209,7 +209,7 @@ class Machine:
     def _area(self) -> OnCard:
         """For the kernel of the longest structure with itself, and its scores."""
         most = self._shared.longest
-        return self._cuda.device_array(most * (2 * most + self.problem.label_count))
+        return self._cuda.device_array(most * (2 * most + 2 + self.problem.label_count))
 
     @cached_property
     def _marks(self) -> Any:
