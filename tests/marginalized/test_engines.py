@@ -311,6 +311,6 @@ def test_engines_are_chosen_by_name():
     for name in ("auto", "cpu"):
         check_engine(name)
         assert isinstance(make_engine(name, case.problem()), CpuEngine)
-    for name in ("cuda", "", None, 3, ["cpu"]):
-        with pytest.raises(DataError, match=r"engine=.* is not built; choose 'auto' or 'cpu'"):
+    for name in ("gpu", "", None, 3, ["cpu"]):
+        with pytest.raises(DataError, match=r"engine=.* is not built; choose 'auto', 'cpu', 'cuda'"):
             check_engine(name)

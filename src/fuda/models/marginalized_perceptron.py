@@ -89,8 +89,9 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     orders : int or None, default=None
         How many perceptrons to average: the first one visits structures in the order of the data,
         the others in a new random order every epoch. None is 4 where `average` is true, else 1.
-    engine : {"auto", "cpu"}, default="auto"
-        The engine that computes scores; "auto" chooses "cpu". Acts at once.
+    engine : {"auto", "cpu", "cuda"}, default="auto"
+        The engine that computes scores: CPU cores, or an NVIDIA card. "auto" takes a card that can
+        be used where the data are large. Acts at once.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
     random_state : int, RandomState or None, default=0

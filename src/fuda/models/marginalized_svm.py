@@ -108,8 +108,9 @@ class MarginalizedSVM(MarginalizedLabeler):
         The largest number of epochs.
     tol : float, default=1e-2
         The relative gap (primal − dual) / primal at which training ends.
-    engine : {"auto", "cpu"}, default="auto"
-        The engine that computes scores; "auto" chooses "cpu". Acts at once.
+    engine : {"auto", "cpu", "cuda"}, default="auto"
+        The engine that computes scores: CPU cores, or an NVIDIA card. "auto" takes a card that can
+        be used where the data are large. Acts at once.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
     random_state : int, RandomState or None, default=0

@@ -11,20 +11,21 @@ from typing import Any
 from fuda.errors import DataError, short
 from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.problem import Problem
+from fuda.progress import warn
 
 AUTO = "auto"
-# The class of each engine, in the order of preference of "auto".
-ENGINES = {"cpu": "fuda.marginalized.engines.cpu.engine.CpuEngine"}
+ENGINES = {
+    "cpu": "fuda.marginalized.engines.cpu.engine.CpuEngine",
+    "cuda": "fuda.marginalized.engines.cuda.engine.CudaEngine",
+}
+_LARGE = 1 << 30  # pairs of nodes from which on "auto" asks for a card: fewer are soon done by the CPU
 
 
 def check_engine(name: Any) -> None:
     """Raise DataError if there is no engine of that name."""
     known = [AUTO, *ENGINES]
     if not isinstance(name, str) or name not in known:
-        raise DataError(
-            f"engine={short(name)} is not built; choose {' or '.join(map(repr, known))} (the engines built "
-            f"into this version: {', '.join(ENGINES)})"
-        )
+        raise DataError(f"engine={short(name)} is not built; choose {', '.join(map(repr, known))}")
 
 
 def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engine:
@@ -33,7 +34,8 @@ def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engin
     Parameters
     ----------
     name : str
-        A name of ENGINES, or "auto".
+        A name of ENGINES, or "auto": "cuda" for large problems that it solves where there is a card
+        that can be used, else "cpu".
     problem : Problem
         The problem to solve.
     n_jobs : int or None
@@ -45,6 +47,23 @@ def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engin
         The engine, at α = 0.
     """
     check_engine(name)
-    module, cls = ENGINES[next(iter(ENGINES)) if name == AUTO else name].rsplit(".", 1)
+    if name != AUTO:
+        return _made(name, problem, n_jobs)
+    from fuda.marginalized.engines.cuda.device import NoCard, Refused, has_driver
+    from fuda.marginalized.engines.cuda.engine import refusal
+
+    if int(problem.sources.offsets[-1]) * int(problem.targets.offsets[-1]) >= _LARGE and has_driver():
+        try:
+            if refusal(problem) is None:
+                return _made("cuda", problem, n_jobs)
+        except NoCard:  # as if there were no driver
+            pass
+        except Refused as error:
+            warn(f"{error}; engine='auto' continues on the CPU", UserWarning)
+    return _made("cpu", problem, n_jobs)
+
+
+def _made(name: str, problem: Problem, n_jobs: int | None) -> Engine:
+    module, cls = ENGINES[name].rsplit(".", 1)
     made: Engine = getattr(import_module(module), cls)(problem, n_jobs)
     return made

@@ -62,7 +62,7 @@ class CpuEngine(OnlineEngine):
             self._values = like._values
         elif problem.codes.whole is not None:
             rows = self._prepared.rows_of(problem)
-            self._values = _values(problem.codes, problem.mixing, rows, np.unique(problem.targets.codes))
+            self._values = values_of(problem.codes, problem.mixing, rows, np.unique(problem.targets.codes))
         self._layout = Layout(problem, np.arange(len(problem.targets.offsets) - 1))
         self._start(Log(problem.label_count))
 
@@ -168,6 +168,11 @@ class CpuEngine(OnlineEngine):
             pairs.fill_mass(a.start, a.stop, places.start, shape[1], task, mass)
         return weight, mass
 
+    def sums(self) -> Array:
+        """Return Q (L, N) of all target nodes after all pushes so far, for numbers that are not scaled."""
+        self._update_all()
+        return self._scores.mantissas[:, self._layout.places]
+
     def _start(self, log: Log) -> None:
         """Reset the scores; all pushes of a log are pending."""
         self._log, shape = log, (self.problem.label_count, self._layout.size)
@@ -178,7 +183,7 @@ class CpuEngine(OnlineEngine):
         """Return the kernel values for these codes."""
         columns = np.unique(target_codes)
         columns = columns[columns < self.problem.codes.counts[1]]  # not that of empty places
-        return _values(self.problem.codes, self.problem.mixing, _by_frequency(source_codes), columns)
+        return values_of(self.problem.codes, self.problem.mixing, by_frequency(source_codes), columns)
 
     def _group(self, first: int) -> range:
         """Return a group of blocks."""
@@ -270,12 +275,12 @@ class _Prepared:
     def __init__(self, problem: Problem) -> None:
         self.share = np.ascontiguousarray(problem.with_labels(problem.sources.prior))
         self._last: tuple[Array | None, Log] = None, Log(problem.label_count)
-        self._codes, self._rows = problem.sources.codes, _by_frequency(problem.sources.codes)
+        self._codes, self._rows = problem.sources.codes, by_frequency(problem.sources.codes)
 
     def rows_of(self, problem: Problem) -> Array:
         """Return the codes of the sources, the most frequent first."""
         codes = problem.sources.codes
-        return self._rows if codes is self._codes else _by_frequency(codes)
+        return self._rows if codes is self._codes else by_frequency(codes)
 
     def log_of(self, problem: Problem, alpha: Array) -> Log:
         """Return a log with a push of every source structure; cached for the next call."""
@@ -299,13 +304,13 @@ def check_pushes(spans: Array, marked: Array, offsets: Array) -> None:
         raise DataError("its pushes mark nodes of other structures")
 
 
-def _by_frequency(codes: Array) -> Array:
+def by_frequency(codes: Array) -> Array:
     """Return the distinct codes, the most frequent first."""
     often = np.bincount(codes)
     return np.argsort(-often, kind="stable")[: np.count_nonzero(often)]
 
 
-def _values(codes: Codes, mixing: float, rows: Array, columns: Array) -> Values:
+def values_of(codes: Codes, mixing: float, rows: Array, columns: Array) -> Values:
     """Return c² k_x for these codes of sources and targets, in this order."""
     row_count, column_count = codes.counts
     table = np.zeros((len(rows), len(columns) + 1))

@@ -1,0 +1,123 @@
+"""The card that the CUDA engine runs on, or a sentence that says why there is none."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from typing import Any, NamedTuple
+
+from fuda.errors import DataError, short
+
+_OLDEST_DRIVER, _OLDEST_CARD = (12, 0), (6, 0)  # what numba-cuda, and blocks that wait for each other, need
+_SIMULATOR = "simulator"
+_OTHERWISE = "or set engine='cpu'"
+# What errors of the driver mean, by a part of their names or texts.
+_MEANINGS = {
+    "INSUFFICIENT_DRIVER": "the NVIDIA driver is too old for the CUDA libraries here; update it",
+    "SYSTEM_DRIVER_MISMATCH": "the NVIDIA driver does not fit its own libraries; restart after its update",
+    "UNAVAILABLE": "the card is taken by another program, which uses it alone; wait for it",
+    "busy": "the card is taken by another program, which uses it alone; wait for it",
+    "OUT_OF_MEMORY": "other programs have taken all memory of the card; wait for them",
+}
+
+
+class NoCard(DataError):
+    """There is no card, or not what programs need to use it."""
+
+
+class Refused(DataError):
+    """There is a card that cannot be used now, or not for this problem."""
+
+
+class Card(NamedTuple):
+    """A card: its name, number, how many there are, and its number of multiprocessors."""
+
+    name: str
+    number: int
+    count: int
+    multiprocessors: int
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether this is numba's simulator."""
+        return self.name == _SIMULATOR
+
+    def __str__(self) -> str:
+        which = f"card {self.number} of {self.count} ({self.name})"
+        return which if self.count == 1 else f"{which}, where CUDA_VISIBLE_DEVICES chooses another one"
+
+
+@cache
+def has_driver() -> bool:
+    """Return whether there is a driver at all, which is found out without importing numba's part."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def load() -> Any:
+    """Import and return `numba.cuda`; raise NoCard where it is not installed."""
+    try:
+        from numba import config, cuda
+    except ImportError as error:
+        install = "pip install 'fuda[gpu]'"
+        raise NoCard(
+            f"engine='cuda' needs numba-cuda ({short(str(error))}); {install}, {_OTHERWISE}"
+        ) from error
+    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a few sentences are few, whoever counts
+    return cuda
+
+
+def card(cuda: Any) -> Card:
+    """Return the current card, with a context on it; raise NoCard or Refused where there is none.
+
+    Parameters
+    ----------
+    cuda : module
+        `numba.cuda`.
+
+    Returns
+    -------
+    Card
+        The card.
+    """
+    if cuda.config.ENABLE_CUDASIM:
+        return Card(_SIMULATOR, 0, 1, 1)
+    if not has_driver():
+        raise NoCard(f"engine='cuda': there is no NVIDIA driver here (libcuda); install it, {_OTHERWISE}")
+    errors = (RuntimeError, ImportError, cuda.cudadrv.error.CudaDriverError)
+    try:
+        version = tuple(cuda.cudadrv.driver.driver.get_version())
+        if version < _OLDEST_DRIVER:
+            raise Refused(
+                f"engine='cuda': the NVIDIA driver is too old: it supports CUDA {_dotted(version)}, and "
+                f"{_dotted(_OLDEST_DRIVER)} is needed; update it, {_OTHERWISE}"
+            )
+        if not cuda.is_available():
+            raise NoCard(f"engine='cuda': the NVIDIA driver finds no card; {_OTHERWISE[3:]}")
+        found = cuda.get_current_device()
+        name = found.name.decode() if isinstance(found.name, bytes) else str(found.name)
+        if tuple(found.compute_capability) < _OLDEST_CARD:
+            raise Refused(
+                f"engine='cuda': {name} has compute capability {_dotted(found.compute_capability)}, and "
+                f"{_dotted(_OLDEST_CARD)} is needed; {_OTHERWISE[3:]}"
+            )
+        cuda.current_context()  # refused by a card that another program uses alone
+        return Card(name, int(found.id), len(cuda.gpus), int(found.MULTIPROCESSOR_COUNT))
+    except errors as error:
+        raise Refused(f"engine='cuda': {_meaning(str(error))}, {_OTHERWISE}") from error
+
+
+def _meaning(text: str) -> str:
+    """Say what an error of the driver means, and what to do."""
+    for part, meaning in _MEANINGS.items():
+        if part in text:
+            return meaning
+    return f"the card cannot be used ({short(text)}); look at it with nvidia-smi"
+
+
+def _dotted(version: Any) -> str:
+    return ".".join(map(str, tuple(version)[:2]))

@@ -1,0 +1,195 @@
+"""The CUDA engine against the CPU engine; run by `test_cuda.py`, on a card or in numba's simulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fuda import MarginalizedPerceptron, Sequence
+from fuda.errors import DataError
+from fuda.kernels import Delta, Polynomial
+from fuda.marginalized import codes, problem
+from fuda.marginalized.engines import make_engine
+from fuda.marginalized.engines.base import Margins, PerceptronState
+from fuda.marginalized.engines.cpu.engine import CpuEngine
+from fuda.marginalized.engines.cuda import kernels, machine
+from fuda.marginalized.engines.cuda.engine import CudaEngine
+from fuda.marginalized.numbers import Numbers
+from fuda.marginalized.problem import Settings, Sources
+from machine_cases import random_prior, random_structures, two_sides
+
+LABELS = 3
+KERNEL = Polynomial(2).normalized()
+SIMILAR = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]])
+
+
+@pytest.fixture(autouse=True)
+def _small_steps(monkeypatch):
+    """Shared codes, with twins; few nodes at a time in shared memory, few marks at a time."""
+    monkeypatch.setattr(codes, "_SMALL", 0)
+    monkeypatch.setattr(problem, "_OFTEN", 5)
+    if machine.device.card(machine.device.load()).is_simulated:
+        monkeypatch.setattr(kernels, "ROWS", 3)
+        monkeypatch.setattr(kernels, "KEPT", 2)
+        monkeypatch.setattr(machine, "_FEWEST", 3)
+
+
+def a_problem(form="uniform", label_gram=None, kernel=KERNEL, seed=0, count=5, others=False):
+    rng = np.random.default_rng(seed)
+    X = random_structures(rng, "sequence", count, longest=8)
+    Y = random_structures(rng, "sequence", 3, longest=5) if others else X
+    priors = random_prior(rng, X, LABELS, form)
+    sides = two_sides(X, Y, priors, random_prior(rng, Y, LABELS, form) if others else priors)
+    gram = np.eye(LABELS) if label_gram is None else label_gram
+    return Sources(Settings(kernel, gram, 1.3, 0.0), sides[0]).problem(sides[1])
+
+
+def coefficients(case, seed=1):
+    rng = np.random.default_rng(seed)
+    shape = int(case.sources.offsets[-1]), LABELS
+    return rng.normal(size=shape) * (rng.random((shape[0], 1)) < 0.5)
+
+
+def trained(make, case, epochs=2, base=None):
+    """Mistakes, state and engine after some epochs in different orders."""
+    rng = np.random.default_rng(2)
+    nodes = int(case.targets.offsets[-1])
+    labels, amounts = rng.integers(-1, LABELS, nodes), rng.random(nodes) + 0.5
+    engine, state = make(case), PerceptronState(np.zeros((2, nodes, LABELS)), base=base)
+    orders = [rng.permutation(len(case.targets.sizes)) for _ in range(epochs)]
+    return [engine.perceptron_epoch(order, labels, amounts, state) for order in orders], state, engine
+
+
+def test_epochs_with_a_constant_mass_are_equal_to_the_last_bit(monkeypatch):
+    case = a_problem()
+    assert max(case.codes.counts) < len(case.points[0])
+    mistakes, state, engine = trained(CudaEngine, case)
+    expected, other, cpu = trained(CpuEngine, case)
+    assert mistakes == expected
+    assert mistakes[0]
+    assert (state.sums == other.sums).all()
+    assert state.steps == other.steps
+    assert (engine.all_scores().doubles() == cpu.all_scores().doubles()).all()
+    monkeypatch.setattr(machine, "_LEAST_PUSHES", 1)  # and in any number of launches
+    monkeypatch.setattr(machine, "_CELLS", 0.0)
+    again, state, _ = trained(CudaEngine, case, 1)
+    assert again == expected[:1]
+
+
+@pytest.mark.parametrize("gram", [None, SIMILAR], ids=["identity", "label kernel"])
+def test_epochs_with_product_priors_have_the_same_mistakes(gram):
+    case = a_problem("marginals", gram, seed=3)
+    base = Numbers(np.random.default_rng(5).normal(size=(int(case.targets.offsets[-1]), LABELS)))
+    mistakes, state, engine = trained(CudaEngine, case, base=base)
+    expected, other, cpu = trained(CpuEngine, case, base=base)
+    assert mistakes == expected
+    np.testing.assert_array_equal(state.sums, other.sums)
+    np.testing.assert_allclose(
+        engine.all_scores().doubles(), cpu.all_scores().doubles(), rtol=1e-12, atol=1e-13
+    )
+
+
+@pytest.mark.parametrize("form", ["uniform", "marginals"])
+@pytest.mark.parametrize("way", ["shared memory", "large tables", "many types"])
+def test_scores_of_other_structures(monkeypatch, form, way):
+    case = a_problem(form, others=True, seed=7)
+    if way == "large tables":  # that no stage has room for
+        monkeypatch.setattr(machine, "_FEWEST", 1000)
+    if way == "many types":  # whose numbers need 64 bits
+        monkeypatch.setattr(machine.layout, "_NARROW", 0)
+    alpha = coefficients(case)
+    found = CudaEngine(case).scores(alpha).doubles()
+    np.testing.assert_allclose(found, CpuEngine(case).scores(alpha).doubles(), rtol=1e-12, atol=1e-13)
+
+
+def test_kernels_without_shared_codes():
+    case = a_problem(kernel=Delta() + 0.5 * KERNEL, seed=4)
+    alpha = coefficients(case)
+    np.testing.assert_array_equal(
+        CudaEngine(case).scores(alpha).doubles(), CpuEngine(case).scores(alpha).doubles()
+    )
+
+
+def test_an_engine_aimed_at_other_targets_shares_its_sources():
+    rng = np.random.default_rng(8)
+    X, Y = random_structures(rng, "sequence", 4), random_structures(rng, "sequence", 3)
+    priors = random_prior(rng, X, LABELS), random_prior(rng, Y, LABELS)
+    ours, theirs = two_sides(X, Y, *priors)
+    sources = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, 0.0), ours)
+    first, part = CudaEngine(sources.problem(theirs)), theirs.take(np.array([2, 0]))
+    alpha = coefficients(first.problem)
+    expected = CpuEngine(sources.problem(part)).scores(alpha).doubles()
+    np.testing.assert_allclose(
+        first.aimed_at(sources.problem(part)).scores(alpha).doubles(), expected, atol=1e-13
+    )
+
+
+def test_a_margin_epoch_is_that_of_the_cpu():
+    case = a_problem(count=3)
+    nodes, found = int(case.targets.offsets[-1]), []
+    labels = np.random.RandomState(0).randint(-1, LABELS, nodes)
+    for make in (CudaEngine, CpuEngine):
+        alpha, margins = np.zeros((nodes, LABELS)), Margins(labels, np.full(nodes, 2.0), 0.0)
+        scores = make(case).margin_epoch(np.array([2, 0, 1]), margins, alpha, np.random.RandomState(1))
+        found.append((alpha, scores))
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-12)
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=1e-12)
+
+
+@pytest.mark.parametrize(("begun", "ended"), [(CudaEngine, CpuEngine), (CpuEngine, CudaEngine)])
+def test_either_engine_continues_what_the_other_began(begun, ended):
+    case = a_problem()
+    _, _, first = trained(begun, case, 1)
+    second = ended(case)
+    second.restore({name: array.copy() for name, array in first.state().items()})
+    np.testing.assert_array_equal(second.all_scores().doubles(), first.all_scores().doubles())
+    assert (second.state()["visits"] == first.state()["visits"]).all()
+
+
+def test_kappa_is_that_of_the_cpu():
+    case = a_problem()
+    np.testing.assert_array_equal(
+        CudaEngine(case).kappa(0, 1).doubles(), CpuEngine(case).kappa(0, 1).doubles()
+    )
+
+
+def test_what_a_card_does_not_compute_is_refused():
+    rng = np.random.default_rng(0)
+    for shape, gap, form, what in (
+        ("tree", 0.0, "uniform", "trees and DAGs"),
+        ("dag", 0.0, "uniform", "trees and DAGs"),
+        ("sequence", 0.5, "uniform", "gaps"),
+        ("sequence", 0.0, "chain", "prior_form='chain'"),
+    ):
+        X = random_structures(rng, shape, 3)
+        side, _ = two_sides(X, X, *[random_prior(rng, X, LABELS, form)] * 2)
+        case = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, gap), side).problem()
+        with pytest.raises(DataError, match=f"{what}.*CPU engine; set engine='cpu'"):
+            CudaEngine(case)
+    X = [Sequence(["Lima", "EFE"] * 619)]
+    side, _ = two_sides(X, X, *[random_prior(rng, X, LABELS, "uniform")] * 2)
+    with pytest.raises(DataError, match="exceed the range of doubles"):
+        CudaEngine(Sources(Settings(Polynomial(2), np.eye(LABELS), 3.0, 0.0), side).problem())
+
+
+def test_memory_is_planned_before_it_is_taken(monkeypatch):
+    case = a_problem()
+    needed = CudaEngine(case)._machine.bytes_needed()
+    monkeypatch.setattr(machine.Machine, "_free", lambda self: needed - 1)
+    with pytest.raises(
+        DataError, match=rf"needs {needed:,} bytes of memory, and {needed - 1:,} are free on card 0"
+    ):
+        make_engine("cuda", case)
+
+
+def test_a_model_is_the_same_with_either_engine():
+    X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"], ["Bo", "is", "in", "Rome"]]
+    y = [["P", "O", "O", "L"], ["L", "O", "O"], ["P", "O", "O", "L"]]
+    models = [
+        MarginalizedPerceptron(epochs=2, orders=1, mixing=1.2, calibrate=False, engine=engine).fit(X, y)
+        for engine in ("cuda", "cpu")
+    ]
+    assert models[0].mistakes_ == models[1].mistakes_
+    scores = [np.concatenate(list(model.decision_scores([["Ana", "is", "Bo"]]))) for model in models]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    assert models[0].predict(X).tolist() == models[1].predict(X).tolist()

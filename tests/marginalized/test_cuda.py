@@ -1,0 +1,159 @@
+"""The CUDA engine: its tests in numba's simulator, the choice of engines, and cards that cannot be used."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fuda import DataError
+from fuda.kernels import Polynomial
+from fuda.marginalized import engines
+from fuda.marginalized.engines import make_engine
+from fuda.marginalized.engines.cpu.engine import CpuEngine
+from fuda.marginalized.engines.cuda import device
+from fuda.marginalized.engines.cuda.layout import Places
+from fuda.marginalized.problem import Settings, Sources
+from machine_cases import random_prior, random_structures, two_sides
+
+CASES = Path(__file__).with_name("cuda_cases.py")
+
+
+@pytest.mark.slow
+def test_in_the_simulator():
+    """All of `cuda_cases.py`, in a process of its own: numba reads the setting when it is imported."""
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:cov",
+        str(CASES),
+    ]
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, cwd=CASES.parents[2]
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert " failed" not in done.stdout
+
+
+def a_problem(shape="sequence"):
+    rng = np.random.default_rng(0)
+    X = random_structures(rng, shape, 4)
+    side, _ = two_sides(X, X, *[random_prior(rng, X, 2, "uniform")] * 2)
+    return Sources(Settings(Polynomial(2).normalized(), np.eye(2), 1.0, 0.0), side).problem()
+
+
+class FakeDriverError(Exception):
+    pass
+
+
+def fake(version=(12, 4), available=True, capability=(9, 0), context=None, cards=1):
+    """A module like `numba.cuda`, with a card in some state."""
+
+    def current_context():
+        if context is not None:
+            raise FakeDriverError(context)
+
+    card = SimpleNamespace(name=b"NVIDIA H200", compute_capability=capability, id=0, MULTIPROCESSOR_COUNT=132)
+    driver = SimpleNamespace(driver=SimpleNamespace(get_version=lambda: version))
+    return SimpleNamespace(
+        config=SimpleNamespace(ENABLE_CUDASIM=0),
+        cudadrv=SimpleNamespace(driver=driver, error=SimpleNamespace(CudaDriverError=FakeDriverError)),
+        is_available=lambda: available,
+        get_current_device=lambda: card,
+        current_context=current_context,
+        gpus=[card] * cards,
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ({"version": (11, 8)}, "driver is too old: it supports CUDA 11.8, and 12.0 is needed; update it"),
+        ({"available": False}, "the NVIDIA driver finds no card; set engine='cpu'"),
+        ({"capability": (5, 2)}, "NVIDIA H200 has compute capability 5.2, and 6.0 is needed"),
+        ({"context": "[46] CUDA_ERROR_DEVICE_UNAVAILABLE"}, "the card is taken by another program"),
+        ({"context": "[2] CUDA_ERROR_OUT_OF_MEMORY"}, "other programs have taken all memory of the card"),
+        ({"context": "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"}, "does not fit its own libraries"),
+        ({"context": "[999] CUDA_ERROR_UNKNOWN"}, r"the card cannot be used \(.*999.*nvidia-smi, or set"),
+    ],
+    ids=str,
+)
+def test_a_card_that_cannot_be_used_is_a_sentence(monkeypatch, state, sentence):
+    monkeypatch.setattr(device, "has_driver", lambda: True)
+    with pytest.raises(DataError, match=f"engine='cuda': .*{sentence}"):
+        device.card(fake(**state))
+
+
+def test_cards_are_named(monkeypatch):
+    monkeypatch.setattr(device, "has_driver", lambda: True)
+    assert str(device.card(fake())) == "card 0 of 1 (NVIDIA H200)"
+    assert "card 0 of 2 (NVIDIA H200), where CUDA_VISIBLE_DEVICES chooses" in str(device.card(fake(cards=2)))
+    assert device.card(fake()).multiprocessors == 132
+
+
+def test_no_driver_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(device, "has_driver", lambda: False)
+    with pytest.raises(
+        DataError, match=r"no NVIDIA driver here \(libcuda\); install it, or set engine='cpu'"
+    ):
+        device.card(fake())
+
+
+def test_numba_cuda_that_is_not_installed_is_a_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba.cuda", None)
+    monkeypatch.delattr("numba.cuda", raising=False)
+    with pytest.raises(DataError, match=r"needs numba-cuda .*pip install 'fuda\[gpu\]'"):
+        device.load()
+
+
+def test_auto_falls_back_to_the_cpu_and_says_so(monkeypatch):
+    def refused(*_):
+        raise device.Refused("engine='cuda': 2 bytes needed, 1 free")
+
+    monkeypatch.setattr("fuda.marginalized.engines.cuda.engine.CudaEngine.__init__", refused)
+    monkeypatch.setattr(device, "has_driver", lambda: True)
+    assert isinstance(make_engine("auto", a_problem()), CpuEngine)  # too small to ask for a card
+    monkeypatch.setattr(engines, "_LARGE", 1)
+    with pytest.warns(UserWarning, match="2 bytes needed, 1 free; engine='auto' continues on the CPU"):
+        assert isinstance(make_engine("auto", a_problem()), CpuEngine)
+    with pytest.raises(DataError, match="2 bytes needed"):
+        make_engine("cuda", a_problem())
+    assert isinstance(make_engine("auto", a_problem("tree")), CpuEngine)  # which no card computes
+
+
+def test_auto_without_a_card_says_nothing(monkeypatch):
+    def none(*_):
+        raise device.NoCard("no card")
+
+    monkeypatch.setattr(engines, "_LARGE", 1)
+    monkeypatch.setattr("fuda.marginalized.engines.cuda.engine.CudaEngine.__init__", none)
+    for has_driver in (True, False):
+        monkeypatch.setattr(device, "has_driver", lambda found=has_driver: found)
+        assert isinstance(make_engine("auto", a_problem()), CpuEngine)
+
+
+def test_tiles_are_whole_structures_of_similar_size():
+    rng = np.random.default_rng(0)
+    sizes = np.append(rng.integers(1, 60, 500), 700)
+    places = Places(SimpleNamespace(offsets=np.append(0, np.cumsum(sizes)), sizes=sizes), edge=700)
+    for blocks in (1, 7, 100):
+        bounds = places.tiles(blocks)
+        assert len(bounds) <= 1 + blocks * -(-places.size // (blocks * 2304))
+        assert np.isin(bounds[:-1] + 1, places.begins).all()
+        assert bounds[-1] == places.size - 1 - 700
+        assert np.diff(bounds).max() <= max(701, 1.3 * sizes.sum() / blocks)
+    nodes, owners = places.nodes(places.visits(np.array([3, 1])))
+    assert nodes.tolist() == [*range(*np.cumsum(sizes)[2:4]), *range(*np.cumsum(sizes)[:2])]
+    assert owners.tolist() == [3] * sizes[3] + [1] * sizes[1]
