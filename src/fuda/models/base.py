@@ -30,17 +30,16 @@ from fuda.checks import (
     listed,
 )
 from fuda.data.corpus import Corpus
-from fuda.data.encoders import make_encoder
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array, flat_labels, number_labels
 from fuda.data.structures import Structure, as_structures_or_none
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
-from fuda.features.residues import ALPHABETS, alphabet_of
 from fuda.features.sets import resolve
 from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
+from fuda.models.defaults import defaults_for, encoder_for
 from fuda.models.fingerprint import content, digest, parameters
 from fuda.models.foreign_parameters import FOREIGN_PARAMETERS
 from fuda.models.training_data import TrainingData, check_class_weight, data_weights
@@ -177,35 +176,18 @@ class Labeler(BaseEstimator):
         corpus = Corpus(structures)
         if unlabelled is not None:
             corpus.vectors = vectors_for(self, corpus, unlabelled)
-        encoder = self._encoder_for(corpus)
+        encoder = encoder_for(self, corpus)
         encoded = encoder.fit_corpus(corpus)
         classes, labels = number_labels(y, corpus)
         weights = data_weights(corpus, sample_weight, position_weight)
         held = validation_data(self, encoder, corpus.shape, X_val, y_val)
         return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights, held))
 
-    def _encoder_for(self, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
-        """The encoder by the parameters, or by the alphabet of the corpus where they are None."""
-        if self.features is not None or "features" not in self._defaults:
-            return make_encoder(self.features, self.window, corpus)
-        letters = alphabet_of(corpus.observations)
-        window = ALPHABETS[letters] if letters and self.window is None else self.window
-        return make_encoder(letters or self._defaults["features"], window, corpus)
-
-    def _remember_params(self, letters: str | None = None) -> None:
-        """Keep the parameters as they are now, with defaults in place of None.
-
-        Those of observations that are letters of an alphabet are its features, and for residues
-        the labels of single nodes: where they are uncertain, the best labeling as a whole is that
-        of the longest segments, whatever the residues.
-        """
+    def _remember_params(self, corpus: Corpus | None = None) -> None:
+        """Keep the parameters as they are now, with defaults in place of None."""
         given = {name: value for name, value in self.get_params(deep=False).items() if name != "callback"}
         window = getattr(getattr(self, "encoder_", None), "window", 1)  # templates have none
-        defaults = {"window": window} | self._defaults
-        if letters is not None and "features" in defaults:
-            defaults["features"] = letters
-        if letters == "protein" and "decode" in defaults:
-            defaults["decode"] = "posterior"
+        defaults = {"window": window} | defaults_for(self, corpus)
         self._defaulted = [name for name in defaults if given.get(name, ...) is None]
         given |= {name: defaults[name] for name in self._defaulted}
         features = getattr(getattr(self, "encoder_", None), "features", None)
@@ -304,7 +286,7 @@ class Labeler(BaseEstimator):
     ) -> TrainingData:
         """A labelled corpus, encoded for this labeler to be fitted on it or on parts of it."""
         self._check_shape(corpus.shape)
-        encoder = self._encoder_for(corpus)
+        encoder = encoder_for(self, corpus)
         encoded = encoder.fit_corpus(corpus)
         return TrainingData(encoder, encoded, classes, labels, sample_weight, position_weight)
 
@@ -316,7 +298,7 @@ class Labeler(BaseEstimator):
         self._become(self._unfitted())
         learner.classes_, learner.encoder_ = as_object_array(list(data.classes)), data.encoder
         learner.shape_, learner.reading_ = data.encoded.corpus.shape, {}
-        learner._remember_params(alphabet_of(data.encoded.corpus.observations))
+        learner._remember_params(data.encoded.corpus)
         with checkpointed(self.checkpoint, lambda: learner._fingerprint(data)):
             learner._fit(data)
         learner._learned_names = frozenset(vars(learner)) - frozenset(vars(self))

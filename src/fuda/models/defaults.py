@@ -1,0 +1,36 @@
+"""What parameters that are None stand for, by the alphabet of the observations.
+
+Residues and bases get the features of their alphabet and a wide window. Residues are labelled one
+by one: where labels are uncertain, the best labeling as a whole is that of the longest segments,
+whatever the residues.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuda.data.corpus import Corpus
+from fuda.data.encoders import make_encoder
+from fuda.data.template_encoding import TemplateEncoder
+from fuda.data.window_encoding import WindowEncoder
+from fuda.features.residues import ALPHABETS, alphabet_of
+
+
+def encoder_for(model: Any, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
+    """The encoder by the parameters of a model, or by the alphabet of a corpus where they are None."""
+    if model.features is not None or "features" not in model._defaults:
+        return make_encoder(model.features, model.window, corpus)
+    letters = alphabet_of(corpus.observations)
+    window = ALPHABETS[letters] if letters and model.window is None else model.window
+    return make_encoder(letters or model._defaults["features"], window, corpus)
+
+
+def defaults_for(model: Any, corpus: Corpus | None) -> dict[str, Any]:
+    """The values of parameters that are None, for a corpus or, without one, for text."""
+    found = dict(model._defaults)
+    letters = None if corpus is None else alphabet_of(corpus.observations)
+    if letters is not None and "features" in found:
+        found["features"] = letters
+    if letters == "protein" and "decode" in found:
+        found["decode"] = "posterior"
+    return found
