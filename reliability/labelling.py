@@ -116,6 +116,7 @@ def killed_run(
             if item is not None:
                 known[item["id"]] = item
             shown = list(person.shown(SENTENCES))
+            time.sleep(chance.uniform(0.0, 0.3))  # a person reads
     except httpx.TransportError:
         pass  # the kill
     for process in (killer, child):
@@ -194,6 +195,7 @@ def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
         compared += was_compared
         broken += [f"labelling, kill {number} of --seed {seed}: {problem}" for problem in found]
         known = now_known(path, known)
+        print(f"{number + 1} of {runs} kills, {len(known)} sentences", file=sys.stderr, flush=True)
     figures = f"labelling: {runs} kills, {len(known)} sentences with acknowledged steps, model compared"
     return broken, f"{figures} after {compared}, {len(broken)} broken"
 

@@ -28,7 +28,8 @@ class Process:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding
         )
         self.line = self.process.stdout.readline()
-        self.address = re.fullmatch(r"fuda: label at (http://127\.0\.0\.1:\d+/\?token=\S{43})\n", self.line)[1]
+        said = re.fullmatch(r"fuda: label at (http://127\.0\.0\.1:\d+/\?token=\S{43})\n", self.line)
+        self.address = said[1]
         self.base = self.address.split("/?")[0]
         self.client = httpx.Client(base_url=self.base, headers={"Origin": self.base}, timeout=30)
 
