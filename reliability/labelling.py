@@ -116,6 +116,7 @@ def killed_run(
             if item is not None:
                 known[item["id"]] = item
             shown = list(person.shown(SENTENCES))
+            time.sleep(chance.uniform(0.0, 0.3))  # a person reads
     except httpx.TransportError:
         pass  # the kill
     for process in (killer, child):

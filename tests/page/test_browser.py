@@ -131,6 +131,7 @@ def test_sentences_are_searched_filtered_and_opened(served: Served, opened: Open
     page.select_option("#list-label", "ORG")
     page.wait_for_selector("text=1 sentence")
     page.select_option("#list-label", "")
+    page.wait_for_selector("text=3 sentences")
     page.get_by_placeholder("Search words").fill("rome")
     page.wait_for_selector("text=1 sentence")
     page.locator(".row-link").click()

@@ -70,7 +70,7 @@ def test_trees_are_drawn_and_labelled(opened: Open, tmp_path: Path) -> None:
         wait_until(server.answers)
         assert list(server.answers().values()) == [["NOUN", "VERB", "ADJ", "NOUN"]]
         wait_for_sentence(page, "cats sleep")
-        page.wait_for_selector("#sentence .chip")
+        page.wait_for_selector("#sentence .chip", timeout=60_000)  # compiled code is loaded before
 
 
 def test_a_finger_labels_on_a_narrow_page(served: Served, opened: Open) -> None:

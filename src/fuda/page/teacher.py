@@ -171,8 +171,9 @@ class Teacher:
         snapshot = self.store.snapshot(self.learner.name)
         model, event = (None, 0) if snapshot is None else (from_bytes(snapshot.model), snapshot.event)
         self._base = event
+        if self._needs_fit() or (model is not None and self.current.model is None):
+            self._use(model, event)  # until there is a better one
         if self._needs_fit():
-            self._use(model, event)  # until it is fitted
             return
         for number in self.store.lessons_after(event, last):
             if self._stopped:

@@ -1,14 +1,17 @@
 /**
- * The course of the labelling in this tab: which sentence is shown, which comes next, what was answered.
+ * The course of the labelling in this tab: what is shown, what comes next, what was answered.
  *
  * The next sentence is here before it is needed, so that Enter shows it at once; the answer goes to
- * the server meanwhile, and what the model has learned from it is drawn in when it comes back.
+ * the server meanwhile, and what the model has learned from it is drawn in when it is there.
  */
 
-import { get, post, Unreachable } from "./api.js";
+import { get, post, Refused, Unreachable } from "./api.js";
 import { colourLabels } from "./colours.js";
 import { Draft } from "./draft.js";
 import { Outbox } from "./outbox.js";
+
+/** Milliseconds after which to look whether the model has learned an answer; the first lesson takes seconds. */
+const LESSON = [0, 300, 700, 1500, 2500, 5000, 10_000];
 
 export class Session extends EventTarget {
   /** @param {Object} state as /api/state has it */
@@ -29,6 +32,8 @@ export class Session extends EventTarget {
     this.drafts = new Map();
     /** Items whose answers may be unsent. @type {Map<number, Object>} */
     this.answered = new Map();
+    /** The newest model that proposed something here. */
+    this.seen = 0;
     /** Whether words are being chosen; the view knows. */
     this.busy = () => false;
     this.outbox = new Outbox(this.store, this.tab);
@@ -67,6 +72,7 @@ export class Session extends EventTarget {
     const draft = this.drafts.get(item.id) ?? this.#storedDraft(item) ?? new Draft(item, this.state);
     // A draft of an older version stays one: the server then shows both versions instead of losing one.
     this.current = { item: { ...item, version: draft.version }, draft };
+    this.seen = Math.max(this.seen, item.model);
     if (remember && this.visited.at(-1) !== item.id) this.visited.push(item.id);
     this.#tell("show", this.current);
     // The answer to the one just accepted brings the next but one.
@@ -110,24 +116,16 @@ export class Session extends EventTarget {
 
   /** Take back the last change: of this sentence, else the last answer. */
   async undo() {
-    if (this.current?.draft.undo()) {
-      this.changed();
-      return;
-    }
+    if (this.current?.draft.undo()) return this.changed();
     const unsent = this.outbox.takeBack();
     if (unsent) {
       if (this.current) this.upcoming.unshift(this.current.item);
       const item = this.answered.get(unsent.id);
-      if (item) this.show(item);
-      else await this.open(unsent.id);
-      return;
+      return item ? this.show(item) : this.open(unsent.id);
     }
     await this.outbox.idle();
     const answer = await post("/api/undo", { tab: this.tab });
-    if (!answer.item) {
-      this.#tell("undone", answer);
-      return;
-    }
+    if (!answer.item) return this.#tell("undone", answer);
     if (this.current && this.current.item.id !== answer.item.id) this.upcoming.unshift(this.current.item);
     this.#count(answer);
     this.forget(answer.item.id);
@@ -169,6 +167,7 @@ export class Session extends EventTarget {
     const shown = this.current;
     if (!shown) return null;
     const { item } = await get(`/api/items/${shown.item.id}`, { tab: this.tab });
+    this.seen = Math.max(this.seen, item.model);
     if (this.current !== shown) return item;
     if (!shown.draft.touched && (always || !this.busy())) {
       this.current = { item, draft: new Draft(item, this.state) };
@@ -217,12 +216,19 @@ export class Session extends EventTarget {
       return;
     }
     this.#comes(next);
-    if (!this.outbox.size) this.#learned();
+    if (!this.outbox.size) this.#learned(entry.kind === "accept" ? LESSON : [0]);
   }
 
-  /** Draw in what the model has learned. Predictions that stay as they were harm nobody. */
-  async #learned() {
-    if (this.current?.item.status === "new") await this.reread().catch(() => {});
+  /** Draw in what the model has learned, as soon as it has. Predictions that stay as they were harm nobody. */
+  async #learned(waits) {
+    const { current, seen } = this;
+    for (const wait of waits) {
+      await new Promise((done) => setTimeout(done, wait));
+      if (this.current?.item.id !== current?.item.id || current?.item.status !== "new") break;
+      const item = await this.reread().catch(() => null);
+      this.#tell("learned");
+      if (!item || item.model > seen) break;
+    }
     this.#tell("learned");
   }
 
@@ -258,8 +264,7 @@ export class Session extends EventTarget {
       const { item } = await post("/api/next", { tab: this.tab, after: this.current?.item.id ?? null });
       this.#comes(item);
     } catch (error) {
-      // Nothing to tell: the answer to the next accept brings one, or says what is wrong.
-      if (!(error instanceof Error)) throw error;
+      if (!(error instanceof Refused || error instanceof Unreachable)) throw error; // else the next answer brings one
     } finally {
       this.prefetching = false;
     }
