@@ -72,7 +72,7 @@ class Person:
             state = self.client.get("/api/state").json()
             if state["model"]["event"] == state["event"]:
                 item = self.client.get(f"/api/items/{probe}").json()["item"]
-                return state["event"], item["spans"]
+                return state["event"], item["spans"], state["model"]["refit"]
             time.sleep(0.01)
 
 
@@ -109,7 +109,7 @@ def killed_run(
         time.sleep(seconds)
         os.kill(child, signal.SIGKILL)
         os._exit(0)
-    shown = [0, None]
+    shown = [0, None, 0]
     try:
         while True:
             item = person.step()
@@ -148,7 +148,9 @@ def broken_by(path: Path, known: dict[int, Any], shown: list[Any]) -> tuple[list
     if ahead > 1:
         broken.append(f"{ahead} steps are there that were never acknowledged")
     first, second = teacher.Teacher(store).rebuilt(), teacher.Teacher(store).rebuilt()
-    compared = shown[0] == store.last_event() and first is not None
+    # A refit that was committed and not yet in use is in use after a restart.
+    refit = store.last_refit(teacher.Teacher(store).learner.name)
+    compared = first is not None and (shown[0], shown[2]) == (store.last_event(), refit)
     if first is not None:
         everything = list(store.structures())
         same = [list(y) for y in first.predict(everything)] == [list(y) for y in second.predict(everything)]

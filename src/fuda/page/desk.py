@@ -97,7 +97,12 @@ class Desk:
             "learner": self.teacher.learner.name,
             "learners": [{"name": learner.name, "text": learner.text} for learner in choices],
             "event": store.last_event(),
-            "model": {"version": taught.version, "event": taught.event, "text": self.teacher.text()},
+            "model": {
+                "version": taught.version,
+                "event": taught.event,
+                "refit": self.teacher.refit,
+                "text": self.teacher.text(),
+            },
             "refitting": self.teacher.refitting,
             "undo": store.depth(self._others(by)),
         }

@@ -60,6 +60,7 @@ class Teacher:
         self.problem = ""
         self._last_lesson = 0.0  # seconds that it took
         self._changed = threading.Condition()
+        self.refit = 0  # event of the refit that the model goes on from
         self._base = 0  # event of the snapshot that the model goes on from
         self._seen = 0  # last event that the thread has looked at
         self._stopped = self._again = False
@@ -168,6 +169,7 @@ class Teacher:
     def _begin(self) -> None:
         """Begin again from the last snapshot; the old model stays in use until the new one is ready."""
         last = self._seen = self.store.last_event()
+        refit = self.store.last_refit(self.learner.name)
         snapshot = self.store.snapshot(self.learner.name)
         model, event = (None, 0) if snapshot is None else (from_bytes(snapshot.model), snapshot.event)
         self._base = event
@@ -179,6 +181,7 @@ class Teacher:
             if self._stopped:
                 return
             model = self._taught(model, number)
+        self.refit = refit
         self._use(model, last)
 
     def _needs_fit(self) -> bool:
