@@ -38,8 +38,8 @@ def doubt(file: str, learner: str | None, folds: int, top: int, as_json: bool, *
     """Show the labels of FILE that the rest of it contradicts.
 
     Every structure is judged by a model that has learned from the others; the most doubtful labels
-    come first. A doubt is about a node or an entity: how it is labelled, what the model suggests instead, how sure it is of that if
-    one of both is right, and what speaks for it.
+    come first. A doubt is about a node or an entity: how it is labelled, what the model suggests
+    instead, how sure it is of that if one of both is right, and what speaks for it.
     """
     from fuda.active import doubts
     from fuda.progress import bar
