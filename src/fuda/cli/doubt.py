@@ -35,11 +35,11 @@ _AROUND = 6  # nodes of context
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @options.reading_options
 def doubt(file: str, learner: str | None, folds: int, top: int, as_json: bool, **how: Any) -> None:
-    """Show the labels of FILE that the rest of it contradicts, the most doubtful first.
+    """Show the labels of FILE that the rest of it contradicts.
 
-    Every structure is judged by a model that has learned from the others. A doubt is about a node
-    or an entity: how it is labelled, what the model suggests instead, how sure it is of that if
-    one of both is right, and what speaks for it.
+    Every structure is judged by a model that has learned from the others; the most doubtful labels
+    come first. A doubt is about a node or an entity: how it is labelled, what the model suggests
+    instead, how sure it is of that if one of both is right, and what speaks for it.
     """
     from fuda.active.doubts import doubts
     from fuda.progress import bar
