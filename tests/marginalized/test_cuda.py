@@ -150,7 +150,7 @@ def test_tiles_are_whole_structures_of_similar_size():
     places = Places(SimpleNamespace(offsets=np.append(0, np.cumsum(sizes)), sizes=sizes), edge=700)
     for blocks in (1, 7, 100):
         bounds = places.tiles(blocks)
-        assert len(bounds) <= 1 + blocks * -(-places.size // (blocks * 2304))
+        assert len(bounds) <= 1 + blocks * -(-places.size // (blocks * 2112))
         assert np.isin(bounds[:-1] + 1, places.begins).all()
         assert bounds[-1] == places.size - 1 - 700
         assert np.diff(bounds).max() <= max(701, 1.3 * sizes.sum() / blocks)

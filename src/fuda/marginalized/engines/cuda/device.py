@@ -35,7 +35,7 @@ class Card(NamedTuple):
 
     name: str
     number: int
-    count: int
+    cards: int
     multiprocessors: int
 
     @property
@@ -44,8 +44,8 @@ class Card(NamedTuple):
         return self.name == _SIMULATOR
 
     def __str__(self) -> str:
-        which = f"card {self.number} of {self.count} ({self.name})"
-        return which if self.count == 1 else f"{which}, where CUDA_VISIBLE_DEVICES chooses another one"
+        which = f"card {self.number} of {self.cards} ({self.name})"
+        return which if self.cards == 1 else f"{which}, where CUDA_VISIBLE_DEVICES chooses another one"
 
 
 @cache
@@ -67,7 +67,7 @@ def load() -> Any:
         raise NoCard(
             f"engine='cuda' needs numba-cuda ({short(str(error))}); {install}, {_OTHERWISE}"
         ) from error
-    config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a few sentences are few, whoever counts
+    vars(config)["CUDA_LOW_OCCUPANCY_WARNINGS"] = 0  # a few sentences are few, whoever counts
     return cuda
 
 

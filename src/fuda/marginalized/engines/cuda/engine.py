@@ -62,7 +62,9 @@ class CudaEngine(OnlineEngine):
         else:
             self._card, self._shared = like._card, like._shared
         is_same = like is not None and like.problem is problem
-        self._machine = like._machine if like and is_same else Machine(problem, self._card, self._shared)
+        self._machine: Machine = (
+            like._machine if like and is_same else Machine(problem, self._card, self._shared)
+        )
         self._scores = self._machine.zeros()
 
     def aimed_at(self, problem: Problem) -> CudaEngine:

@@ -38,8 +38,9 @@ else:
         cuda.syncwarp()
 
 
-# So few registers that a multiprocessor has room for a block; the simulator knows no registers.
-_OPTIONS: dict[str, Any] = {"cache": True} | ({} if config.ENABLE_CUDASIM else {"max_registers": 128})
+# The threads of a block, of which a multiprocessor has one, and registers that leave room for so many:
+# for scores where the mass is constant, and for all else.
+SCORING, THREADS = (768, 80), (512, 128)
 
 
 class Training(NamedTuple):
@@ -105,7 +106,7 @@ def kernels(constant: bool, staged: bool, wide: bool) -> Kernels:
     """
     push, correct, number = push_of(constant, staged), correct_of(constant), np.uint64 if wide else np.uint32
 
-    @cuda.jit(**_OPTIONS)
+    @cuda.jit(**_options(*scoring(constant)))
     def score(task: Task) -> None:
         buffer = cuda.shared.array(SHARED, np.float64)
         twins = cuda.shared.array(ROWS, number)
@@ -123,7 +124,7 @@ def kernels(constant: bool, staged: bool, wide: bool) -> Kernels:
                 push(Span(begin, size, first, end, tiles[tile] + 1, tiles[tile + 1]), task, shared)
             tile += cuda.gridDim.x
 
-    @cuda.jit(**_OPTIONS)
+    @cuda.jit(**_options(*THREADS))
     def epoch(task: Task, training: Training, limit: int) -> None:
         buffer = cuda.shared.array(SHARED, np.float64)
         twins = cuda.shared.array(ROWS, number)
@@ -145,6 +146,16 @@ def kernels(constant: bool, staged: bool, wide: bool) -> Kernels:
             grid.sync()
 
     return Kernels(score, epoch)
+
+
+def scoring(constant: bool) -> tuple[int, int]:
+    """Return threads and registers of the kernel `score`."""
+    return SCORING if constant else THREADS
+
+
+def _options(threads: int, registers: int) -> dict[str, Any]:
+    """Return the options of a kernel; the simulator knows no registers."""
+    return {"cache": True} if config.ENABLE_CUDASIM else {"cache": True, "max_registers": registers}
 
 
 @cuda.jit(cache=True)

@@ -89,7 +89,7 @@ class Values(NamedTuple):
     table: Array
     width: int
     staged: int
-    mask: int
+    mask: Any
     mass: float
     pair_mass: float
 
@@ -229,9 +229,15 @@ def walk_of(constant: bool, staged: bool) -> Callable[..., Any]:
 
 
 @cuda.jit(device=True)
-def lines_of(d: int, width: int) -> Any:
+def step_of(width: int) -> int:
+    """Return how many threads share so many diagonals, or the first of them if there are more."""
+    return min(np.int64(width * (1.0 / DIAGONALS)) + 1, cuda.blockDim.x)
+
+
+@cuda.jit(device=True)
+def lines_of(d: int, step: int, width: int) -> Any:
     """Return the diagonals that a thread walks along from the d-th on, the d-th again for missing ones."""
-    e, f = d + cuda.blockDim.x, d + 2 * cuda.blockDim.x
+    e, f = d + step, d + 2 * step
     return d, e if e < width else d, f if f < width else d
 
 
@@ -247,9 +253,12 @@ def go_up_of(constant: bool, staged: bool) -> Callable[..., Any]:
             span.low - span.size + 1,
             (first, span.begin),
         )
-        d = cuda.threadIdx.x
-        while d < width:
-            d, e, f = lines_of(d, width)
+        base = 0
+        while base < width:
+            step = step_of(width - base)
+            if cuda.threadIdx.x >= step or base + cuda.threadIdx.x >= width:
+                break
+            d, e, f = lines_of(base + cuda.threadIdx.x, step, width)
             lines = origin + d, origin + e, origin + f
             now = (states[d], states[e], states[f]) if first else (0.0, 0.0, 0.0)
             i = first
@@ -266,7 +275,7 @@ def go_up_of(constant: bool, staged: bool) -> Callable[..., Any]:
                     now = product(k[0], u), product(k[1], v), product(k[2], w)
             if marked[marks[1] - 1] >= last:
                 states[d], states[e], states[f] = walk(now, i, last - i, 1, ends, lines, task, shared)
-            d += DIAGONALS * cuda.blockDim.x
+            base += DIAGONALS * step
 
     return go_up
 
@@ -284,9 +293,12 @@ def go_down_of(constant: bool, staged: bool) -> Callable[..., Any]:
             span.low - span.size + 1,
             (first, span.begin),
         )
-        d = cuda.threadIdx.x
-        while d < width:
-            d, e, f = lines_of(d, width)
+        base = 0
+        while base < width:
+            step = step_of(width - base)
+            if cuda.threadIdx.x >= step or base + cuda.threadIdx.x >= width:
+                break
+            d, e, f = lines_of(base + cuda.threadIdx.x, step, width)
             lines = origin + d, origin + e, origin + f
             now = (0.0, 0.0, 0.0) if begins else (states[d], states[e], states[f])
             i = min(last, top) - 1
@@ -302,7 +314,7 @@ def go_down_of(constant: bool, staged: bool) -> Callable[..., Any]:
                 now = walk(now, i, i - first + 1, -1, ends, lines, task, shared)
             if goes_on or marks[0] > span.first_mark:
                 states[d], states[e], states[f] = now
-            d += DIAGONALS * cuda.blockDim.x
+            base += DIAGONALS * step
 
     return go_down
 
@@ -314,9 +326,12 @@ def add_of(constant: bool) -> Callable[..., Any]:
     def add(marks: Any, span: Span, task: Task) -> None:
         scores, kept, pushes = task.targets.scores, task.kept[cuda.blockIdx.x], task.pushes
         width, factor = span.high - span.low, 1.0 / task.values.mass if constant else 1.0
-        d = cuda.threadIdx.x
-        while d < width:
-            d, e, f = lines_of(d, width)
+        base = 0
+        while base < width:
+            step = step_of(width - base)
+            if cuda.threadIdx.x >= step or base + cuda.threadIdx.x >= width:
+                break
+            d, e, f = lines_of(base + cuda.threadIdx.x, step, width)
             for m in range(marks[1] - 1, marks[0] - 1, -1):
                 of_mark, back = kept[m - marks[0]], span.size - 1 - pushes.marked[m]
                 u, v, w = of_mark[d + back], of_mark[e + back], of_mark[f + back]
@@ -325,7 +340,7 @@ def add_of(constant: bool) -> Callable[..., Any]:
                     x, y, z = row[span.low + d], row[span.low + e], row[span.low + f]
                     row[span.low + d], row[span.low + e] = x + product(gamma, u), y + product(gamma, v)
                     row[span.low + f] = z + product(gamma, w)
-            d += DIAGONALS * cuda.blockDim.x
+            base += DIAGONALS * step
 
     return add
 

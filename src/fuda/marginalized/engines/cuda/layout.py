@@ -10,7 +10,7 @@ from fuda.marginalized.engines.cpu.push import Values
 from fuda.marginalized.problem import Problem, Side
 
 Array = np.ndarray
-TILE = 2304  # most places of a tile, but for longer structures
+TILE = 2112  # most places of a tile, but for longer structures
 _NARROW = 1 << 32  # words from which on they need 64 bits
 _TWINS = 2  # added to twin numbers, which makes them positive
 

@@ -17,7 +17,6 @@ from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
 OnCard = Any  # an array on the card
-THREADS = 512  # of a block; a multiprocessor has one block
 _SIMULATED = 2  # threads, in the simulator
 _LEAST_PUSHES = 64  # of a launch
 _FEWEST = 8  # rows of the table in shared memory that are worth it
@@ -54,7 +53,7 @@ class Shared:
         heads = np.searchsorted(entries, np.arange(rows + 1))
         whole = (self.places.of_nodes[begins], ends - begins, firsts, nodes, heads, labels)
         sent = (self.cuda.to_device(array.astype(np.int32)) for array in whole)
-        return Pushes(*sent, self.cuda.to_device(gamma[entries, labels]))
+        return Pushes._make([*sent, self.cuda.to_device(gamma[entries, labels])])
 
 
 class Machine:
@@ -71,10 +70,13 @@ class Machine:
     """
 
     def __init__(self, problem: Problem, card: device.Card, shared: Shared) -> None:
+        from fuda.marginalized.engines.cuda import epochs
+
         self.problem, self._card, self._shared, self._cuda = problem, card, shared, shared.cuda
-        self._threads, self._blocks = THREADS, card.multiprocessors
+        self._threads, self._blocks = epochs.THREADS[0], card.multiprocessors
+        self._scoring = epochs.scoring(bool(problem.mass))[0]  # threads
         if card.is_simulated:
-            self._threads, self._blocks = _SIMULATED, 1
+            self._threads, self._scoring, self._blocks = _SIMULATED, _SIMULATED, 1
         self.places = Places(problem.targets, shared.longest)
         self._tiles = self.places.tiles(self._blocks)
         self._check_memory()
@@ -153,7 +155,7 @@ class Machine:
         from fuda.marginalized.engines.cuda.epochs import kernels
 
         if len(pushes.begins):
-            kernels(*self._variant).score[self._blocks, self._threads](self._task(scores, pushes))
+            kernels(*self._variant).score[self._blocks, self._scoring](self._task(scores, pushes))
 
     def synchronize(self) -> None:
         """Wait until the card has done all it was told."""
@@ -175,16 +177,18 @@ class Machine:
 
         places, send, empty = self.places, self._cuda.to_device, np.zeros((1, 1))
         control = np.zeros(epochs.CONTROLS, dtype=np.int64)
-        training = epochs.Training(
-            send(places.visits(order)),
-            *self._owners,
-            send(places.spread(labels, -1, np.int32)),
-            send(places.spread(amounts.astype(np.float64))),
-            send(empty if base is None else places.spread(np.ascontiguousarray(base.mantissas.T))),
-            send(empty if self.problem.is_identity else np.ascontiguousarray(self.problem.label_gram)),
-            send(control),
-            *(self._cuda.device_array(len(labels), np.int32) for _ in range(2)),
-            self._area,
+        training = epochs.Training._make(
+            [
+                send(places.visits(order)),
+                *self._owners,
+                send(places.spread(labels, -1, np.int32)),
+                send(places.spread(amounts.astype(np.float64))),
+                send(empty if base is None else places.spread(np.ascontiguousarray(base.mantissas.T))),
+                send(empty if self.problem.is_identity else np.ascontiguousarray(self.problem.label_gram)),
+                send(control),
+                *(self._cuda.device_array(len(labels), np.int32) for _ in range(2)),
+                self._area,
+            ]
         )
         task = self._task(scores, self._marks)
         kernel = epochs.kernels(*self._variant).epoch
