@@ -78,18 +78,13 @@ def load(data: str | Path, kinase: str, part: str) -> Dataset:
 
 def methods() -> dict[str, Any]:
     """Return unfitted models by name, in the order of the table."""
-    from fuda.kernels import RBF
     from fuda.models.crf import CRF
-    from fuda.models.hm_perceptron import HMPerceptron
 
     return {
         "CRF, default": CRF(),
         "CRF, l2=10": CRF(l2=10.0, tol=1e-4),
         "CRF, l2=10, sites weigh 20": CRF("pointwise", l2=10.0, class_weight={SITE: 20.0}, tol=1e-4),
         "CRF, l2=10, BLOSUM62": CRF(l2=10.0, features="blosum62", window=7, tol=1e-4),
-        "HM-perceptron, RBF, BLOSUM62": HMPerceptron(
-            RBF(0.1), features="blosum62", window=7, epochs=5, random_state=0
-        ),
     }
 
 
