@@ -19,7 +19,8 @@ The pairs have the nodes as their marginals, so they are a chain again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,26 @@ class PriorSource:
             return uniform_prior(corpus, len(self.classes))
         _check_shape(self.source, self.form, corpus)
         return _posterior(self.source, self.form, self.classes, self.source._encode_corpus(corpus))
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether the source is a CRF that can learn from more structures."""
+        return bool(getattr(self.source, "can_learn", False))
+
+    def taught(self, X: Any, y: Any) -> PriorSource:
+        """Return a source that has learned from more structures; this one does not change.
+
+        Parameters
+        ----------
+        X, y : list of structures, list of lists
+            The structures and their labels.
+
+        Returns
+        -------
+        PriorSource
+            The other source.
+        """
+        return replace(self, source=copy(self.source).partial_fit(X, y))
 
 
 def check_prior(prior: Any, form: str) -> None:
