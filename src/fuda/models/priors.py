@@ -31,7 +31,7 @@ from fuda.checks import listed
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
-from fuda.marginalized.priors import Prior, given_prior, uniform_prior
+from fuda.marginalized.priors import Joint, Prior, given_prior, uniform_prior
 from fuda.models.base import check_without_checkpoint
 from fuda.models.folds import prior_folds
 from fuda.models.markov import MarkovLabeler
@@ -201,7 +201,7 @@ def _out_of_fold(
     data = prior._training_data(corpus, classes, labels, sample_weight)
     folds = prior_folds(count)
     L = len(classes)
-    nodes = np.empty((corpus.size, L))
+    nodes, scores, pairs = np.empty((corpus.size, L)), np.empty((corpus.size, L)), []
     before, after = (np.empty((corpus.size, L, L)) if form == "chain" else None for _ in range(2))
     for fold in range(folds.max() + 1):
         members = np.flatnonzero(folds == fold)
@@ -213,14 +213,20 @@ def _out_of_fold(
         for packed, own in ((nodes, found.nodes), (before, found.before), (after, found.after)):
             if packed is not None:
                 packed[at] = own
+        if found.joint is not None:
+            scores[at] = found.joint.nodes
+            pairs.append(found.joint.pairs)
+    # The pairs of the parts hardly differ, and calibration needs no more than their mean.
+    joint = Joint(scores, np.mean(pairs, axis=0)) if pairs else None
     with part("all"):
-        return Prior(nodes, before, after), PriorSource(clone(prior)._fit_encoded(data), form, classes)
+        return Prior(nodes, before, after, joint), PriorSource(clone(prior)._fit_encoded(data), form, classes)
 
 
 def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: Encoded) -> Prior:
     """P(y|x) of a fitted labeler over the labels `classes`, mixed with a share of the uniform prior."""
     graph = encoded.corpus.graph
-    scores, transitions = labeler._allowed(encoded.corpus, *labeler._scores(encoded), None)
+    free = labeler._scores(encoded)
+    scores, transitions = labeler._allowed(encoded.corpus, free[0].copy(), free[1], None)
     number = {label: i for i, label in enumerate(labeler.classes_)}
     own = [number.get(label, -1) for label in classes]  # −1: the last column below, for unseen labels
     _check_labels(labeler, classes)
@@ -228,16 +234,29 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=-np.inf)[:, own]
     around = [(0, 0)] * (transitions.ndim - 2) + [(0, 1), (0, 1)]
     transitions = np.pad(transitions, around)[..., own, :][..., own]
+    joint = _joint(*free, own) if free[1].ndim == 2 else None
     if form == "marginals":
         nodes = inference.marginals(graph, scores, transitions, n_jobs=labeler.n_jobs)[1]
-        return Prior(_mixed(nodes, L))
+        return Prior(_mixed(nodes, L), joint=joint)
     _, nodes, edges = inference.marginals(graph, scores, transitions, edges=True, n_jobs=labeler.n_jobs)
     nodes, edges = _mixed(nodes, L), _mixed(edges, L * L)
     edges[graph.roots] = 0.0
     before = edges.transpose(0, 2, 1) / nodes[:, :, None]
     after = np.zeros_like(edges)
     after[:-1] = edges[1:] / nodes[:-1, :, None]
-    return Prior(nodes, before, after)
+    return Prior(nodes, before, after, joint)
+
+
+def _joint(scores: np.ndarray, pairs: np.ndarray, own: list[int]) -> Joint | None:
+    """The scores of labelings; a label that the labeler has not seen is as unlikely as the unlikeliest.
+
+    None where some labels or pairs are impossible.
+    """
+    if not (np.isfinite(scores).all() and np.isfinite(pairs).all()):
+        return None
+    nodes = np.column_stack([scores, scores.min(axis=1)])[:, own]
+    padded = np.pad(pairs, (0, 1), constant_values=float(pairs.min()))
+    return Joint(nodes, padded[np.ix_(own, own)])
 
 
 def _mixed(probabilities: np.ndarray, outcomes: int) -> np.ndarray:
