@@ -12,13 +12,15 @@ Per node, and for labelings as a whole,
     P(y) ∝ exp( Σ_t z'(t,y_t) + w Σ_{edges p→t} m(y_p, y_t) ),
     m(ρ,σ) = log [ n(ρ,σ) n / (n(ρ) n(σ)) ],
 
-where z' has coefficients a', b' instead of a, b. n(ρ,σ) counts the pairs of labels along edges of
-the training data, each count increased by 1; n(ρ), n(σ) and n are its sums. The five coefficients
-a, b, a', b', w are positive and maximize the likelihood of held-out scores: those of structures
+where z' has coefficients a', b' instead of a, b. Where the prior gives the scores of whole labelings,
+as a CRF does, these replace log P(σ|t) in z', and b' times its scores of pairs replace w m: a product
+of marginals, with m added, would be a worse labeler than the CRF itself. n(ρ,σ) counts the pairs of labels
+along edges of the training data, each count increased by 1; n(ρ), n(σ) and n are its sums. The five
+coefficients a, b, a', b', w are positive and maximize the likelihood of held-out scores: those of structures
 by machines trained on other structures. Likelihood measures confidence, though: a machine that is
 often right but sometimes very wrong gets a small a'. For labels of good quality, a' is then
-multiplied by the factor that gives the same structures the best label F1 (in which the label O
-does not count).
+multiplied by the factor that gives the same structures the best F1 of entities or, where labels are
+not tags of entities, of labels.
 """
 
 from __future__ import annotations
@@ -30,11 +32,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda import inference
+from fuda.marginalized.priors import Joint
 from fuda.optimize import Lbfgs
 
 Array = np.ndarray
 _LEAST = 1e-12  # probability, below which logarithms are those of this value
-FACTORS = 2.0 ** np.arange(-1, 4.5, 0.5)  # of a' to choose from
+_FACTORS = 2.0 ** np.arange(-1, 4.5, 0.5)  # of a' to choose from
+_BESIDE_LABELINGS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])  # values of a' to choose from
 _REGULARIZATION = 0.01  # strength of the regularization of coefficients towards 1
 
 
@@ -49,11 +53,14 @@ class Evidence(NamedTuple):
         The prior P(σ|t).
     memory : array (N, L) or (1, 1)
         M(t,σ), from remembered corrections.
+    joint : Joint or None
+        The scores of labelings by the prior.
     """
 
     scores: Array
     belief: Array
     memory: Array = np.zeros((1, 1))
+    joint: Joint | None = None
 
     def scaled(self) -> Array:
         """Return S(t,σ) / max_ρ |S(t,ρ)|."""
@@ -73,11 +80,14 @@ class Calibration:
         a', b' and w.
     pairs : array (L, L)
         m.
+    by_labelings : bool
+        Whether z' is that of a prior that scores whole labelings.
     """
 
     point: Array
     whole: Array
     pairs: Array
+    by_labelings: bool = False
 
     def marginals(self, evidence: Evidence) -> Array:
         """Return P(y_t = σ) per node, (N, L)."""
@@ -93,13 +103,16 @@ class Calibration:
         """Return z + M per node, (N, L)."""
         return self.point @ _parts(evidence) + evidence.memory
 
-    def with_factor(self, factor: float) -> Calibration:
-        """Return this calibration with a' multiplied by a factor."""
-        return replace(self, whole=self.whole * [factor, 1.0, 1.0])
+    def candidates(self) -> list[Calibration]:
+        """Return this calibration with other values of a', to choose from by the labels they give."""
+        values = _BESIDE_LABELINGS if self.by_labelings else self.whole[0] * _FACTORS
+        return [replace(self, whole=np.append(a, self.whole[1:])) for a in values.tolist()]
 
     def labelings(self, evidence: Evidence) -> tuple[Array, Array]:
         """Return the node scores (N, L) and pair scores (L, L) of labelings as a whole."""
-        return self.whole[:2] @ _parts(evidence) + evidence.memory, self.whole[2] * self.pairs
+        joint = evidence.joint if self.by_labelings else None
+        scores, pairs = _whole_scores(self.whole, _parts(evidence, joint), joint, self.pairs)
+        return scores + evidence.memory, pairs
 
 
 def label_f1(labels: Array, predicted: Array, outside: int | None) -> float:
@@ -153,15 +166,25 @@ def fit(
     parts = _parts(evidence)
     known = np.flatnonzero(labels >= 0)
     point = _fitted(lambda x: _point_loss(x, parts[known], labels[known]), np.ones(2))
-    whole = np.append(point, 1.0)
-    if graph is not None:
-        whole = _fitted(lambda x: _whole_loss(x, parts, labels, graph, pairs, n_jobs), whole)
-    return Calibration(point, whole, pairs)
+    whole, joint = np.append(point, 1.0), evidence.joint
+    if graph is None:
+        return Calibration(point, whole, pairs)
+    if joint is not None:  # it has scores of pairs, so that w = 0
+        parts, whole, pairs = _parts(evidence, joint), np.append(point[0], np.ones(2)), np.zeros_like(pairs)
+    whole = _fitted(lambda x: _whole_loss(x, parts, joint, labels, graph, pairs, n_jobs), whole)
+    return Calibration(point, whole, pairs, joint is not None)
 
 
-def _parts(evidence: Evidence) -> Array:
-    """Return the two terms of z without their coefficients, (N, 2, L)."""
-    return np.stack([evidence.scaled(), np.log(np.maximum(evidence.belief, _LEAST))], axis=1)
+def _parts(evidence: Evidence, joint: Joint | None = None) -> Array:
+    """Return the two terms of z, or of z' with a joint prior, without their coefficients: (N, 2, L)."""
+    of_prior = np.log(np.maximum(evidence.belief, _LEAST)) if joint is None else joint.nodes
+    return np.stack([evidence.scaled(), of_prior], axis=1)
+
+
+def _whole_scores(numbers: Array, parts: Array, joint: Joint | None, pairs: Array) -> tuple[Array, Array]:
+    """Return the node scores (N, L) and pair scores (L, L) of labelings."""
+    of_prior = 0.0 if joint is None else numbers[1] * joint.pairs
+    return numbers[:2] @ parts, numbers[2] * pairs + of_prior
 
 
 def _fitted(loss: Callable[[Array], tuple[float, Array]], start: Array) -> Array:
@@ -185,14 +208,22 @@ def _point_loss(numbers: Array, parts: Array, labels: Array) -> tuple[float, Arr
 
 
 def _whole_loss(
-    numbers: Array, parts: Array, labels: Array, graph: inference.Graph, pairs: Array, n_jobs: int | None
+    numbers: Array,
+    parts: Array,
+    joint: Joint | None,
+    labels: Array,
+    graph: inference.Graph,
+    pairs: Array,
+    n_jobs: int | None,
 ) -> tuple[float, Array]:
     """Return the negative log-likelihood of labelings, unknown labels summed out, and gradient."""
-    scores, transitions = numbers[:2] @ parts, numbers[2] * pairs
+    scores, transitions = _whole_scores(numbers, parts, joint, pairs)
     clamped = np.where((labels[:, None] < 0) | (labels[:, None] == np.arange(len(pairs))), scores, -np.inf)
     free, fixed = (inference.expectations(graph, s, transitions, n_jobs=n_jobs) for s in (scores, clamped))
     nodes, edges = free[1] - fixed[1], free[2] - fixed[2]
     gradient = np.append(np.einsum("tl,tkl->k", nodes, parts), (edges * pairs).sum())
+    if joint is not None:
+        gradient[1] += (edges * joint.pairs).sum()
     return float((free[0] - fixed[0]).sum()), gradient
 
 

@@ -22,6 +22,25 @@ Array = np.ndarray
 _TOLERANCE = 1e-6  # of a sum of probabilities
 
 
+class Joint(NamedTuple):
+    """Scores of whole labelings, P(y) ∝ exp( Σ_t nodes(t, y_t) + Σ_{edges p→t} pairs(y_p, y_t) ).
+
+    Attributes
+    ----------
+    nodes : array (N, L)
+        The scores of labels.
+    pairs : array (L, L)
+        The scores of label pairs along edges.
+    """
+
+    nodes: Array
+    pairs: Array
+
+    def take(self, nodes: Array) -> Joint:
+        """Return the scores of some nodes, those of whole structures."""
+        return Joint(self.nodes[nodes], self.pairs)
+
+
 class Prior(NamedTuple):
     """A prior over the nodes of a corpus.
 
@@ -31,19 +50,24 @@ class Prior(NamedTuple):
         The node marginals.
     before, after : arrays (N, L, L) or None
         The transitions of a chain prior, zero at first nodes and at last nodes respectively.
+    joint : Joint or None
+        The scores of labelings that the marginals are those of, where they are known; the kernel
+        does not depend on them.
     """
 
     nodes: Array
     before: Array | None = None
     after: Array | None = None
+    joint: Joint | None = None
 
     def take(self, nodes: Array) -> Prior:
         """Return the prior of some nodes, those of whole structures."""
-        return Prior(*(None if x is None else x[nodes] for x in self))  # type: ignore[arg-type]
+        arrays = (None if x is None else x[nodes] for x in self[:3])
+        return Prior(*arrays, None if self.joint is None else self.joint.take(nodes))  # type: ignore[arg-type]
 
     def followed_by(self, other: Prior) -> Prior:
-        """Return this prior followed by another of the same form."""
-        pairs = zip(self, other, strict=True)
+        """Return this prior followed by another of the same form, without scores of labelings."""
+        pairs = zip(self[:3], other[:3], strict=True)
         joined = (None if a is None or b is None else np.concatenate([a, b]) for a, b in pairs)
         return Prior(*joined)  # type: ignore[arg-type]
 

@@ -294,7 +294,7 @@ def _side(examples: Examples, codes: Array, twins: Array) -> Side:
     """Return one side of a problem, from the code and the twin number of each type."""
     corpus = examples.encoded.corpus
     codes, twins = codes[corpus.types].astype(np.int32), twins[corpus.types].astype(np.int32)
-    return Side(corpus.offsets, corpus.types, codes, twins, *examples.prior, corpus.graph.links)
+    return Side(corpus.offsets, corpus.types, codes, twins, *examples.prior[:3], corpus.graph.links)
 
 
 def _largest(label_gram: Array, examples: Examples, types: Types) -> tuple[float, float]:

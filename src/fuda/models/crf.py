@@ -235,10 +235,15 @@ class CRF(NamedWeights, MarkovLabeler):
         self._become(learner)
         return self
 
+    @property
+    def can_learn(self) -> bool:
+        """Whether `partial_fit` is possible; files of other programs do not tell enough for it."""
+        return not hasattr(self, "classes_") or self._curvature is not None
+
     def _learn_more(self, X: Any, y: Any, sample_weight: Any, position_weight: Any, classes: Any) -> None:
         """Learn from more structures; arrays and vocabularies are replaced, not changed."""
         self._check_parameters()
-        if self._curvature is None:
+        if not self.can_learn:
             raise DataError(
                 "this model comes from another program or an older version of fuda, and does not say how "
                 "firmly its data held each weight; fit a model, which can then learn more"

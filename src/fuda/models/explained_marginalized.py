@@ -50,7 +50,8 @@ def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None) -> De
         ends = corpus.graph.roots, corpus.graph.leaves
         allowed = forbid(table, allowed, model.classes_, model.scheme, *ends)
     positions = _marginalized_positions(model, encoded, of_x, scores, calibration.whole[0])
-    logs, _ = calibration.labelings(Evidence(np.zeros_like(of_x.nodes), of_x.nodes))  # the prior alone
+    # The prior alone:
+    logs, _ = calibration.labelings(Evidence(np.zeros_like(of_x.nodes), of_x.nodes, joint=of_x.joint))
 
     def best(scores: Array) -> Array:
         return inference.viterbi(corpus.graph, scores, allowed)[0]

@@ -25,6 +25,7 @@ from fuda.marginalized.problem import Examples, Sources
 from fuda.marginalized.support import members_of
 from fuda.models.folds import calibration_parts, some_structures
 from fuda.schemes import OUTSIDE
+from fuda.selection.goals import goal_for
 from fuda.storage.checkpoint import part
 
 Array = np.ndarray
@@ -66,11 +67,14 @@ def calibrated(learner: Learner, sources: Sources, labels: Array, amounts: Array
     if graph is None:
         return fitted
 
+    true = learner._named(held_out, of_members)
+    goal = goal_for(true)
+
     def quality(candidate: Calibration) -> float:
         predicted = learner._best(held_out, *candidate.labelings(evidence))
-        return calibration.label_f1(of_members, predicted, _outside(learner))
+        return goal.score(goal.counts(true, learner._named(held_out, predicted)))
 
-    return max(map(fitted.with_factor, calibration.FACTORS.tolist()), key=quality)
+    return max(fitted.candidates(), key=quality)
 
 
 def chosen_mixing(
@@ -137,4 +141,5 @@ def _held_out(
             engine = make_engine(learner.engine, problem, learner.n_jobs)
             by_others = engine.scores(alpha[others.examples.encoded.corpus.nodes_of(support)])
         found.append(learner._checked(by_others, held_out.encoded.corpus).doubles())
-    return Evidence(np.concatenate(found), examples.take(np.concatenate(parts)).prior.nodes)
+    prior = examples.take(np.concatenate(parts)).prior
+    return Evidence(np.concatenate(found), prior.nodes, joint=prior.joint)

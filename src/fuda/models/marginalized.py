@@ -385,9 +385,9 @@ class MarginalizedLabeler(Labeler):
     def _with_memory(self, encoded: Encoded, prior: Prior, scores: Numbers) -> Evidence:
         """What decides about the labels of all nodes, given their scores by the support."""
         if not self._memory:
-            return Evidence(scores.doubles(), prior.nodes)
+            return Evidence(scores.doubles(), prior.nodes, joint=prior.joint)
         by_memory = self._scores_by(self._memory, encoded, prior, self._memory_settings).clipped()
-        return Evidence(scores.doubles(), prior.nodes, memory.recalled(by_memory, prior.nodes))
+        return Evidence(scores.doubles(), prior.nodes, memory.recalled(by_memory, prior.nodes), prior.joint)
 
     def _decided(self, encoded: Encoded, evidence: Evidence) -> Array:
         """The label numbers of all nodes."""

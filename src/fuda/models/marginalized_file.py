@@ -33,7 +33,8 @@ def arrays_of(model: Model) -> dict[str, Array]:
     fitted, support, memory = model._calibration, model._support, model._memory
     arrays = stored_structures.pack(model.support_structures_)[1]
     arrays |= {"mixing": np.array([model.mixing_])}
-    arrays |= {"point": fitted.point, "whole": fitted.whole, "pairs": fitted.pairs}
+    whole = "joint" if fitted.by_labelings else "whole"
+    arrays |= {"point": fitted.point, whole: fitted.whole, "pairs": fitted.pairs}
 
     def packed(rows: list[Array], ndim: int = 2) -> Array:
         return np.concatenate([np.empty((0, *[len(model.classes_)] * (ndim - 1))), *rows])
@@ -62,7 +63,8 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Lab
     priors.check_prior(source, model.prior_form)
     model.prior_source_ = PriorSource(source, model.prior_form, model.classes_.tolist())
     model._resolve()
-    model._calibration = Calibration(arrays["point"], arrays["whole"], arrays["pairs"])
+    whole = _whole(arrays)
+    model._calibration = Calibration(arrays["point"], arrays[whole], arrays["pairs"], whole == "joint")
     model._support, model._memory = [], []
     if not structures:
         return
@@ -81,11 +83,16 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Lab
         model._support = [Support(examples, arrays["alpha"])]
 
 
+def _whole(arrays: dict[str, Array]) -> str:
+    """The name of the coefficients of labelings: "joint" where the prior scores whole labelings."""
+    return "joint" if "joint" in arrays else "whole"
+
+
 def _check(model: Model, arrays: dict[str, Array], source: Any) -> None:
     """Check the shapes of the arrays, and the numbers that are not coefficients."""
     N, L = int(arrays["offsets"][-1]), len(model.classes_)
     shapes: dict[str, tuple[int, ...]] = {"alpha": (N, L), "mixing": (1,)}
-    shapes |= {"point": (2,), "whole": (3,), "pairs": (L, L)}
+    shapes |= {"point": (2,), _whole(arrays): (3,), "pairs": (L, L)}
     if "memory" in arrays:
         shapes["memory"] = (N, L)
     if source != priors.UNIFORM:
@@ -96,5 +103,5 @@ def _check(model: Model, arrays: dict[str, Array], source: Any) -> None:
     mixing = float(arrays["mixing"][0])
     if not is_number(mixing, *MIXING):
         raise DataError(f"its mixing is {mixing}, not from {MIXING[0]} to {MIXING[1]}")
-    if (arrays["point"] < 0).any() or (arrays["whole"] < 0).any():
+    if (arrays["point"] < 0).any() or (arrays[_whole(arrays)] < 0).any():
         raise DataError("its calibration has negative numbers")

@@ -195,8 +195,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         The labels given are predicted afterwards, and other text changes little: coefficients are
         changed by small steps, and what these do not achieve is remembered for the same words in
         the same context. The structures of `fit` are not visited again, so that a structure costs
-        about as much as its prediction. A labeler that is the prior learns nothing more: after
-        many new structures, `fit` again. New labels are added, except with a label kernel, a chain
+        about as much as its prediction. A CRF that is the prior learns too, an HMM or MEMM does
+        not. New labels are added, except with a label kernel, a chain
         prior or priors given as arrays. On a model that is not fitted this is `fit`. After any
         exception, an interrupt included, the model is as it was before.
 
@@ -247,6 +247,9 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.mistakes_ = [*self.mistakes_, int(wrong.sum())]
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self._support = merged([*self._support, *supports(examples, alpha)])
+        if prior is None and self.prior_source_.can_learn:  # from here on, it has seen the structures
+            self.prior_source_ = self.prior_source_.taught(X, y)
+            examples = Examples.of(encoded, self._prior_of(encoded.corpus, None))
         for i in range(len(examples.sizes)):
             one, nodes = examples.take(np.array([i])), slice(*examples.offsets[i : i + 2].tolist())
             self._memory = merged([*self._memory, *self._memory_of(one, labels[nodes])])

@@ -19,7 +19,8 @@ The pairs have the nodes as their marginals, so they are a chain again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from fuda.checks import listed
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
-from fuda.marginalized.priors import Prior, given_prior, uniform_prior
+from fuda.marginalized.priors import Joint, Prior, given_prior, uniform_prior
 from fuda.models.base import check_without_checkpoint
 from fuda.models.folds import prior_folds
 from fuda.models.markov import MarkovLabeler
@@ -90,6 +91,26 @@ class PriorSource:
             return uniform_prior(corpus, len(self.classes))
         _check_shape(self.source, self.form, corpus)
         return _posterior(self.source, self.form, self.classes, self.source._encode_corpus(corpus))
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether the source is a CRF that can learn from more structures."""
+        return bool(getattr(self.source, "can_learn", False))
+
+    def taught(self, X: Any, y: Any) -> PriorSource:
+        """Return a source that has learned from more structures; this one does not change.
+
+        Parameters
+        ----------
+        X, y : list of structures, list of lists
+            The structures and their labels.
+
+        Returns
+        -------
+        PriorSource
+            The other source.
+        """
+        return replace(self, source=copy(self.source).partial_fit(X, y))
 
 
 def check_prior(prior: Any, form: str) -> None:
@@ -186,7 +207,7 @@ def _out_of_fold(
     data = prior._training_data(corpus, classes, labels, sample_weight)
     folds = prior_folds(count)
     L = len(classes)
-    nodes = np.empty((corpus.size, L))
+    nodes, scores, pairs = np.empty((corpus.size, L)), np.empty((corpus.size, L)), []
     before, after = (np.empty((corpus.size, L, L)) if form == "chain" else None for _ in range(2))
     for fold in range(folds.max() + 1):
         members = np.flatnonzero(folds == fold)
@@ -198,8 +219,13 @@ def _out_of_fold(
         for packed, own in ((nodes, found.nodes), (before, found.before), (after, found.after)):
             if packed is not None:
                 packed[at] = own
+        if found.joint is not None:
+            scores[at] = found.joint.nodes
+            pairs.append(found.joint.pairs)
+    # The pairs of the parts hardly differ, and calibration needs no more than their mean.
+    joint = Joint(scores, np.mean(pairs, axis=0)) if len(pairs) == folds.max() + 1 else None
     with part("all"):
-        return Prior(nodes, before, after), PriorSource(clone(prior)._fit_encoded(data), form, classes)
+        return Prior(nodes, before, after, joint), PriorSource(clone(prior)._fit_encoded(data), form, classes)
 
 
 def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: Encoded) -> Prior:
@@ -211,20 +237,34 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     L = len(classes)
     if isinstance(labeler, SemiCRF):
         return Prior(_mixed(np.pad(labeler._marginals(encoded, None), [(0, 0), (0, 1)])[:, own], L))
-    scores, transitions = labeler._allowed(encoded.corpus, *labeler._scores(encoded), None)
+    free = labeler._scores(encoded)
+    scores, transitions = labeler._allowed(encoded.corpus, free[0].copy(), free[1], None)
     scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=-np.inf)[:, own]
     around = [(0, 0)] * (transitions.ndim - 2) + [(0, 1), (0, 1)]
     transitions = np.pad(transitions, around)[..., own, :][..., own]
+    joint = _joint(*free, own) if free[1].ndim == 2 else None
     if form == "marginals":
         nodes = inference.marginals(graph, scores, transitions, n_jobs=labeler.n_jobs)[1]
-        return Prior(_mixed(nodes, L))
+        return Prior(_mixed(nodes, L), joint=joint)
     _, nodes, edges = inference.marginals(graph, scores, transitions, edges=True, n_jobs=labeler.n_jobs)
     nodes, edges = _mixed(nodes, L), _mixed(edges, L * L)
     edges[graph.roots] = 0.0
     before = edges.transpose(0, 2, 1) / nodes[:, :, None]
     after = np.zeros_like(edges)
     after[:-1] = edges[1:] / nodes[:-1, :, None]
-    return Prior(nodes, before, after)
+    return Prior(nodes, before, after, joint)
+
+
+def _joint(scores: np.ndarray, pairs: np.ndarray, own: list[int]) -> Joint | None:
+    """The scores of labelings; a label that the labeler has not seen is as unlikely as the unlikeliest.
+
+    None where some labels or pairs are impossible.
+    """
+    if not (np.isfinite(scores).all() and np.isfinite(pairs).all()):
+        return None
+    nodes = np.column_stack([scores, scores.min(axis=1)])[:, own]
+    padded = np.pad(pairs, (0, 1), constant_values=float(pairs.min()))
+    return Joint(nodes, padded[np.ix_(own, own)])
 
 
 def _mixed(probabilities: np.ndarray, outcomes: int) -> np.ndarray:
