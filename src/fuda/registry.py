@@ -34,8 +34,9 @@ MODELS = {
     "SemiCRF": Model("fuda.models.semi_crf", "semi-crf"),
     "HMPerceptron": Model("fuda.models.hm_perceptron", "hm-perceptron"),
     "HMSVM": Model("fuda.models.hm_svm", "hm-svm"),
-    "MarginalizedPerceptron": Model("fuda.models.marginalized_perceptron", "marginalized"),
-    "MarginalizedSVM": Model("fuda.models.marginalized_svm", "marginalized-svm"),
+    # 2: coefficients of labelings beside the scores of a prior
+    "MarginalizedPerceptron": Model("fuda.models.marginalized_perceptron", "marginalized", version=2),
+    "MarginalizedSVM": Model("fuda.models.marginalized_svm", "marginalized-svm", version=2),
     "Reranker": Model("fuda.models.reranker", "reranker"),
     "Auto": Model("fuda.models.auto", "auto"),
 }

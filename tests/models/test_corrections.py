@@ -119,7 +119,7 @@ def test_what_is_predicted_with_a_lead_is_not_remembered():
 
 def test_other_words_do_not_change_by_what_is_remembered():
     X, y = sentences(6, 20)
-    model = MarginalizedPerceptron(epochs=4, orders=2, decode="viterbi", prior=CRF()).fit(X, y)
+    model = MarginalizedPerceptron(epochs=4, orders=2, decode="viterbi", prior=HMM()).fit(X, y)
     strange = Sequence(["q1", "q2", "q3"])
     model.partial_fit([strange], [["C", "B", "C"]])
     other = model._encode([Sequence(["r1", "Lima", "r2"])])

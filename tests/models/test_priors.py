@@ -150,9 +150,10 @@ def test_an_unfitted_labeler_is_trained_out_of_fold(form, weight) -> None:
             alone = Corpus([Sequence(X[i])])
             expected, _ = for_training(fitted, form, alone, labels, classes)
             nodes = slice(*corpus.offsets[i : i + 2])
-            for ours, theirs in zip(prior, expected, strict=True):
+            for ours, theirs in zip(prior[:3], expected[:3], strict=True):
                 if theirs is not None:
                     np.testing.assert_allclose(ours[nodes], theirs, atol=1e-12)
+            np.testing.assert_allclose(prior.joint.nodes[nodes], expected.joint.nodes, atol=1e-12)
     everything = clone(hmm).fit(X, Y, sample_weight=weight)
     expected, _ = for_training(everything, form, corpus, labels, classes)
     np.testing.assert_allclose(source.prior_of(corpus).nodes, expected.nodes, atol=1e-12)

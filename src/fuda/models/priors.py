@@ -186,7 +186,10 @@ def for_training(
     elif not isinstance(prior, str):
         return given_prior(prior, corpus, len(classes)), PriorSource(GIVEN, form, classes)
     source = PriorSource(prior, form, classes)
-    return source.prior_of(corpus), source
+    of_corpus = source.prior_of(corpus)
+    if isinstance(prior, MarkovLabeler) and not set(classes) <= set(prior.classes_):
+        of_corpus = of_corpus._replace(joint=None)  # it would hardly ever allow labels it has never seen
+    return of_corpus, source
 
 
 def _out_of_fold(

@@ -1,0 +1,87 @@
+"""A prior that scores whole labelings: decoding beside its own scores, and what it is without the kernel."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import fuda
+from fuda import CRF, HMM, MarginalizedPerceptron, MarginalizedSVM
+from fuda.inference import Graph
+from fuda.marginalized import calibration
+from fuda.marginalized.calibration import Evidence
+from fuda.marginalized.priors import Joint
+
+WORDS = ["Ana", "lives", "in", "Lima", "Bo", "sees", "big", "Rome", "and", "Rosa"]
+NAMES = {"Ana": "PER", "Bo": "PER", "Rosa": "PER", "Lima": "LOC", "Rome": "LOC"}
+
+
+def sentences(seed, count):
+    random = np.random.RandomState(seed)
+    X = [random.choice(WORDS, random.randint(2, 8)).tolist() for _ in range(count)]
+    return X, [[NAMES.get(word, "O") for word in x] for x in X]
+
+
+X, Y = sentences(0, 30)
+OTHERS = [[*x, "strange"] for x in sentences(1, 20)[0]]
+
+
+@pytest.mark.parametrize("prior", [CRF(), HMM()])
+@pytest.mark.parametrize("model", [MarginalizedPerceptron(epochs=3, orders=1), MarginalizedSVM()])
+def test_without_the_kernel_it_labels_as_the_prior_does(model, prior):
+    fitted = clone(model).set_params(prior=prior, decode="viterbi").fit(X, Y)
+    assert fitted._calibration.by_labelings
+    assert not fitted._calibration.pairs.any()
+    of_prior = fitted.prior_source_.source
+    fitted._calibration = replace(fitted._calibration, whole=np.array([0.0, 0.7, 1.0]))
+    assert [*fitted.predict(OTHERS)] == [*of_prior.predict(OTHERS)]
+
+
+def test_a_label_that_the_prior_has_not_seen_is_no_likelier_than_others():
+    prior = CRF().fit(X, [["PER" if label == "PER" else "O" for label in y] for y in Y])
+    model = MarginalizedPerceptron(prior=prior, decode="viterbi", epochs=3, orders=1).fit(X, Y)
+    joint = model._prior_of(model._encode(OTHERS).corpus, None).joint
+    assert [*model.classes_] == ["LOC", "O", "PER"]
+    np.testing.assert_array_equal(joint.nodes[:, 0], joint.nodes[:, 1:].min(axis=1))
+    assert joint.pairs[0, 0] == joint.pairs.min()
+    assert [*model.predict(X)] == Y
+
+
+def test_gradient_of_the_likelihood_beside_a_joint_prior():
+    random = np.random.RandomState(0)
+    labels = random.randint(-1, 3, 12)
+    evidence = Evidence(
+        random.randn(12, 3), np.full((12, 3), 1 / 3), joint=Joint(*(random.randn(n, 3) for n in (12, 3)))
+    )
+    graph, pairs = Graph([0, 5, 12]), random.randn(3, 3)
+    parts = calibration._parts(evidence, evidence.joint)
+
+    def loss(numbers):
+        return calibration._whole_loss(numbers, parts, evidence.joint, labels, graph, pairs, None)
+
+    numbers, step = np.array([0.7, 1.1, 0.4]), 1e-6
+    expected = [(loss(numbers + d)[0] - loss(numbers - d)[0]) / (2 * step) for d in step * np.eye(3)]
+    np.testing.assert_allclose(loss(numbers)[1], expected, atol=1e-6)
+
+
+def test_files_keep_what_labelings_are_scored_by(tmp_path):
+    model = MarginalizedPerceptron(prior=CRF(), decode="viterbi", epochs=3, orders=1).fit(X, Y)
+    model.save(tmp_path / "m.fuda")
+    loaded = fuda.load(tmp_path / "m.fuda")
+    assert loaded._calibration.by_labelings
+    np.testing.assert_array_equal(loaded._calibration.whole, model._calibration.whole)
+    assert [*loaded.predict(OTHERS)] == [*model.predict(OTHERS)]
+
+
+def test_a_prior_that_is_taught_teaches_the_model():
+    model = MarginalizedPerceptron(prior=CRF(), decode="viterbi", epochs=3, orders=1).fit(X, Y)
+    before = model.prior_source_.source
+    weights = before.weights_.copy()
+    new, labels = [["Oslo", "sees", "Kim"]], [["LOC", "O", "PER"]]
+    model.partial_fit(new, labels)
+    assert model.predict(new)[0] == labels[0]
+    assert model.prior_source_.source.predict(new)[0] == labels[0]
+    np.testing.assert_array_equal(before.weights_, weights)  # the user may hold it
