@@ -76,7 +76,7 @@ def test_a_bad_kernel_is_one_line_before_anything_is_read(run, tmp_path):
     assert outcome.code == 2
     assert outcome.err == (
         "fuda: --set kernel=poly: there is no kernel 'poly'; there are linear, polynomial, rbf, delta, "
-        "precomputed, constant\n"
+        "precomputed, substitution, constant\n"
     )
 
 

@@ -182,6 +182,7 @@ def test_fit(name, steps, tmp_path):
     path, old, outcomes = tmp_path / "model.fuda", tmp_path / "old.fuda", set()
     new = clone(LEARNERS[name])
     before = stored(clone(new).fit(OTHER_X, OTHER_Y), old)
+    clone(new).fit(X, Y)  # what is computed once per word is computed now, and not counted below
     for number, at in enumerate(moments(steps, partial(clone(new).fit, X, Y))):
         again = bool(number % 2)
         model = fuda.load(old) if again else clone(new)

@@ -18,7 +18,8 @@ import fuda
 from fuda import Dag, DataError, Sequence, Tree, inference, read
 from fuda.features.templates import Template
 from fuda.metrics import evaluate
-from fuda.models.base import make_encoder, number_labels
+from fuda.data.encoders import make_encoder
+from fuda.data.labels import number_labels
 from fuda.models.memm import MEMM, LocalLoss
 from structure_cases import forest_heads
 

@@ -84,9 +84,10 @@ def test_the_marginalized_perceptron_takes_new_labels(model, tmp_path):
         if model.mixing is None and model.prior == "uniform":  # up to a factor
             np.testing.assert_allclose(a / np.abs(a).max(), b[:, 1:] / np.abs(b).max(), rtol=1e-6, atol=1e-9)
         assert not b[:, 0].any()
-    later = fuda.models.base.clone(model).fit(X, Y).partial_fit([X[2]], [["LOC", "O"]])  # a correction
+    later = fuda.models.base.clone(model).fit(X, Y)
     for x, labels in zip(MORE, named("MISC"), strict=True):
         later.partial_fit([x], [labels])
+    later.partial_fit([X[2]], [["LOC", "O"]])  # a correction
     assert later.predict([X[2], *MORE]).tolist() == [["LOC", "O"], *named("MISC")]
     later.save(tmp_path / "m.fuda")
     assert fuda.load(tmp_path / "m.fuda").predict(X + MORE).tolist() == later.predict(X + MORE).tolist()

@@ -83,7 +83,7 @@ def test_it_is_the_same_as_to_learn_first():
     ]
     for model in given[1:]:
         np.testing.assert_array_equal(model.weights_, given[0].weights_)
-    assert given[0].features == "text"  # `fit` does not change parameters
+    assert given[0].features is None  # `fit` does not change parameters
 
 
 def test_the_sets_of_the_papers_keep_their_window():

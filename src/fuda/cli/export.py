@@ -24,9 +24,9 @@ _FORMAT = "The format to write; by default that of FILE's extension."
 @click.option("-o", "--output", required=True, metavar="FILE", help=_OUTPUT)
 @click.option("--to", metavar="NAME", help=_FORMAT)
 def export(store_path: str, output: str, to: str | None) -> None:
-    """Write what was labelled with `fuda label` to FILE; the page may be open meanwhile.
+    """Write what was labelled with `fuda label` to FILE.
 
-    Sentences that were accepted, or that came with labels, are written; read them in again with
+    The page may be open meanwhile. Sentences that were accepted, or that came with labels, are written; read them in again with
     `fuda label FILE --store STORE`. JSONL has where each word stands in its text.
     """
     from fuda import files

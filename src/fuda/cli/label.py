@@ -54,9 +54,9 @@ def label(
     password: str | None,
     **how: Any,
 ) -> None:
-    """Label FILEs on a page in the browser, while a model learns from every sentence.
+    """Label FILEs on a page in the browser, while a model learns.
 
-    FILE is anything that can be read, raw text included, with or without labels. Ctrl-C ends the
+    It learns from every sentence that is accepted. FILE is anything that can be read, raw text included, with or without labels. Ctrl-C ends the
     page; everything that was accepted is in the store.
     """
     _check_host(host, password)

@@ -30,7 +30,7 @@ class Vectors:
 
     Give it as parameter `features` of a model; its features are those of the set `base` and, for
     every word in the table, the prefixes of its class (``class4=0110``) and its vector, scaled to
-    length 1 (``vector0``, ``vector1``, …). They take part in the window, in kernels and in
+    length 2 (``vector0``, ``vector1``, …). They take part in the window, in kernels and in
     explanations like all others. The table is stored in model files.
 
     A word that is not in the table has the row of its lower-cased form; else that of its shape,
@@ -54,9 +54,9 @@ class Vectors:
 
     Examples
     --------
-    >>> table = Vectors(["Lima", "Oslo"], [[3.0, 4.0], [0.0, 2.0]], base="word")
+    >>> table = Vectors(["Lima", "Oslo"], [[2.0, 0.0], [0.0, 3.0]], base="word")
     >>> table("Lima")
-    {'w=Lima': 1.0, 'vector0': 0.6, 'vector1': 0.8}
+    {'w=Lima': 1.0, 'vector0': 2.0, 'vector1': 0.0}
     >>> table("Bonn")
     {'w=Bonn': 1.0}
     """
