@@ -161,7 +161,7 @@ def test_why_of_features_has_a_sentence_that_has_them(page):
     page.accept(page.get("items/1")["item"], [(0, 1, "PER"), (3, 4, "LOC")])
     page.taught()
     found = page.post("why", id=4, start=0, end=1)
-    own = next(voice for voice in found["for"] if voice["text"].startswith("[0]"))
+    own = next(voice for voice in found["for"] if voice["matched"] == [0])
     assert (own["item"], own["node"], own["matched"], own["label"]) == (1, 0, [0], "PER")
     assert own["words"][0] == "Ana"
     assert all(voice["item"] in (None, 1, 6) for voice in found["for"] + found["against"])

@@ -210,11 +210,17 @@ def _row(file: int, place: int, record: Record, unit: Unit, format: str) -> dict
         "file": file,
         "place": place,
         "digest": digest_of(record.structure),
-        "words": " ".join(map(shown, record.structure.observations)),
+        "words": _searched(record),
         "record": jsonl.write([replace(record, labels=None, rows=None, marginals=None)]),
         "original": _original(record, format),
         **_given(unit.stored(record.labels or []) if known else None),
     }
+
+
+def _searched(record: Record) -> str:
+    """What a search looks through: the words apart, and the text as it is, if there is one."""
+    words = " ".join(map(shown, record.structure.observations))
+    return words if record.text is None else f"{words}\n{record.text.content}"
 
 
 def _given(labels: list[Any] | None) -> dict[str, Any]:
