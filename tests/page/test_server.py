@@ -356,6 +356,24 @@ def test_nodes_of_trees(tmp_path):
     store.close()
 
 
+def test_labels_of_files_read_without_go_to_a_field_of_their_own(tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text("1\tAna\t_\tPROPN\t_\t_\t2\tnsubj\t_\t_\n2\tsings\t_\tVERB\t_\t_\t0\troot\t_\tA=b\n\n")
+    store = Store(tmp_path / "a.db", create=True)
+    add_file(store, path, ["N", "V"], label=None)
+    with Page(store) as page:
+        page.post("items/1/accept", version=0, labels=["N", "V"])
+        page.taught()
+        text = page.client.get("/api/export?format=conllu").text
+        assert [line.split("\t")[3::6] for line in text.split("\n")[:2]] == [
+            ["PROPN", "Label=N"],
+            ["VERB", "A=b|Label=V"],
+        ]
+        (tmp_path / "m.fuda").write_bytes(page.client.get("/api/export?format=model").content)
+        assert fuda.load(tmp_path / "m.fuda").reading_["label"] == "MISC:Label"
+    store.close()
+
+
 def test_doubts_are_found_and_go_when_corrected(tmp_path):
     path = tmp_path / "a.conll"
     sentences = ["in O\nLima B-LOC\n", "in O\nCusco B-LOC\n", "to O\nLima B-LOC\n"] * 5
