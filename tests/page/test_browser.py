@@ -18,6 +18,7 @@ Open = Callable[..., Any]
 def test_dragged_spans_are_accepted_taught_and_undone(served: Served, opened: Open) -> None:
     page = opened(served)
     wait_for_sentence(page, "Anna Lind")
+    assert "proposed" not in page.locator(".meta").inner_text()  # there is no model yet
     drag(page, 0, 1)
     page.keyboard.press("1")
     assert marks(page) == ["Anna Lind/PER"]
@@ -96,6 +97,7 @@ def test_why_opens_a_sentence_and_a_correction_there_counts_here(served: Served,
     page.wait_for_selector(".why .voice")
     assert page.locator(".why .share").count() > 0
     assert page.locator(".why .lit").count() > 0
+    assert page.locator(".why .asked").inner_text() == "Dora Falk"
     page.locator("button.voice-line").first.click()
     page.wait_for_selector(".corrector .word.chosen")
     page.locator(".corrector .pick", has_text="ORG").click()

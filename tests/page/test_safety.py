@@ -108,6 +108,8 @@ def test_a_password_lets_in(store):
     with page.client as client:
         assert "password" in client.get("/").text
         wrong = client.post("/login", data={"password": "wrong"})
+        assert "This is not the password." in wrong.text
+        assert 'name="password"' in wrong.text
         assert (wrong.status_code, client.get("/api/state").status_code) == (403, 401)
         assert client.post("/login", data={}).status_code == 403
         right = client.post("/login", data={"password": "open sesame ü"}, follow_redirects=False)

@@ -161,7 +161,7 @@ def test_why_of_features_has_a_sentence_that_has_them(page):
     page.accept(page.get("items/1")["item"], [(0, 1, "PER"), (3, 4, "LOC")])
     page.taught()
     found = page.post("why", id=4, start=0, end=1)
-    own = next(voice for voice in found["for"] if voice["text"].startswith("[0]"))
+    own = next(voice for voice in found["for"] if voice["matched"] == [0])
     assert (own["item"], own["node"], own["matched"], own["label"]) == (1, 0, [0], "PER")
     assert own["words"][0] == "Ana"
     assert all(voice["item"] in (None, 1, 6) for voice in found["for"] + found["against"])
@@ -353,6 +353,24 @@ def test_nodes_of_trees(tmp_path):
         page.post("items/2/accept", version=0, labels=["N", "V"])
         page.post("items/2/accept", 400, version=1, labels=["N"])
         assert [label["label"] for label in page.get("items/2")["item"]["labels"]] == ["N", "V"]
+    store.close()
+
+
+def test_labels_of_files_read_without_go_to_a_field_of_their_own(tmp_path):
+    path = tmp_path / "a.conllu"
+    path.write_text("1\tAna\t_\tPROPN\t_\t_\t2\tnsubj\t_\t_\n2\tsings\t_\tVERB\t_\t_\t0\troot\t_\tA=b\n\n")
+    store = Store(tmp_path / "a.db", create=True)
+    add_file(store, path, ["N", "V"], label=None)
+    with Page(store) as page:
+        page.post("items/1/accept", version=0, labels=["N", "V"])
+        page.taught()
+        text = page.client.get("/api/export?format=conllu").text
+        assert [line.split("\t")[3::6] for line in text.split("\n")[:2]] == [
+            ["PROPN", "Label=N"],
+            ["VERB", "A=b|Label=V"],
+        ]
+        (tmp_path / "m.fuda").write_bytes(page.client.get("/api/export?format=model").content)
+        assert fuda.load(tmp_path / "m.fuda").reading_["label"] == "MISC:Label"
     store.close()
 
 

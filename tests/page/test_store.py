@@ -205,6 +205,12 @@ def test_labels_of_a_file_are_taken_for_structures_without(tmp_path, store):
         ("Ana\tB-PER\nlives\tO\n", "conll"),
         ("One line of text\n", "text"),
         ("Two words.\nTwo more.\n", "text"),
+        ("07:01 eth0: link down\n07:02 eth1: link down\n", "text"),
+        ("東京都の人口\n日本の歴史\n", "text"),
+        ("東京都の人口\n\n日本の歴史\n", "text"),
+        ("Ana\nlives\n", "conll"),
+        ("Ana B-PER\nlives O\n", "conll"),
+        ("東京 N\nの P\n\n日本 N\n", "conll"),
     ],
 )
 def test_raw_text_is_told_from_columns(tmp_path, content, format):

@@ -16,7 +16,8 @@ from fuda.page.store import Store, record_of
 from fuda.page.teacher import Teacher
 
 KINDS = {"model": ".fuda", "conll": ".conll", "jsonl": ".jsonl", "conllu": ".conllu"}
-_SPANS = "MISC:NE"  # where CoNLL-U has the labels of spans
+# Where CoNLL-U has labels that its file had no column for: of spans, and of nodes.
+_SPANS, _NODES = "MISC:NE", "MISC:Label"
 
 
 def records(store: Store, format: str) -> Iterator[Record]:
@@ -64,10 +65,23 @@ def text_of(store: Store, format: Format) -> str:
     options: dict[str, Any] = {}
     if "flatten" in format.write_options and store.shape != "sequence":
         options["flatten"] = True
-    if format.name == "conllu" and store.unit.scheme is not None and all(r.rows is None for r in found):
-        options["label"] = _SPANS
+    if format.name == "conllu" and _needs_field(store, found):
+        options["label"] = _field(store)
     text: str = format.write(found, **options)
     return text
+
+
+def _field(store: Store) -> str:
+    """The field of CoNLL-U for labels that had none."""
+    return _NODES if store.unit.scheme is None else _SPANS
+
+
+def _needs_field(store: Store, found: list[Record]) -> bool:
+    """Whether labels have no field of CoNLL-U yet: files read without labels, spans of other formats."""
+    rows = [record.rows for record in found if record.rows is not None]
+    if not rows:
+        return store.unit.scheme is not None
+    return any(getattr(row, "label", None) is None for row in rows)
 
 
 def model_of(store: Store, teacher: Teacher | None = None) -> Any:
@@ -90,7 +104,8 @@ def model_of(store: Store, teacher: Teacher | None = None) -> Any:
         raise DataError("the model has not been taught yet; accept a sentence first")
     reading = store.reading()
     if reading is not None:
-        model.reading_ = reading
+        has_none = reading["format"] == "conllu" and reading.get("label", "") is None
+        model.reading_ = reading | ({"label": _field(store)} if has_none else {})
     return model
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from fuda import files
 from fuda.data.structures import Structure
+from fuda.data.text import tokenize
 from fuda.errors import DataError
 from fuda.formats import FORMATS, Dataset, Format, format_of, jsonl
 from fuda.formats.dataset import Record, replace
@@ -27,6 +28,7 @@ from fuda.render.text import shown
 
 _LOOKED_AT = 1_000  # lines by which a file of columns is told from raw text
 _MOST_COLUMNS = 14
+_TAG = re.compile(r"O|[BIESLU]-\S+")
 
 
 def format_for(path: str, named: str | None) -> tuple[Format, dict[str, Any]]:
@@ -53,7 +55,7 @@ def format_for(path: str, named: str | None) -> tuple[Format, dict[str, Any]]:
         is_columns = format.name == "conll"
         return format, {"label": None} if is_columns and _columns(path) == 1 else {}
     count = _columns(path)
-    if count == 0:
+    if count == 0 or not _is_parted(path, count):
         return FORMATS["text"], {}
     return FORMATS["conll"], {"label": None} if count == 1 else {}
 
@@ -68,6 +70,18 @@ def _columns(path: str) -> int:
         return 0
     # Where every line ends like a sentence, lines are sentences.
     return 0 if all(re.search(r"[.!?…。]\s*$", line) for line in lines) else count
+
+
+def _is_parted(path: str, count: int) -> bool:
+    """Whether lines of so many columns are words: logs, and languages without spaces, look like it too."""
+    text = files.read_text(path)
+    blocks = [block.split("\n") for block in re.split(r"\n\s*\n", text.strip())]
+    if "\t" in text or 1 < len(blocks) < sum(map(len, blocks)):  # sentences, with blank lines between
+        return True
+    lines = [line for block in blocks for line in block][:_LOOKED_AT]
+    if count == 1:
+        return all(len(tokenize(line)) == 1 for line in lines)
+    return all(_TAG.fullmatch(line.split()[-1]) for line in lines)
 
 
 def digest_of_file(path: str, keywords: dict[str, Any]) -> str:
@@ -210,11 +224,17 @@ def _row(file: int, place: int, record: Record, unit: Unit, format: str) -> dict
         "file": file,
         "place": place,
         "digest": digest_of(record.structure),
-        "words": " ".join(map(shown, record.structure.observations)),
+        "words": _searched(record),
         "record": jsonl.write([replace(record, labels=None, rows=None, marginals=None)]),
         "original": _original(record, format),
         **_given(unit.stored(record.labels or []) if known else None),
     }
+
+
+def _searched(record: Record) -> str:
+    """What a search looks through: the words apart, and the text as it is, if there is one."""
+    words = " ".join(map(shown, record.structure.observations))
+    return words if record.text is None else f"{words}\n{record.text.content}"
 
 
 def _given(labels: list[Any] | None) -> dict[str, Any]:

@@ -16,7 +16,14 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -139,13 +146,17 @@ def _pages(sessions: Sessions) -> list[Any]:
         async with trying:
             if not sessions.has_password(form.get("password", "")):
                 await asyncio.sleep(1.0)
-                return JSONResponse(
-                    {"error": "the password is not the right one; go back and try again"}, 403
-                )
+                return HTMLResponse(_refused(), 403)
         return await _admitted(request, sessions)
 
     static = Mount("/static", StaticFiles(directory=STATIC))
     return [Route("/", index), Route("/login", login, methods=["POST"]), static]
+
+
+def _refused() -> str:
+    """The form for the password, which says that it was not the right one."""
+    form = (STATIC / "login.html").read_text(encoding="utf-8")
+    return form.replace("<!-- refused -->", '<p class="refused" role="alert">This is not the password.</p>')
 
 
 async def _admitted(request: Request, sessions: Sessions) -> Response:

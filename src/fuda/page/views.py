@@ -23,6 +23,12 @@ def spaces_of(item: Item) -> list[bool]:
     return [next_start > end for (_, end), next_start in zip(text.offsets, after, strict=True)]
 
 
+def stretch_of(item: Item, start: int, end: int) -> str:
+    """Return the words from start to end (exclusive), with white space where the text has it."""
+    both = zip(words_of(item.record.structure)[start:end], spaces_of(item)[start:end], strict=True)
+    return "".join(word + " " * space for word, space in both).rstrip()
+
+
 def heads_of(structure: Structure) -> list[list[int]] | None:
     """Return the parents of each node; None for a sequence."""
     if structure.shape == "sequence":

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from fuda.explanations.base import Contribution, Explanation
 from fuda.page.importing import digest_of
 from fuda.page.spans import Unit, plain_tags
 from fuda.page.store import Item, Store
-from fuda.page.views import spaces_of, words_of
+from fuda.page.views import spaces_of, stretch_of, words_of
 from fuda.page.witnesses import Witness, Witnesses
+from fuda.page.wording import elsewhere_in_words, feature_in_words, follows_in_words, parsed
 
 _TOP = 6  # contributions of each kind
 Json = dict[str, Any]
@@ -38,18 +40,24 @@ def why(store: Store, model: Any, item: Item, start: int, end: int) -> Json:
     found: Explanation = model.explain(structure, start, top=_TOP)
     support = getattr(model, "support_structures_", [])
     largest = max((abs(part.value) for part in found.contributions), default=0.0) or 1.0
-    voices = [_voice(store, unit, support, part, largest) for part in found.contributions if part.count == 1]
-    witnesses = Witnesses(store, model, item)
-    for voice in voices:
-        side = found.chosen if voice["value"] > 0 else found.rival
-        if voice["kind"] == "feature" and side is not None:
-            witness = witnesses.of(voice["text"], found.observation, side.label)
+    parts = [part for part in found.contributions if part.count == 1]
+    classes, is_chain = set(map(str, model.classes_)), structure.shape == "sequence"
+    witnesses = Witnesses(store, model)
+    voices = []
+    for part in parts:
+        text = _in_words(part, unit, classes, is_chain)
+        voice = _voice(store, unit, support, part, text, largest)
+        voices.append(voice)
+        side = found.chosen if part.value > 0 else found.rival
+        feature = parsed(part.text, classes) if part.kind == "feature" else None
+        if feature is not None and side is not None:
+            witness = witnesses.of(feature, found.observation, side.label)
             voice |= {} if witness is None else _witnessed(unit, witness, side.label)
     rest = sum(part.value for part in found.contributions if part.count > 1)
     chosen, rival = unit.kind(found.chosen.label), None
     if found.rival is not None:
         rival = unit.kind(found.rival.label)
-    words = " ".join(words_of(structure)[start:end])
+    words = stretch_of(item, start, end)
     return {
         "chosen": chosen,
         "rival": rival,
@@ -68,7 +76,7 @@ def _witnessed(unit: Unit, witness: Witness, label: Any) -> Json:
         "item": item.id,
         "words": words_of(item.record.structure),
         "spaces": spaces_of(item),
-        "matched": [witness.matched],
+        "matched": witness.matched,
         "node": witness.node,
         "label": unit.kind(label),
     }
@@ -89,9 +97,25 @@ def _named(label: Any, unit: Unit) -> str:
     return "no span" if label == "O" else plain_tags(str(label))
 
 
-def _voice(store: Store, unit: Unit, support: list[Any], part: Contribution, largest: float) -> Json:
+def _in_words(part: Contribution, unit: Unit, classes: Collection[str], is_chain: bool) -> str:
+    """A part of the difference in plain words."""
+
+    def named(label: str) -> str:
+        return _named(label, unit)
+
+    if part.kind == "feature":
+        return feature_in_words(part.text, is_chain, classes, named)
+    if part.kind == "transition":
+        return follows_in_words(part.text, is_chain, named)
+    if part.kind == "elsewhere":
+        return elsewhere_in_words(part.text, named)
+    return part.text if unit.scheme is None else plain_tags(part.text)
+
+
+def _voice(
+    store: Store, unit: Unit, support: list[Any], part: Contribution, text: str, largest: float
+) -> Json:
     """A part of the difference: of a training position, with its sentence."""
-    text = part.text if unit.scheme is None else plain_tags(part.text)
     found: Json = {
         "kind": part.kind,
         "text": text,

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any, NamedTuple
 
 from fuda.data.structures import Structure
 from fuda.errors import DataError
 from fuda.features import extract
+from fuda.features.sets import JOINT_KEYS
 from fuda.page.store import Item, Store
+from fuda.page.views import heads_of
+from fuda.page.wording import Feature
 
 _RECENT = 300  # labelled sentences that are looked through, the last ones first
-_FEATURE = re.compile(r"\[([+-]?\d+)\] (.+)", re.DOTALL)
+Heads = list[list[int]] | None
 
 
 class Witness(NamedTuple):
-    """A sentence, the word with the label, and the word that has the feature."""
+    """A sentence, the word with the label, and the words that have the feature."""
 
     item: Item
     node: int
-    matched: int
+    matched: list[int]
 
 
 class Witnesses:
@@ -32,26 +34,23 @@ class Witnesses:
         The store.
     model : Labeler
         The model whose features are named.
-    here : Item
-        The explained structure, which cannot speak for itself unless it is labelled.
     """
 
-    def __init__(self, store: Store, model: Any, here: Item) -> None:
-        self._is_chain = here.record.structure.shape == "sequence" and isinstance(model.features, str)
+    def __init__(self, store: Store, model: Any) -> None:
         self._features = cache(lambda word: _names(model.features, word))
         self._items = (
             store.items("status = 'done'", (), f"version > 0 DESC, items.id DESC LIMIT {_RECENT}")
-            if self._is_chain
+            if isinstance(model.features, str)
             else []
         )
 
-    def of(self, text: str, word: Any, label: Any) -> Witness | None:
+    def of(self, feature: Feature, word: Any, label: Any) -> Witness | None:
         """Return a sentence that speaks for a feature, with the same word if there is one.
 
         Parameters
         ----------
-        text : str
-            The feature, as explanations name it: ``[-1] w=in``.
+        feature : Feature
+            The feature.
         word : object
             The explained observation.
         label : object
@@ -62,27 +61,46 @@ class Witnesses:
         Witness or None
             None where no recent sentence does.
         """
-        parsed = _FEATURE.fullmatch(text)
-        if parsed is None:
-            return None
-        offset, name = int(parsed[1]), parsed[2]
         found = None
         for item in self._items:
-            for node in self._nodes(item.record.structure, item.labels or [], offset, name, label):
-                if item.record.structure.observations[node] == word:
-                    return Witness(item, node, node + offset)
-                found = found or Witness(item, node, node + offset)
+            x = item.record.structure
+            heads = heads_of(x)
+            for node, own in enumerate(item.labels or []):
+                if own != label or (matched := self._matched(feature, x, heads, node)) is None:
+                    continue
+                if x.observations[node] == word:
+                    return Witness(item, node, matched)
+                found = found or Witness(item, node, matched)
         return found
 
-    def _nodes(self, x: Structure, labels: list[Any], offset: int, name: str, label: Any) -> list[int]:
-        """The nodes with a label beside which a feature stands."""
-        return [
-            node
-            for node, own in enumerate(labels)
-            if own == label
-            and 0 <= node + offset < len(labels)
-            and name in self._features(x.observations[node + offset])
-        ]
+    def _matched(self, feature: Feature, x: Structure, heads: Heads, node: int) -> list[int] | None:
+        """The words by which a node has a feature; None if it has not."""
+        matched = []
+        for offset, key, text in feature.parts:
+            at = (u for u in _beside(x, heads, node, offset) if self._has(x.observations[u], key, text))
+            if (first := next(at, None)) is None:
+                return None
+            matched.append(first)
+        return matched
+
+    def _has(self, word: Any, key: str, text: str) -> bool:
+        """Whether a word has a feature, or a text by the key of a joint."""
+        if not key:
+            return text in self._features(word)
+        return JOINT_KEYS[key](str(word[0] if isinstance(word, tuple) else word)) == text
+
+
+def _beside(x: Structure, heads: Heads, node: int, offset: int) -> list[int]:
+    """The nodes at an offset: of a sequence one or none, else heads or dependents."""
+    if heads is None:
+        return [node + offset] if 0 <= node + offset < len(x.observations) else []
+    found = [node]
+    for _ in range(abs(offset)):
+        if offset < 0:
+            found = [head for u in found for head in heads[u]]
+        else:
+            found = [u for u, own in enumerate(heads) if not set(own).isdisjoint(found)]
+    return found
 
 
 def _names(features: str, word: Any) -> frozenset[str]:

@@ -3,7 +3,7 @@
 import { drawing } from "./arcs.js";
 import { speak, percent, put } from "./dom.js";
 import { watchPointer } from "./pointing.js";
-import { labelButton, wordsWithMarks } from "./sentence.js";
+import { labelButton, textOf, wordsWithMarks } from "./sentence.js";
 
 export class Editor {
   /**
@@ -41,7 +41,7 @@ export class Editor {
     };
     this.host.classList.toggle("drawn", this.drawn);
     this.host.classList.toggle("nodes", draft.nodes && !this.drawn);
-    this.host.setAttribute("aria-label", `Sentence: ${item.words.join(" ")}`);
+    this.host.setAttribute("aria-label", `Sentence: ${textOf(item)}`);
     if (this.drawn) put(this.host, drawing(item, draft.drawn, { onchip: why }));
     else {
       const chip = (mark) => labelButton(mark, item.words, () => why(mark));
@@ -99,7 +99,7 @@ export class Editor {
     const [start, end] = this.range;
     this.draft.set(start, end, name);
     this.#changed();
-    speak(`${this.item.words.slice(start, end).join(" ")}: ${name}`);
+    speak(`${textOf(this.item, start, end)}: ${name}`);
     return true;
   }
 
@@ -162,6 +162,6 @@ export class Editor {
     const [start, end] = this.range;
     const mark = this.draft.drawn.find((m) => m.start < end && m.end > start);
     const sure = mark?.by === "model" ? `, ${percent(mark.probability)}` : "";
-    speak(this.item.words.slice(start, end).join(" ") + (mark ? `, ${mark.label}${sure}` : ""));
+    speak(textOf(this.item, start, end) + (mark ? `, ${mark.label}${sure}` : ""));
   }
 }

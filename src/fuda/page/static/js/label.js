@@ -113,7 +113,9 @@ export class LabelView {
 
   #describe() {
     const { item, draft } = this.session.current;
-    const origin = draft.touched ? "changed by you" : SOURCES[item.source] ?? "";
+    const { done, learner } = this.session.state;
+    const proposed = item.source !== "model" || done > 0 || learner === "given"; // else nothing was taught yet
+    const origin = draft.touched ? "changed by you" : (proposed && SOURCES[item.source]) || "";
     put(
       this.meta,
       h("span", { dir: "auto" }, item.place ?? `Sentence ${item.id}`),

@@ -27,7 +27,7 @@ export class ProgressView {
     const left = state.total - state.done - state.skipped;
     const facts = [
       [`${state.done.toLocaleString("en")}`, `of ${state.total.toLocaleString("en")} sentences`],
-      now && [percent(now.accuracy), `right before they are taught (${percent(now.low)} to ${percent(now.high)})`],
+      now && [percent(now.accuracy), `${state.unit === "nodes" ? "of labels" : "of words, those without a label too,"} right before they are taught (${percent(now.low)} to ${percent(now.high)})`],
       pace > 0 && [pace.toFixed(1), `sentences a minute; ${duration(left / pace)} for all`],
       outlook && Number.isFinite(outlook.gain) && [`${outlook.gain < 0 ? "−" : "+"}${Math.abs(100 * outlook.gain).toFixed(1)}`, `points by the next ${outlook.next}, likely`],
     ];
@@ -35,7 +35,7 @@ export class ProgressView {
       this.body,
       h("dl", { class: "facts" }, facts.filter(Boolean).map(([value, text]) => h("div", {}, h("dt", {}, text), h("dd", {}, value)))),
       outlook?.text && h("p", { class: "lead" }, asSentence(outlook.text)),
-      h("section", { class: "card" }, h("h3", {}, "Labels the model had right, before it was told"), points.length ? [fitted((width) => accuracyPlot(points, width)), table(points)] : h("p", { class: "soft" }, "The curve begins with the first sentences you accept.")),
+      h("section", { class: "card" }, h("h3", {}, `${state.unit === "nodes" ? "Labels" : "Words"} the model had right, before it was told`), points.length ? [fitted((width) => accuracyPlot(points, width)), table(points)] : h("p", { class: "soft" }, "The curve begins with the first sentences you accept.")),
       h("section", { class: "card" }, h("h3", {}, "Labels so far"), labels.length ? fitted((width) => countBars(labels, width)) : h("p", { class: "soft" }, "None yet.")),
     );
   }

@@ -50,6 +50,15 @@ function spacing({ words, spaces }) {
   return (i) => !/^[([{¿¡«“]$/u.test(words[i]) && !/^([,.;:!?%)\]}»”…]|\.\.\.|['’]s|n't)$/u.test(words[i + 1] ?? "");
 }
 
+/** The words from start to end (exclusive) as one text. */
+export function textOf(item, start = 0, end = item.words.length) {
+  const follows = spacing(item);
+  return item.words
+    .slice(start, end)
+    .map((word, i) => (start + i + 1 < end && follows(start + i) ? `${word} ` : word))
+    .join("");
+}
+
 function wordClass(i, lit, at) {
   return `word${lit?.has(i) ? " lit" : ""}${at === i ? " here" : ""}`;
 }

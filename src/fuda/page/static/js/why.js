@@ -6,7 +6,7 @@ import { differences, isLabel, marksOf } from "./draft.js";
 import { asSentence, h, percent, put } from "./dom.js";
 import { conflictDialog } from "./dialogs.js";
 import { fail } from "./notices.js";
-import { excerptAround } from "./sentence.js";
+import { excerptAround, textOf } from "./sentence.js";
 import { corrector } from "./corrector.js";
 
 export class Why {
@@ -47,7 +47,7 @@ export class Why {
     this.body.inert = true;
     try {
       const answer = await post("/api/why", { id: item.id, start, end, ...draft.answer() });
-      if (this.asked === asked) this.#draw(item.words.slice(start, end).join(" "), answer);
+      if (this.asked === asked) this.#draw(textOf(item, start, end), answer);
     } catch (error) {
       if (this.asked === asked) put(this.body, h("h2", {}, "Why?"), h("p", { class: "soft" }, asSentence(error.message)));
     } finally {
@@ -134,7 +134,7 @@ function changes(item, before, after) {
     return h(
       "ul",
       { class: "changes" },
-      found.map((d) => h("li", {}, h("b", { dir: "auto" }, item.words.slice(d.start, d.end).join(" ")), " ", chip(d.before), " → ", chip(d.after))),
+      found.map((d) => h("li", {}, h("b", { dir: "auto" }, textOf(item, d.start, d.end)), " ", chip(d.before), " → ", chip(d.after))),
     );
   }
   const shifts = after
