@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fuda
-from fuda import CRF, HMM, HMSVM, MEMM, HMPerceptron, MarginalizedPerceptron, MarginalizedSVM
+from fuda import CRF, HMM, HMSVM, MEMM, HMPerceptron, MarginalizedPerceptron, MarginalizedSVM, SemiCRF
 from fuda.features.substitution import AMINO_ACIDS
 
 RANDOM = np.random.RandomState(0)
@@ -26,8 +26,8 @@ def labels(X, of="KRAS"):
     return [["H" if x[0] in of else "C" for x in sequence] for sequence in X]
 
 
-MODELS = [CRF, MEMM, HMPerceptron, HMSVM, MarginalizedPerceptron, MarginalizedSVM]
-TEXT = {CRF: "text", MEMM: "text", HMPerceptron: "text"}
+MODELS = [CRF, MEMM, SemiCRF, HMPerceptron, HMSVM, MarginalizedPerceptron, MarginalizedSVM]
+TEXT = {CRF: "text", MEMM: "text", SemiCRF: "text", HMPerceptron: "text"}
 
 
 @pytest.mark.parametrize("cls", MODELS, ids=lambda cls: cls.__name__)
@@ -51,7 +51,7 @@ def test_features_and_window_follow_the_alphabet(cls, X, features, window, tmp_p
     assert [list(p) for p in loaded.predict(X)] == [list(p) for p in model.predict(X)]
 
 
-@pytest.mark.parametrize("cls", [CRF, MEMM, HMM], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", [CRF, MEMM, HMM, SemiCRF], ids=lambda cls: cls.__name__)
 def test_residues_are_decoded_one_by_one(cls, tmp_path):
     random = np.random.RandomState(1)
     # helices that residues tell little of: the most probable labeling is one helix

@@ -340,7 +340,13 @@ def test_it_is_a_prior_and_a_base():
     semi = SemiCRF(l2=0.3, features="word", max_iter=20)
     machine = MarginalizedPerceptron(prior=semi, epochs=2, orders=1, features="word").fit(X[:15], Y[:15])
     assert machine.score(X[:15], Y[:15]) > 0.8
-    assert Reranker(semi, folds=2, n=3, epochs=1).fit(X[:15], Y[:15]).score(X[:15], Y[:15]) > 0.8
+    ranker = Reranker(semi, folds=2, n=3, epochs=1).fit(X[:15], Y[:15])
+    assert ranker.score(X[:15], Y[:15]) > 0.8
+    x = ["Bo", "Paz", "in", "New", "York"]
+    for node, label in enumerate(ranker.predict([x])[0]):
+        told = ranker.explain(x, node)
+        assert told.chosen.label == label
+        assert sum(part.value for part in told.contributions) == pytest.approx(told.difference, abs=1e-9)
     with pytest.raises(DataError, match="prior_form='chain' with a SemiCRF"):
         MarginalizedPerceptron(prior=semi, prior_form="chain").fit(X, Y)
 

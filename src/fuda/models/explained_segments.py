@@ -32,12 +32,11 @@ Atom = tuple[Any, ...]  # a name, and where and of which kind it is
 def segment_decision(model: Any, encoded: Encoded, known: Any = None) -> Decision:
     """Return what a semi-Markov CRF decides about one sequence."""
     model._check_live_params()
+    if model._decoding == "viterbi":
+        return segmentations(model, encoded, known)
     labels = model._best(encoded, known)
     about = encoded.corpus.structures[0], model.classes_.tolist(), labels
     scores = model._problem(encoded, model.outside_penalty)
-    if model.decode == "viterbi":
-        given = np.full(len(labels), -1) if known is None else model._numbers(known, encoded.corpus)
-        return Segmentations(*about, "score of the best labeling", model, encoded, scores, given)
     table, allowed = model._right(encoded, scores, model._known(encoded, known))
 
     def terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
@@ -49,6 +48,15 @@ def segment_decision(model: Any, encoded: Encoded, known: Any = None) -> Decisio
     graph = encoded.corpus.graph
     unit, contexts = "expected number of right labels", pairs(graph.heads, allowed)
     return Labelings(*about, unit, table, contexts, lambda scores: viterbi(graph, scores, allowed)[0], terms)
+
+
+def segmentations(model: Any, encoded: Encoded, known: Any = None) -> Segmentations:
+    """Return the decision of a semi-Markov CRF between labelings as a whole, however it decodes."""
+    corpus, scores = encoded.corpus, model._problem(encoded, model.outside_penalty)
+    labels = model._best_of(scores, model._known(encoded, known))[1]
+    given = np.full(len(labels), -1) if known is None else model._numbers(known, corpus)
+    about = corpus.structures[0], model.classes_.tolist(), labels
+    return Segmentations(*about, "score of the best labeling", model, encoded, scores, given)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from fuda.explanations.base import Contribution, Explanation
 from fuda.explanations.decisions import Context, Decision, explained
 from fuda.explanations.positions import Positions
 from fuda.models.base import Labeler
-from fuda.models.explained_markov import encoded_question, markov_decision
+from fuda.models.explained_markov import encoded_question, markov_decision, markov_labelings
 from fuda.models.training_data import TrainingData, data_weights
 from fuda.models.validation import Held, Validation
 from fuda.optimize.result import INTERRUPTED, Minimizer, Result
@@ -142,6 +142,10 @@ class MarkovLabeler(Labeler):
     def _decision(self, encoded: Encoded, known: Any = None) -> Decision:
         """What `predict` decides about one structure."""
         return markov_decision(self, encoded, known)
+
+    def _labelings(self, encoded: Encoded) -> Any:
+        """The decision between labelings as a whole, however the model decodes."""
+        return markov_labelings(self, encoded)
 
     def _node_terms(self, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
         """What the difference of a node's scores of two labels consists of; [] where it is one term."""

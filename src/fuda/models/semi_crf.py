@@ -10,7 +10,7 @@ with the score g of a segment as in `fuda.inference.segments`, fitted by minimiz
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -27,7 +27,7 @@ from fuda.inference.segment_marginals import likely_segments
 from fuda.inference.segment_nbest import nbest
 from fuda.inference.segments import FREE, Limits, Scores, expectations, log_partition
 from fuda.models.base import Labeler
-from fuda.models.explained_segments import segment_decision
+from fuda.models.explained_segments import Segmentations, segment_decision, segmentations
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import feature_names, largest
 from fuda.models.training_data import TrainingData
@@ -48,19 +48,20 @@ class SemiCRF(MarkovLabeler):
     ----------
     l2 : float, default=1.0
         Weight of ‖w‖².
-    features : str, Template or callable, default="text"
-        The feature set ("word", "spelling", "text", "protein", "dna", "S1", "S2", "S3"), a
-        template, or a function from an observation to a list of feature names or a dict.
+    features : str, Template, callable or None, default=None
+        A feature set of `fuda.features`, a template, or a function from an observation to names or
+        a dict. None is "protein" or "dna" for residues or bases, "text" for all else.
     window : int or None, default=None
-        How many neighbours to each side are seen, with weights of their own. None is 1, or 0 for
-        dicts, lists and sets of features, which commonly show neighbours already.
+        How many neighbours to each side are seen, with weights of their own. None is 1, with the
+        features of residues 7, of bases 6, and 0 for dicts, lists and sets of features.
     max_length : int or None, default=None
         The largest number of nodes that are seen as a whole, up to 1,000, and for each kind of
         segment no more than the longest one in the data. None is what 99 % of the segments of a
         kind do not exceed, up to 30. Longer segments are several stretches that are joined. Time
         grows with it.
-    decode : {"viterbi", "posterior"}, default="viterbi"
-        Predict the best labeling as a whole, or the best label of each node. Acts at once.
+    decode : {"viterbi", "posterior"} or None, default=None
+        Predict the best labeling as a whole, or the best label of each node. None is "posterior"
+        for residues, whose labels are uncertain and long, and "viterbi" for all else. Acts at once.
     scheme : {"IOB2", "IOE2", "IOBES", "BILOU"} or None, default=None
         How labels write segments. None is the one scheme that all labels fit; where there is none,
         every run of a label is a segment.
@@ -133,6 +134,7 @@ class SemiCRF(MarkovLabeler):
     ('IOB2', ['LOC', 'O', 'PER'], [2, 1, 1])
     """
 
+    _defaults: ClassVar[dict[str, Any]] = {"features": "text", "decode": "viterbi"}
     _shapes = ("sequence",)
     _live_params = ("decode", "outside_penalty", "n_jobs", "verbose")
     _free_params = frozenset({"decode", "outside_penalty", "tol", "max_iter"})
@@ -141,10 +143,10 @@ class SemiCRF(MarkovLabeler):
         self,
         l2: float = 1.0,
         *,
-        features: Any = "text",
+        features: Any = None,
         window: int | None = None,
         max_length: int | None = None,
-        decode: str = "viterbi",
+        decode: str | None = None,
         scheme: str | None = None,
         outside_penalty: float = 0.0,
         max_iter: int = 1000,
@@ -356,7 +358,7 @@ class SemiCRF(MarkovLabeler):
 
     def _best(self, encoded: Encoded, known: Any) -> Array:
         scores, limits = self._problem(encoded, self.outside_penalty), self._known(encoded, known)
-        if self.decode == "viterbi":
+        if self._decoding == "viterbi":
             return self._best_of(scores, limits)[1]
         return inference.viterbi(encoded.corpus.graph, *self._right(encoded, scores, limits), self.n_jobs)[0]
 
@@ -368,6 +370,9 @@ class SemiCRF(MarkovLabeler):
 
     def _decision(self, encoded: Encoded, known: Any = None) -> Decision:
         return segment_decision(self, encoded, known)
+
+    def _labelings(self, encoded: Encoded) -> Segmentations:
+        return segmentations(self, encoded)
 
     def _right(self, encoded: Encoded, scores: Scores, limits: Limits) -> tuple[Array, Array]:
         """The probabilities of labels, −inf where they are not possible, and of label pairs likewise."""
