@@ -193,6 +193,7 @@ class Labeler(BaseEstimator):
         features = getattr(getattr(self, "encoder_", None), "features", None)
         if isinstance(features, Vectors) and given.get("features") is not None:  # learned here, or given
             given |= {"features": features} | ({"window": window} if "window" in given else {})
+            self._defaulted = [name for name in self._defaulted if name not in ("features", "window")]
         self._fitted_params = {name: _detached(value) for name, value in given.items()}
 
     def _params_to_save(self) -> dict[str, Any]:
