@@ -68,6 +68,10 @@ class Served:
         self._thread.join(20)
         self.store.close()
 
+    def announce(self, message: dict[str, Any]) -> None:
+        """Send a message to all pages."""
+        self._feed.publish(message)
+
     def teach(self) -> None:
         """Label the first three sentences of `TEXT` behind the page's back."""
         for number, spans in enumerate(TAUGHT, 1):

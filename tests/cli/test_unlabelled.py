@@ -40,6 +40,8 @@ def test_words_of_every_file_are_learned_from(run, files):
     assert set(text("Eva")) < set(table("Eva"))
     shown = run("inspect", files / "m.fuda").out.decode()
     assert "features=text + <vectors0>" in shown
+    rows = [line.split() for line in shown.splitlines() if "float32" in line or "int32" in line]
+    assert [row[:2] for row in rows] == [["vectors0", "float32"], ["vectors0_classes", "int32"]]
     assert run("tag", files / "m.fuda", "--text", files / "more.txt").code == 0
 
 

@@ -221,6 +221,8 @@ def test_auto_gives_it_to_its_candidates(tmp_path):
     candidates = {"crf": CRF(features="word"), "hmm": HMM(), "own": CRF(features=fuda.features.spelling)}
     model = Auto(budget=5, candidates=candidates, combine=False).fit(X * 3, Y * 3, unlabelled=U)
     assert {row["name"] for row in model.report_.rows} == set(candidates)
+    by_default = Auto(budget=5, candidates={"crf": CRF()}).fit(X, Y, unlabelled=U)
+    assert isinstance(by_default.best_.encoder_.features, Vectors)
     alone = Auto(budget=5, candidates={"crf": CRF(features="word")}).fit(X, Y, unlabelled=U)
     assert isinstance(alone.best_.encoder_.features, Vectors)
     alone.save(tmp_path / "m")

@@ -186,6 +186,10 @@ def test_doubtful_labels_are_changed_kept_and_explained(
         "Bert EkPER works for VolvoORG in ParisLOC.",
         "Bert EkPER works for VolvoPER in ParisLOC.",
     ]
+    page.locator(".doubt").first.evaluate("row => row.classList.add('seen')")
+    served.announce({"type": "doubts", "progress": 1.0, "search": 1})  # late: the rows may be in use already
+    page.wait_for_timeout(300)
+    assert page.locator(".doubt.seen").count() == 1
     page.get_by_role("button", name="Change it").first.click()
     page.wait_for_selector(".doubt.settled >> text=changed")
     assert served.answers()["Bert Ek works for Volvo in Paris ."][4] == "B-PER"

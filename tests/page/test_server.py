@@ -381,7 +381,13 @@ def test_doubts_are_found_and_go_when_corrected(tmp_path):
     store = Store(tmp_path / "a.db", create=True)
     add_file(store, path)
     with Page(store) as page:
-        assert page.get("doubts") == {"ready": False, "progress": 0.0, "total": 0, "doubts": []}
+        assert page.get("doubts") == {
+            "ready": False,
+            "progress": 0.0,
+            "search": 0,
+            "total": 0,
+            "doubts": [],
+        }
         page.post("doubts")
         page.desk.review._thread.join(60)
         found = page.get("doubts")

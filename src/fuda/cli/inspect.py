@@ -104,10 +104,15 @@ def _lines(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if meta["reading"]:
         yield "reads", _assigned(meta["reading"])
     yield "size", f"{sum(listed['bytes'] for listed in members.values()):,} bytes"
-    for name, listed in members.items():
-        if "shape" in listed:
-            size = " × ".join(f"{n:,}" for n in listed["shape"])
-            yield "", f"{name.removeprefix('arrays/').removesuffix('.npy'):<18}{listed['dtype']}  {size}"
+    arrays = {
+        name.removeprefix("arrays/").removesuffix(".npy"): listed
+        for name, listed in members.items()
+        if "shape" in listed
+    }
+    width = max(map(len, arrays), default=0)
+    for name, listed in arrays.items():
+        size = " × ".join(f"{n:,}" for n in listed["shape"])
+        yield "", f"{name:<{width}}  {listed['dtype']}  {size}"
 
 
 def _assigned(values: dict[str, Any]) -> str:

@@ -292,7 +292,7 @@ class _Search:
         if "decode" in names and self.corpus.shape != "dag":
             settings["decode"] = "viterbi"
         weights = {name: taken(value, members) for name, value in self.weights.items()}
-        if isinstance(model.features, str) and model._takes_vectors:
+        if isinstance(model.features, str | None) and model._takes_vectors:
             weights["unlabelled"] = self.corpus.vectors
         model.set_params(**settings)
         with warnings.catch_warnings():

@@ -40,6 +40,7 @@ class Review:
         self.store, self.announce = store, announce
         self._found: list[_Doubtful] = []
         self._progress, self._ready, self._problem = 0.0, False, ""
+        self._search = 0  # the number of the search, by which pages tell late messages
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -52,6 +53,7 @@ class Review:
                     problem = f"doubts need at least {_FEWEST} labelled sentences, there are {len(items)}"
                     raise DataError(f"{problem}; label some more first")
                 self._progress, self._ready, self._problem = 0.0, False, ""
+                self._search += 1
                 self._thread = threading.Thread(target=self._work, args=(items,), daemon=True)
                 self._thread.start()
         return self.listed(0, 0)
@@ -66,6 +68,7 @@ class Review:
         return {
             "ready": self._ready,
             "progress": self._progress,
+            "search": self._search,
             "total": len(found),
             "doubts": [self._shown(doubtful) for doubtful in part],
         }
@@ -79,6 +82,7 @@ class Review:
             found = doubts(X, y, scheme=unit.scheme, progress=self._advance)
         except DataError as error:
             self._problem = f"no doubts were found: {error}"
+            self._advance(1.0)  # pages ask then, and are told
             return
         self._found = [
             _Doubtful(items[doubt.structure].id, items[doubt.structure].version, doubt) for doubt in found
@@ -88,7 +92,7 @@ class Review:
 
     def _advance(self, share: float) -> None:
         self._progress = share
-        self.announce({"type": "doubts", "progress": share})
+        self.announce({"type": "doubts", "progress": share, "search": self._search})
 
     def _shown(self, doubtful: _Doubtful) -> Json:
         """A doubt as the page shows it."""

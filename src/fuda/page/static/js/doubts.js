@@ -29,7 +29,7 @@ export class DoubtsView {
       this.rows,
       this.more,
     );
-    session.addEventListener("doubts", ({ detail }) => this.#progress(detail.progress));
+    session.addEventListener("doubts", ({ detail }) => this.#progress(detail));
   }
 
   entered() {
@@ -47,7 +47,8 @@ export class DoubtsView {
     }
   }
 
-  #progress(done) {
+  #progress({ progress: done, search }) {
+    if (search === this.shown) return; // a late message: its list is there, and rows of it may be in use
     this.running = done < 1;
     this.#draw(false, done);
     if (done >= 1 && this.element.isConnected) this.#load(true);
@@ -65,9 +66,11 @@ export class DoubtsView {
 
   async #load(anew) {
     const offset = anew ? 0 : this.rows.children.length;
+    const number = (this.loads = (this.loads ?? 0) + 1);
     try {
       const answer = await get("/api/doubts", { offset, limit: PAGE });
-      if (answer.ready) this.running = false;
+      if (number !== this.loads) return; // a later answer is on its way
+      if (answer.ready) [this.running, this.shown] = [false, answer.search];
       if (anew) put(this.rows);
       this.rows.append(...answer.doubts.map((doubt) => this.#row(doubt)));
       this.more.hidden = !answer.ready || this.rows.children.length >= answer.total;
