@@ -16,10 +16,10 @@ from sklearn.model_selection import cross_val_score
 
 import fuda
 from fuda import Dag, DataError, Sequence, Tree, inference, read
-from fuda.features.templates import Template
-from fuda.metrics import evaluate
 from fuda.data.encoders import make_encoder
 from fuda.data.labels import number_labels
+from fuda.features.templates import Template
+from fuda.metrics import evaluate
 from fuda.models.memm import MEMM, LocalLoss
 from structure_cases import forest_heads
 

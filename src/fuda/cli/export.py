@@ -26,8 +26,9 @@ _FORMAT = "The format to write; by default that of FILE's extension."
 def export(store_path: str, output: str, to: str | None) -> None:
     """Write what was labelled with `fuda label` to FILE.
 
-    The page may be open meanwhile. Sentences that were accepted, or that came with labels, are written; read them in again with
-    `fuda label FILE --store STORE`. JSONL has where each word stands in its text.
+    The page may be open meanwhile. Sentences that were accepted, or that came with labels, are
+    written; read them in again with `fuda label FILE --store STORE`. JSONL has where each word stands
+    in its text.
     """
     from fuda import files
     from fuda.formats import format_of

@@ -56,8 +56,9 @@ def label(
 ) -> None:
     """Label FILEs on a page in the browser, while a model learns.
 
-    It learns from every sentence that is accepted. FILE is anything that can be read, raw text included, with or without labels. Ctrl-C ends the
-    page; everything that was accepted is in the store.
+    It learns from every sentence that is accepted. FILE is anything that can be read, raw text
+    included, with or without labels. Ctrl-C ends the page; everything that was accepted is in the
+    store.
     """
     _check_host(host, password)
     if not files and store_path is None:
