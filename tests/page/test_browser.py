@@ -186,8 +186,11 @@ def test_doubtful_labels_are_changed_kept_and_explained(
         "Bert EkPER works for VolvoORG in ParisLOC.",
         "Bert EkPER works for VolvoPER in ParisLOC.",
     ]
+    page.wait_for_timeout(1000)  # all messages of the search have come
     page.locator(".doubt").first.evaluate("row => row.classList.add('seen')")
-    served.announce({"type": "doubts", "progress": 1.0, "search": 1})  # late: the rows may be in use already
+    answer = page.evaluate("fetch('/api/doubts?offset=0&limit=1').then(answer => answer.json())")
+    # A late message, when the rows may be in use already.
+    served.announce({"type": "doubts", "progress": 1.0, "search": answer["search"]})
     page.wait_for_timeout(300)
     assert page.locator(".doubt.seen").count() == 1
     page.get_by_role("button", name="Change it").first.click()
