@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 
 import fuda
-from fuda import CRF, HMM, Dag, DataError, Tree
+from fuda import CRF, HMM, HMSVM, Dag, DataError, Tree
 from fuda.kernels import Delta, Polynomial
 from fuda.marginalized.labelled import labelled_kernel
 from fuda.metrics import evaluate
@@ -236,3 +236,11 @@ def test_bad_files():
         model._restore(arrays, texts, {})
     with pytest.raises(DataError, match="its base labeler does not fit"):
         model._restore(arrays, texts, {"base": CRF().fit(X, Y)})
+
+
+def test_the_base_may_be_a_machine_when_labels_are_explained():
+    X, y = [["a", "b", "a"], ["b", "a"]] * 4, [["A", "B", "A"], ["B", "A"]] * 4
+    model = Reranker(HMSVM(features="word"), folds=2, n=3, epochs=1).fit(X, y)
+    told = model.explain(["a", "b"], 1)
+    assert told.chosen.label == model.predict([["a", "b"]])[0][1]
+    assert sum(part.value for part in told.contributions) == pytest.approx(told.difference, abs=1e-9)

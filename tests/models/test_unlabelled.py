@@ -20,6 +20,7 @@ from fuda import (
     DataError,
     HMPerceptron,
     MarginalizedPerceptron,
+    Reranker,
     Template,
     Tree,
     Vectors,
@@ -227,3 +228,15 @@ def test_auto_gives_it_to_its_candidates(tmp_path):
     assert isinstance(alone.best_.encoder_.features, Vectors)
     alone.save(tmp_path / "m")
     assert fuda.load(tmp_path / "m").predict(NEW)[0] == alone.predict(NEW)[0] == ["O", "LOC", "PER", "O"]
+
+
+@pytest.mark.parametrize(
+    "model", [MarginalizedPerceptron(epochs=2, prior=HMM(), decode="viterbi"), Reranker(HMM(), folds=2, n=3)]
+)
+def test_a_prior_or_base_that_counts_goes_without(model, tmp_path):
+    model = clone(model).fit(X * 3, Y * 3, unlabelled=U)
+    assert isinstance(model.encoder_.features, Vectors)
+    (inner,) = model._parts().values()
+    assert not isinstance(inner.encoder_.features, Vectors)
+    model.save(tmp_path / "m")
+    assert fuda.load(tmp_path / "m").predict(NEW)[0] == model.predict(NEW)[0]

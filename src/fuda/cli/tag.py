@@ -40,7 +40,7 @@ _TEXT = (
 _KNOWN = "Keep the labels that FILE has, and choose the others (_, null) given these."
 _NBEST = "The N best labelings with their log-probabilities: under keys, or one after another with comments."
 _MARGINALS = "The probabilities of labels: of all under a key, of that chosen in a further column."
-_OR = ", or train one of the learners hmm, memm, crf, hm-perceptron and hm-svm"
+_OR = ", or train one of the learners hmm, memm, crf, semi-crf, hm-perceptron and hm-svm"
 _ROOM = "--as jsonl or --as conll"
 _OWN_KEYS = ("nbest", "marginals")  # of an earlier run, no longer true
 

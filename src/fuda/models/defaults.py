@@ -7,6 +7,7 @@ whatever the residues.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 from fuda.data.corpus import Corpus
@@ -18,6 +19,9 @@ from fuda.features.residues import ALPHABETS, alphabet_of
 
 def encoder_for(model: Any, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
     """The encoder by the parameters of a model, or by the alphabet of a corpus where they are None."""
+    if not model._takes_vectors and corpus.vectors is not None:  # a prior or base that counts features
+        corpus = copy(corpus)
+        corpus.vectors = None
     if model.features is not None or "features" not in model._defaults:
         return make_encoder(model.features, model.window, corpus)
     letters = alphabet_of(corpus.observations)

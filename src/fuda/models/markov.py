@@ -143,7 +143,7 @@ class MarkovLabeler(Labeler):
         """What `predict` decides about one structure."""
         return markov_decision(self, encoded, known)
 
-    def _labelings(self, encoded: Encoded) -> Any:
+    def _whole_decision(self, encoded: Encoded) -> Any:
         """The decision between labelings as a whole, however the model decodes."""
         return markov_labelings(self, encoded)
 
