@@ -15,14 +15,18 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from common import load
 from fuda import CRF, MarginalizedPerceptron
 from fuda.metrics import entity_scores
 
-MODELS: dict[str, dict[str, Any]] = {
-    "as it comes": {},
-    "CRF as prior, legal Viterbi": {"prior": CRF(), "decode": "viterbi", "scheme": "IOB2"},
+MODELS: dict[str, Any] = {
+    "CRF": CRF(),
+    "marginalized perceptron": MarginalizedPerceptron(),
+    "with a CRF as prior, legal Viterbi": MarginalizedPerceptron(
+        prior=CRF(), decode="viterbi", scheme="IOB2"
+    ),
 }
 BEFORE, MORE, CORRECTED, OTHERS = 500, 200, 100, 300
 
@@ -41,7 +45,7 @@ def rows(names: list[str] | None = None) -> list[tuple[str, str]]:
 
     found = []
     for name in names or list(MODELS):
-        model = MarginalizedPerceptron(**MODELS[name]).fit(X[:BEFORE], y[:BEFORE])
+        model = clone(MODELS[name]).fit(X[:BEFORE], y[:BEFORE])
         before, changes, times, held = worth(model), [], [], 0
         for i in chosen[OTHERS:]:
             if len(changes) == CORRECTED:
@@ -60,7 +64,7 @@ def rows(names: list[str] | None = None) -> list[tuple[str, str]]:
         ]
         for k in range(BEFORE, BEFORE + MORE):
             model.partial_fit([X[k]], [y[k]])
-        again = MarginalizedPerceptron(**MODELS[name]).fit(X[: BEFORE + MORE], y[: BEFORE + MORE])
+        again = clone(MODELS[name]).fit(X[: BEFORE + MORE], y[: BEFORE + MORE])
         figure = f"F1 {before:.1f} → {worth(model):.1f}; fitted anew {worth(again):.1f}"
         found.append((f"{name}: {MORE} more sentences, one by one", figure))
     return found
