@@ -123,19 +123,24 @@ def test_labels_can_be_invented_on_the_way(opened: Open, tmp_path: Path) -> None
         assert list(served.answers().values()) == [["B-Person", "I-Person", "O", "O", "O", "O"]]
 
 
+def wait_for_count(page: Page, count: int) -> None:
+    """Wait until so many sentences are listed; the header has a number of sentences too."""
+    page.wait_for_selector(f".list-view > [role=status] >> text=/^{count} sentences?$/")
+
+
 def test_sentences_are_searched_filtered_and_opened(served: Served, opened: Open) -> None:
     served.teach()
     page = opened(served)
     page.get_by_role("link", name="Sentences").click()
-    page.wait_for_selector("text=8 sentences")
+    wait_for_count(page, 8)
     page.locator(".segments label", has_text="done").click()
-    page.wait_for_selector("text=3 sentences")
+    wait_for_count(page, 3)
     page.select_option("#list-label", "ORG")
-    page.wait_for_selector("text=1 sentence")
+    wait_for_count(page, 1)
     page.select_option("#list-label", "")
-    page.wait_for_selector("text=3 sentences")
+    wait_for_count(page, 3)
     page.get_by_placeholder("Search words").fill("rome")
-    page.wait_for_selector("text=1 sentence")
+    wait_for_count(page, 1)
     page.locator(".row-link").click()
     wait_for_sentence(page, "Carla")
     assert marks(page) == ["Carla Dahl/PER", "Oslo/LOC", "Rome/LOC"]
