@@ -123,7 +123,7 @@ def test_labels_can_be_invented_on_the_way(opened: Open, tmp_path: Path) -> None
         assert list(served.answers().values()) == [["B-Person", "I-Person", "O", "O", "O", "O"]]
 
 
-def wait_for_count(page: Page, count: int) -> None:
+def wait_for_count(page: Any, count: int) -> None:
     """Wait until so many sentences are listed; the header has a number of sentences too."""
     page.wait_for_selector(f".list-view > [role=status] >> text=/^{count} sentences?$/")
 
