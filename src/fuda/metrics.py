@@ -31,7 +31,7 @@ import numpy as np
 from fuda.checks import listed
 from fuda.data.labels import Label, plain_label
 from fuda.errors import DataError, described, place
-from fuda.schemes import OUTSIDE, Segment, check_labels, entities, scheme_name
+from fuda.schemes import OUTSIDE, Segment, check_labels, entities, is_segment_label, scheme_name
 
 _Lists = list[list[Label]]
 
@@ -288,7 +288,7 @@ def evaluate(y_true: Any, y_pred: Any, scheme: str | None = None, outside: Label
     truth, guess = _aligned(y_true, y_pred)
     labels, counts = _confusion(truth, guess)
     scheme = _fitting_scheme(labels) if scheme is None else scheme_name(scheme)
-    segments = scheme is not None or any(map(_looks_like_segment, labels))
+    segments = scheme is not None or any(map(is_segment_label, labels))
     return Report(
         structures=len(truth),
         tokens=int(counts.sum()),
@@ -453,15 +453,10 @@ def _all_entities(lists: _Lists, known: list[bool], scheme: str | None) -> set[S
     return set(entities(joined, scheme))
 
 
-def _looks_like_segment(label: Label) -> bool:
-    """Whether a label looks like ``B-PER``."""
-    return isinstance(label, str) and len(label) > 2 and label[0] in "BIESLU" and label[1] == "-"
-
-
 def _fitting_scheme(labels: list[Label]) -> str | None:
     """BILOU if all labels are of that scheme, the only one that the lenient interpretation lacks."""
     inner = [label for label in labels if label != OUTSIDE]
-    prefixes = {label[0] for label in inner} if all(map(_looks_like_segment, inner)) else set()
+    prefixes = {label[0] for label in inner} if all(map(is_segment_label, inner)) else set()
     return "BILOU" if prefixes <= set("BILU") and prefixes & set("LU") else None
 
 

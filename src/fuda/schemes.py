@@ -140,6 +140,27 @@ def split_label(label: str) -> tuple[str, str]:
     return label[0], label[1:].split("-", maxsplit=1)[-1] or UNTYPED
 
 
+def is_segment_label(label: Any) -> bool:
+    """Return whether a label looks like part of a segment.
+
+    Parameters
+    ----------
+    label : Any
+        A label.
+
+    Returns
+    -------
+    bool
+        True for a prefix of a scheme, a hyphen and a type.
+
+    Examples
+    --------
+    >>> is_segment_label("B-PER"), is_segment_label("PER"), is_segment_label("O")
+    (True, False, False)
+    """
+    return isinstance(label, str) and len(label) > 2 and label[0] in "BIESLU" and label[1] == "-"
+
+
 def entities(labels: Iterable[str], scheme: str | None = None) -> list[Segment]:
     """Return the segments that seqeval finds in labels.
 

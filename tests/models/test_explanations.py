@@ -117,7 +117,7 @@ def labelings_of(model, encoded, known):
     """Every allowed labeling with its score, straight from the definitions, best first."""
     corpus, size = encoded.corpus, len(model.classes_)
     heads = corpus.graph.heads
-    if isinstance(model, MarginalizedPerceptron):
+    if hasattr(model, "mixing_"):
         scores, transitions = model._calibration.labelings(model._evidence(encoded))
         if model.scheme:
             scores, transitions = CRF._allowed(model, corpus, scores, transitions, None)
@@ -156,7 +156,7 @@ def wanted(model, x, node, known):
             for same in (True, False)
         ]
         return None if best[1] is None else best[0] - best[1]
-    if hasattr(model, "mixing_") and model.decode == "pointwise":
+    if hasattr(model, "mixing_") and model._decoding == "pointwise":
         values = model._calibration.ranks(model._evidence(encoded))[node]
     elif getattr(model, "_voted", False) and model.scheme is None:
         values = model._marginals(encoded, None if known is None else [known])[node]

@@ -22,7 +22,9 @@ SIMILAR = [[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]]
 
 
 def perceptron(**parameters) -> MarginalizedPerceptron:
-    return MarginalizedPerceptron(**{"kernel": Polynomial(2), "mixing": 1.1} | parameters)
+    return MarginalizedPerceptron(
+        **{"kernel": Polynomial(2), "features": "spelling", "mixing": 1.1} | parameters
+    )
 
 
 def random_amounts(X):
@@ -267,13 +269,33 @@ def segments(seed, count):
 def test_viterbi_keeps_to_the_scheme():
     X, y = segments(0, 60)
     new, wanted = segments(1, 40)
-    pointwise = MarginalizedPerceptron(epochs=5).fit(X, y)
-    viterbi = clone(pointwise).set_params(decode="viterbi", scheme="IOB2").fit(X, y)
+    pointwise = MarginalizedPerceptron(epochs=5, decode="pointwise").fit(X, y)
+    viterbi = MarginalizedPerceptron(epochs=5, scheme="IOB2").fit(X, y)
     for labels in viterbi.predict(new):
         for before, here in zip(["O", *labels], labels, strict=False):
             assert not here.startswith("I-") or before[1:] == here[1:]
     f1 = [entity_scores(wanted, model.predict(new)).micro.f1 for model in (pointwise, viterbi)]
     assert f1[1] > f1[0]
+
+
+def test_decoding_follows_the_labels(tmp_path):
+    X, y = segments(0, 30)
+    plain = [[label[2:] or label for label in labels] for labels in y]
+    trees = [Tree(x, range(-1, len(x) - 1)) for x in X]
+    for structures, labels, parameters, decode in (
+        (X, y, {}, "viterbi"),
+        (X, plain, {}, "pointwise"),
+        (trees, y, {}, "pointwise"),
+        (X, y, {"calibrate": False}, "pointwise"),
+    ):
+        default = MarginalizedPerceptron(epochs=2, **parameters).fit(structures, labels)
+        named = clone(default).set_params(decode=decode).fit(structures, labels)
+        assert default.decode is None
+        default.save(tmp_path / "model.fuda")
+        loaded = load(tmp_path / "model.fuda")
+        assert loaded.decode is None
+        for model in (default, loaded):
+            assert list(map(list, model.predict(structures))) == list(map(list, named.predict(structures)))
 
 
 def test_viterbi_on_trees_and_never_on_dags():
@@ -371,7 +393,7 @@ def test_scikit_learn():
     search = GridSearchCV(model, {"mixing": [0.5, 2.0], "kernel__kernel__degree": [1, 2]}, cv=2)
     assert search.fit(X, y).best_score_ > 0.3
     assert MarginalizedPerceptron().kernel is None
-    assert MarginalizedPerceptron().fit(X, y).kernel_ == Polynomial(2).normalized()
+    assert MarginalizedPerceptron().fit(X, y).kernel_ == Polynomial(1).normalized()
 
 
 @pytest.mark.parametrize("observations", ["vectors", "ids", "features"])
@@ -434,7 +456,8 @@ BAD = {
     "chain and gap": (fit(prior=HMM(), prior_form="chain", gap=0.5), "gap=0", "marginals"),
     "decode": (fit(decode="best"), "decode='best'", "pointwise or viterbi"),
     "scheme": (fit(decode="viterbi", scheme="IOB9"), "no tagging scheme 'IOB9'"),
-    "scheme alone": (fit(scheme="IOB2"), "decode='viterbi'"),
+    "scheme, pointwise": (fit(decode="pointwise", scheme="IOB2"), "decode='viterbi'"),
+    "scheme, no probabilities": (fit(scheme="IOB2", calibrate=False), "calibrate=True"),
     "engine": (fit(engine="steam"), "engine='steam' is not built", "'cpu'"),
     "epochs": (fit(epochs=0), "epochs=0", "at least 1"),
     "average": (fit(average="yes"), "average='yes'"),

@@ -151,7 +151,7 @@ def test_labels_not_known_and_weights_of_zero_are_left_out() -> None:
 
 def test_a_weight_multiplies_c() -> None:
     X = SHAPES["sequence"]
-    twice = MarginalizedSVM(C=1.0, tol=1e-6).fit(X, Y, sample_weight=[2.0] * 4)
+    twice = MarginalizedSVM(features="spelling", C=1.0, tol=1e-6).fit(X, Y, sample_weight=[2.0] * 4)
     assert twice.history_[-1].dual == pytest.approx(
         fitted(X, C=2.0, features="spelling").history_[-1].dual, rel=1e-5
     )

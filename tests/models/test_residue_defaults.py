@@ -27,7 +27,6 @@ def labels(X, of="KRAS"):
 
 
 MODELS = [CRF, MEMM, SemiCRF, HMPerceptron, HMSVM, MarginalizedPerceptron, MarginalizedSVM]
-TEXT = {CRF: "text", MEMM: "text", SemiCRF: "text", HMPerceptron: "text"}
 
 
 @pytest.mark.parametrize("cls", MODELS, ids=lambda cls: cls.__name__)
@@ -37,7 +36,7 @@ TEXT = {CRF: "text", MEMM: "text", SemiCRF: "text", HMPerceptron: "text"}
 )
 def test_features_and_window_follow_the_alphabet(cls, X, features, window, tmp_path):
     model = cls().fit(X, labels(X))
-    named = cls(features=features or TEXT.get(cls, "spelling"))
+    named = cls(features=features or ("spelling" if cls is HMSVM else "text"))
     if "window" in model.get_params():
         named.set_params(window=window)
     named.fit(X, labels(X))

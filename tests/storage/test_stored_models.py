@@ -36,11 +36,17 @@ MODELS = {
     "hmsvm-1.fuda": (fuda.HMSVM(tol=1e-6), X),
     "hmsvm-push-1.fuda": (fuda.HMSVM(kernel=RBF(0.1), C=100.0, tol=1e-6), TREES),
     "reranker-1.fuda": (fuda.Reranker(base=fuda.CRF(l2=0.1), n=3, folds=3), X),
-    "marginalizedperceptron-1.fuda": (fuda.MarginalizedPerceptron(orders=3), X),
-    "marginalizedperceptron-prior-1.fuda": (fuda.MarginalizedPerceptron(prior=fuda.HMM(), orders=3), TREES),
-    "marginalizedperceptron-2.fuda": (fuda.MarginalizedPerceptron(prior=fuda.CRF(l2=0.1), orders=3), X),
-    "marginalizedsvm-2.fuda": (fuda.MarginalizedSVM(C=100.0, prior=fuda.CRF(l2=0.1)), X),
-    "marginalizedsvm-1.fuda": (fuda.MarginalizedSVM(C=100.0), DAGS),
+    "marginalizedperceptron-1.fuda": (fuda.MarginalizedPerceptron(features="spelling", orders=3), X),
+    "marginalizedperceptron-prior-1.fuda": (
+        fuda.MarginalizedPerceptron(features="spelling", prior=fuda.HMM(), orders=3),
+        TREES,
+    ),
+    "marginalizedperceptron-2.fuda": (
+        fuda.MarginalizedPerceptron(features="spelling", prior=fuda.CRF(l2=0.1), orders=3),
+        X,
+    ),
+    "marginalizedsvm-2.fuda": (fuda.MarginalizedSVM(features="spelling", C=100.0, prior=fuda.CRF(l2=0.1)), X),
+    "marginalizedsvm-1.fuda": (fuda.MarginalizedSVM(features="spelling", C=100.0), DAGS),
     "auto-1.fuda": (fuda.Auto(candidates={"crf": fuda.CRF(), "hmm": fuda.HMM()}), X),
 }
 

@@ -196,6 +196,10 @@ class Labeler(BaseEstimator):
             self._defaulted = [name for name in self._defaulted if name not in ("features", "window")]
         self._fitted_params = {name: _detached(value) for name, value in given.items()}
 
+    def _defaults_by(self, corpus: Corpus, letters: str | None) -> dict[str, Any]:
+        """Defaults that depend on the data of a fit; `letters` is the alphabet of residues or bases."""
+        return {}
+
     def _params_to_save(self) -> dict[str, Any]:
         """The parameters to store: those of the fit, and live ones as they are now."""
         live = {name: getattr(self, name) for name in self._live_params if name in self._fitted_params}

@@ -1,4 +1,4 @@
-"""What parameters that are None stand for, by the alphabet of the observations.
+"""What parameters that are None stand for, by the observations and the labels.
 
 Residues and bases get the features of their alphabet and a wide window. Residues are labelled one
 by one: where labels are uncertain, the best labeling as a whole is that of the longest segments,
@@ -26,7 +26,7 @@ def encoder_for(model: Any, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
         return make_encoder(model.features, model.window, corpus)
     letters = alphabet_of(corpus.observations)
     window = ALPHABETS[letters] if letters and model.window is None else model.window
-    return make_encoder(letters or model._defaults["features"], window, corpus)
+    return make_encoder(defaults_for(model, corpus)["features"], window, corpus)
 
 
 def defaults_for(model: Any, corpus: Corpus | None) -> dict[str, Any]:
@@ -37,4 +37,4 @@ def defaults_for(model: Any, corpus: Corpus | None) -> dict[str, Any]:
         found["features"] = letters
     if letters == "protein" and "decode" in found:
         found["decode"] = "posterior"
-    return found
+    return found if corpus is None else found | model._defaults_by(corpus, letters)

@@ -42,13 +42,14 @@ from fuda.models.priors import PriorSource
 from fuda.models.training_data import TrainingData
 from fuda.models.validation import Held
 from fuda.progress import warn
-from fuda.schemes import forbid, scheme_name
+from fuda.schemes import forbid, is_segment_label, scheme_name
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import part
 
 Array = np.ndarray
 
 DECODERS = ("pointwise", "viterbi")
+_MANY = 1 << 12  # distinct observations, beyond which tables of all kernel values are too large
 
 
 class MarginalizedLabeler(Labeler):
@@ -64,7 +65,11 @@ class MarginalizedLabeler(Labeler):
     # Parameters of earlier versions, with the value at which a file that has them can be loaded.
     _retired: ClassVar[dict[str, Any]] = {"window": 0, "max_nodes": None}
     _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "n_jobs", "verbose", "engine")
-    _defaults: ClassVar[dict[str, Any]] = {"kernel": Polynomial(2).normalized(), "features": "spelling"}
+    _defaults: ClassVar[dict[str, Any]] = {
+        "kernel": Polynomial(1).normalized(),
+        "features": "text",
+        "decode": "pointwise",
+    }
     window = 0  # the kernel compares the neighbours of nodes itself
 
     kernel: Any
@@ -73,7 +78,7 @@ class MarginalizedLabeler(Labeler):
     prior: Any
     prior_form: str
     gap: float
-    decode: str
+    decode: str | None
     scheme: str | None
     calibrate: bool
     engine: str
@@ -246,7 +251,7 @@ class MarginalizedLabeler(Labeler):
         priors.check_prior(self.prior, self.prior_form)
         if self.prior_form == "chain" and (self.gap or self.label_kernel is not None):
             raise DataError("prior_form='chain' requires gap=0 and label_kernel=None; choose 'marginals'")
-        if self.decode not in DECODERS:
+        if self.decode not in (None, *DECODERS):
             raise DataError(f"decode={short(self.decode)}: choose {' or '.join(DECODERS)}")
         if self.scheme is not None:
             scheme_name(self.scheme)
@@ -254,7 +259,7 @@ class MarginalizedLabeler(Labeler):
                 raise DataError("scheme requires decode='viterbi', which follows its rules; set both")
         check_engine(self.engine)
         check_flags(self, "calibrate")
-        if self.decode == "viterbi" and not self.calibrate:
+        if (self.decode == "viterbi" or self.scheme is not None) and not self.calibrate:
             raise DataError("decode='viterbi' needs calibrated probabilities; set calibrate=True")
 
     def _fit(self, data: TrainingData) -> None:
@@ -341,8 +346,35 @@ class MarginalizedLabeler(Labeler):
             )
         self._check_decoder(corpus)
 
+    def _defaults_by(self, corpus: Corpus, letters: str | None) -> dict[str, Any]:
+        """The features, the kernel by the features, and the decoding by the labels.
+
+        In sequences words have so many features "text" in common that products of two of them only
+        add noise. Kernel values of these features are different for all words, so that with many
+        words a table of them is too large; those of "spelling" are few.
+        """
+        features = letters or (
+            "text" if corpus.is_chain and len(corpus.observations) <= _MANY else "spelling"
+        )
+        chosen = features if self.features is None else self.features
+        degree = 1 if chosen == "text" and corpus.is_chain and corpus.kind.name in ("text", "columns") else 2
+        labels = getattr(self, "classes_", ())
+        in_segments = corpus.is_chain and self.calibrate and any(map(is_segment_label, labels))
+        return {
+            "kernel": Polynomial(degree).normalized(),
+            "features": features,
+            "decode": "viterbi" if in_segments else "pointwise",
+        }
+
+    @property
+    def _decoding(self) -> str:
+        """The parameter `decode`, or where it is None, what the scheme needs or what it was at fit."""
+        if self.decode is not None:
+            return self.decode
+        return "viterbi" if self.scheme is not None else str(self._fitted_params["decode"])
+
     def _check_decoder(self, corpus: Corpus) -> None:
-        if self.decode == "viterbi" and corpus.shape == "dag":
+        if self._decoding == "viterbi" and corpus.shape == "dag":
             raise DataError(
                 "decode='viterbi' finds the best labeling of a sequence or tree, but structure 0 is a dag; "
                 "choose decode='pointwise'"
@@ -391,7 +423,7 @@ class MarginalizedLabeler(Labeler):
 
     def _decided(self, encoded: Encoded, evidence: Evidence) -> Array:
         """The label numbers of all nodes."""
-        if self.decode == "pointwise":
+        if self._decoding == "pointwise":
             return self._calibration.ranks(evidence).argmax(axis=1)
         return self._best(encoded, *self._calibration.labelings(evidence))
 

@@ -54,7 +54,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     Parameters
     ----------
     kernel : Kernel, callable or None, default=None
-        The kernel k_x between observations; None is Polynomial(2).normalized().
+        The kernel k_x between observations; None is Polynomial(1).normalized() for the features
+        "text" of words in sequences, else Polynomial(2).normalized().
     label_kernel : Kernel, ndarray of shape (n_labels, n_labels) or None, default=None
         The kernel k_y between labels; None is the identity.
     mixing : float or None, default=None
@@ -72,10 +73,12 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         all labels the same weight in total.
     features : str, callable or None, default=None
         A feature set of `fuda.features`, or a function from an observation to names or a dict. None
-        is "protein" or "dna" for residues or bases, "spelling" for all else.
-    decode : {"pointwise", "viterbi"}, default="pointwise"
-        Predict the label of largest score of each node, or the best labeling as a whole. Acts at
-        once.
+        is "protein" or "dna" for residues or bases, "text" for sequences of up to 4,096 distinct
+        observations, and "spelling" for all else, which is much faster where there are many.
+    decode : {"pointwise", "viterbi"} or None, default=None
+        Predict the label of largest score of each node, or the best labeling as a whole. None is
+        "viterbi" for sequences whose labels encode segments, such as B-PER, if `calibrate` is true,
+        and where a scheme is given; else "pointwise". Acts at once.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme; requires
         decode="viterbi". Acts at once.
@@ -165,7 +168,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         prior_form: str = "marginals",
         class_weight: Any = None,
         features: Any = None,
-        decode: str = "pointwise",
+        decode: str | None = None,
         scheme: str | None = None,
         calibrate: bool = True,
         epochs: int = 10,
@@ -280,7 +283,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         def shortfalls(recalled: Array) -> list[memory.Shortfall]:
             now = evidence._replace(memory=evidence.memory + recalled)
             decided, found = self._decided(one.encoded, now), []
-            if self.decode == "pointwise":
+            if self._decoding == "pointwise":
                 found.append(memory.shortfall(self._calibration.ranks(now), wanted))
             else:
                 nodes, rows = self._calibration.labelings(now)[0], np.arange(len(wanted))

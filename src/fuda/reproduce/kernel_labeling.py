@@ -152,13 +152,13 @@ def entity_methods() -> dict[str, Any]:
     from fuda.models.marginalized_svm import MarginalizedSVM
 
     crf = CRF(features=word_and_affixes, scheme="IOB2")
-    ours: dict[str, Any] = {"decode": "viterbi", "scheme": "IOB2"}
+    ours: dict[str, Any] = {"features": "spelling", "decode": "viterbi", "scheme": "IOB2"}
     with_prior = ours | {"kernel": Polynomial(2, offset=10.0).normalized(), "features": "text", "prior": crf}
     papers: dict[str, Any] = {"kernel": Polynomial(2), "average": False}
     return {
         HM: HMPerceptron(features="S3", **papers),
         SEQUENCE: MarginalizedPerceptron(mixing=1.0, features="S2", calibrate=False, **papers),
-        "ours, pointwise": MarginalizedPerceptron(calibrate=False),
+        "ours, pointwise": MarginalizedPerceptron(features="spelling", calibrate=False),
         "ours, legal Viterbi": MarginalizedPerceptron(**ours),
         "ours, large margin": MarginalizedSVM(**ours),
         "CRF alone": crf,
@@ -191,7 +191,9 @@ def _compared(shapes: dict[str, Dataset], progress: Progress) -> list[Row]:
 
     rows = []
     for method, data in shapes.items():
-        model: Any = MarginalizedPerceptron(kernel=Polynomial(2), mixing=0.8, orders=1, calibrate=False)
+        model: Any = MarginalizedPerceptron(
+            Polynomial(2), features="spelling", mixing=0.8, orders=1, calibrate=False
+        )
         if method == HM:
             model = HMPerceptron(kernel=Polynomial(2), features="spelling", window=1)
         rows.append(cross_validated(method, model, data, 3, progress))
