@@ -353,11 +353,10 @@ class MarginalizedLabeler(Labeler):
         add noise. Kernel values of these features are different for all words, so that with many
         words a table of them is too large; those of "spelling" are few.
         """
-        features = letters or (
-            "text" if corpus.is_chain and len(corpus.observations) <= _MANY else "spelling"
-        )
+        is_text = corpus.is_chain and corpus.kind.name in ("text", "columns")
+        features = letters or ("text" if is_text and len(corpus.observations) <= _MANY else "spelling")
         chosen = features if self.features is None else self.features
-        degree = 1 if chosen == "text" and corpus.is_chain and corpus.kind.name in ("text", "columns") else 2
+        degree = 1 if is_text and chosen == "text" else 2
         labels = getattr(self, "classes_", ())
         in_segments = corpus.is_chain and self.calibrate and any(map(is_segment_label, labels))
         return {
