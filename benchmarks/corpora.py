@@ -1,4 +1,4 @@
-"""Entities in Spanish news, biomedical abstracts and English web text, for benchmarks of labelling."""
+"""Entities in Spanish, biomedical, English and Japanese text, for benchmarks of labelling."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from common import DATA
+from fuda import read
+from fuda.schemes import encode, entities
 
 ROOT = DATA.parent
 FILES = {
@@ -17,6 +19,7 @@ FILES = {
         "test": "ncbi_disease/test.tsv",
     },
     "ewt": {"train": "ewt/train.ner.iob2.gz", "test": "ewt/dev.ner.iob2.gz"},
+    "ja_gsd_ne": {"train": "ja_gsd_ne/train.conllu.gz", "test": "ja_gsd_ne/dev.conllu.gz"},
 }
 # The columns of words and labels.
 COLUMNS = {"esp": (0, -1), "ncbi_disease": (0, -1), "ewt": (1, 2)}
@@ -29,6 +32,10 @@ def sentences(corpus: str, part: str = "train") -> tuple[list[list[str]], list[l
         sys.exit(
             f"{path} is missing; set FUDA_DATA to the folder that holds {Path(FILES[corpus][part]).parent}"
         )
+    if corpus == "ja_gsd_ne":
+        data = read(path, label="MISC:NE", absent="O", graph="sequence")
+        labels = [encode(entities(one, "BILOU"), len(one), "IOB2") for one in data.y]
+        return [[str(word[0] if isinstance(word, tuple) else word) for word in x] for x in data.X], labels
     content = path.read_bytes()
     text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
     word, label = COLUMNS[corpus]
@@ -43,7 +50,5 @@ def sentences(corpus: str, part: str = "train") -> tuple[list[list[str]], list[l
 
 def _well_formed(labels: list[str]) -> list[str]:
     """Labels without the types OTH and O of the English corpus, whose types are then as in its test part."""
-    from fuda.schemes import encode, entities
-
     found = [(kind, start, end) for kind, start, end in entities(labels) if kind not in ("OTH", "O")]
     return encode(found, len(labels), "IOB2")
