@@ -75,6 +75,9 @@ def test_a_combination_decides_by_the_mean_and_is_stored(tmp_path):
     assert loaded.predict(X).tolist() == labels.tolist()
     assert loaded.report_ == model.report_
     assert list(loaded.classes_) == classes
+    known = [[labels[0][0], *[None] * (len(X[0]) - 1)]]
+    assert loaded.predict_nbest(X[:1], 2, known=known)[0][0][0] == labels[0]
+    assert list(loaded.predict(X[:1], known=known)[0]) == labels[0]
 
 
 def test_the_report_says_what_was_tried():

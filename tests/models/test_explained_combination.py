@@ -66,6 +66,45 @@ def test_the_label_that_is_predicted_and_the_best_other_one(shape, words, at):
         assert found.difference == pytest.approx(best - max(others), abs=1e-9)
 
 
+@pytest.mark.parametrize("shape", ["sequence", "tree"])
+@settings(max_examples=25)
+@given(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+    st.lists(st.sampled_from([None, None, 0, 1, 2]), min_size=4, max_size=4),
+)
+def test_the_n_best_labelings_given_some_labels(shape, words, numbers):
+    model, x = combined(shape), shaped(shape, words)
+    known = [None if k is None else model.classes_[k] for k in numbers[: len(words)]]
+    corpus, q = Corpus([x]), model.predict_marginals([x], known=[known])[0]
+    for row, label in zip(q, known, strict=True):
+        assert label is None or row[model.classes_.tolist().index(label)] == 1
+    scores, pairs = model.decoder.scored(corpus, q, model.classes_.tolist())
+    allowed = [
+        ([model.classes_[k] for k in y], value)
+        for y, value in all_labelings(corpus.graph.heads, scores, pairs)
+        if value > -1e300
+        and all(k is None or model.classes_[k] == model.classes_[j] for k, j in zip(numbers, y, strict=False))
+    ]
+    if not allowed:  # the labels given are not well-formed
+        with pytest.raises(DataError, match="every labeling is forbidden"):
+            model.predict_nbest([x], 5, known=[known])
+        return
+    found = model.predict_nbest([x], 5, known=[known])[0]
+    values = sorted((value for _, value in allowed), reverse=True)
+    log_z = float(np.logaddexp.reduce(values))
+    assert [log_p for _, log_p in found] == pytest.approx([value - log_z for value in values[:5]], abs=1e-9)
+    assert {tuple(y): v for y, v in allowed}[tuple(found[0][0])] == pytest.approx(values[0], abs=1e-9)
+    assert list(model.predict([x], known=[known])[0]) == list(found[0][0])
+
+
+def test_a_graph_has_no_n_best_labelings():
+    with pytest.raises(DataError, match="sequences and trees"):
+        combined("dag").predict_nbest([shaped("dag", X[0][:3])], 2)
+    with pytest.raises(DataError, match="whole number"):
+        combined("tree").predict_nbest([shaped("tree", X[0][:3])], 0)
+    assert list(combined("sequence").predict_nbest([[]], 2)[0]) == [([], 0.0)]
+
+
 @pytest.mark.parametrize("combine", [True, False])
 def test_auto_explains_what_it_chose_and_so_does_its_file(combine, tmp_path):
     model = Auto(60.0, combine=combine, candidates={"crf": CRF(), "hmm": HMM()}).fit(X * 2, Y * 2)

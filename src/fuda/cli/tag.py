@@ -181,7 +181,7 @@ class _Labeller:
     def __init__(self, model: Any, known: bool, nbest: int | None, marginals: bool) -> None:
         self.model, self.known, self.nbest, self.marginals = model, known, nbest, marginals
         name = type(model).__name__
-        if known and "known" not in inspect.signature(model.predict).parameters:
+        if known and "known" not in inspect.signature(getattr(model, "best_", model).predict).parameters:
             raise DataError(f"{name} cannot label nodes given the labels of others; leave --known out{_OR}")
         if nbest and not hasattr(model, "predict_nbest"):
             raise DataError(f"{name} has no n-best labelings; leave --nbest out{_OR}")

@@ -67,8 +67,8 @@ class Auto(Labeler):
         use. Where no candidate can be compared in that time, the default of the kind of data is
         fitted, whatever it takes.
     combine : bool, default=True
-        Whether several models may decide together. A single one has more methods, such as
-        `predict_nbest`, and a smaller file.
+        Whether several models may decide together. A single one has all methods of its learner, such
+        as `partial_fit`, and a smaller file.
     features : str, Template or callable, optional
         Features to use in place of those that are compared.
     candidates : dict of str to Labeler, optional

@@ -31,7 +31,7 @@ from fuda.checks import (
 )
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
-from fuda.data.labels import as_object_array, flat_labels, number_labels
+from fuda.data.labels import as_object_array, number_labels
 from fuda.data.structures import Structure, as_structures_or_none
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
@@ -42,6 +42,7 @@ from fuda.metrics import token_accuracy
 from fuda.models.defaults import defaults_for, encoder_for
 from fuda.models.fingerprint import content, digest, parameters
 from fuda.models.foreign_parameters import FOREIGN_PARAMETERS
+from fuda.models.labelings import label_numbers
 from fuda.models.training_data import TrainingData, check_class_weight, data_weights
 from fuda.models.unlabelled import vectors_for
 from fuda.models.validation import validation_data
@@ -352,15 +353,7 @@ class Labeler(BaseEstimator):
 
     def _numbers(self, y: Any, corpus: Corpus) -> np.ndarray:
         """Label numbers of all nodes, −1 for None; labels never seen in training are an error."""
-        number = {label: i for i, label in enumerate(self.classes_)} | {None: -1}
-        labels = flat_labels(y, corpus)
-        for node, label in enumerate(labels):
-            if label not in number:
-                raise DataError(
-                    f"{corpus.place(node)}: the label {label!r} was never seen in training; known are "
-                    f"{', '.join(map(repr, self.classes_[:20]))}. Use None for a label not known"
-                )
-        return np.array([number[label] for label in labels], dtype=np.int64)
+        return label_numbers(y, corpus, self.classes_)
 
     def _refuse_pair_features(self, encoded: Encoded) -> None:
         """Raise DataError for template lines of label pairs, which the model has no weights for."""

@@ -13,6 +13,7 @@ and F1 disagree about how sure a rare label must be, which is what b corrects.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,11 +22,13 @@ from fuda import inference
 from fuda.data.corpus import Corpus
 from fuda.data.labels import as_object_array
 from fuda.data.structures import as_structures, as_structures_or_none
+from fuda.errors import DataError
 from fuda.explanations.base import Explanation
 from fuda.explanations.decisions import check_question, explained
 from fuda.marginalized.calibration import pair_information
 from fuda.models.base import Labeler
 from fuda.models.explained_combination import combined_decision
+from fuda.models.labelings import best_labelings, check_count, fix_known, label_numbers
 from fuda.schemes import OUTSIDE, forbid
 from fuda.selection.goals import Counts, Goal
 
@@ -65,16 +68,30 @@ class Decoder(NamedTuple):
         """Return q (N, L) of the marginals (N, L) of each member."""
         return self.sharpened(marginals).mean(axis=0)
 
-    def scored(self, corpus: Corpus, q: Array, classes: list[Any]) -> tuple[Array, Array]:
-        """Return the node scores (N, L) and pair scores of labelings, −inf where not well-formed."""
+    def scored(
+        self, corpus: Corpus, q: Array, classes: list[Any], known: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return the node scores (N, L) and pair scores of labelings, −inf where not allowed.
+
+        Labels must be well-formed, and those that are `known`, numbers with −1 for others.
+        """
         scores, pairs = np.log(np.maximum(q, _LEAST)) - self.bias, self.pairs
+        if known is not None:
+            fix_known(scores, known)
         if self.scheme is not None and corpus.shape != "dag":
             pairs = forbid(scores, pairs, classes, self.scheme, corpus.graph.roots, corpus.graph.leaves)
         return scores, pairs
 
-    def decode(self, corpus: Corpus, q: Array, classes: list[Any], n_jobs: int | None = None) -> Array:
+    def decode(
+        self,
+        corpus: Corpus,
+        q: Array,
+        classes: list[Any],
+        n_jobs: int | None = None,
+        known: Array | None = None,
+    ) -> Array:
         """Return the label numbers (N,)."""
-        scores, pairs = self.scored(corpus, q, classes)
+        scores, pairs = self.scored(corpus, q, classes, known)
         if corpus.shape == "dag":
             return scores.argmax(axis=1)
         return inference.viterbi(corpus.graph, scores, pairs, n_jobs)[0]
@@ -103,40 +120,72 @@ class Combination:
     def __repr__(self) -> str:
         return f"Combination({self.members})"
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, known: Any = None) -> Array:
         """Label structures.
 
         Parameters
         ----------
         X : list of structures
             Of the shape that the members were fitted on.
+        known : list of lists, optional
+            Labels that are given, one list per structure, None where the label is open.
 
         Returns
         -------
         ndarray of shape (n_structures,), dtype object
             One list of labels per structure.
         """
-        structures, corpus, q = self._mean(X)
+        structures, corpus, q = self._mean(X, known)
         if corpus is None:
             return as_object_array([[] for _ in structures])
-        labels = self.decoder.decode(corpus, q, self.classes_.tolist(), self.members[0].n_jobs)
+        fixed = None if known is None else label_numbers(known, corpus, self.classes_)
+        labels = self.decoder.decode(corpus, q, self.classes_.tolist(), self.members[0].n_jobs, fixed)
         named = [part.tolist() for part in corpus.split(self.classes_[labels])]
         return as_object_array(corpus.for_given(named, list))
 
-    def predict_marginals(self, X: Any) -> Array:
+    def predict_nbest(self, X: Any, n: int, known: Any = None) -> Array:
+        """Find the n best labelings of each sequence or tree.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the members were fitted on.
+        n : int
+            How many labelings to find, at most.
+        known : list of lists, optional
+            Labels that are given, one list per structure, None where the label is open.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            Lists of pairs (labels, log P(y|x)), best first.
+        """
+        count, (structures, corpus, q) = check_count(n), self._mean(X, known)
+        if corpus is None:
+            return as_object_array([[([], 0.0)] for _ in structures])
+        if corpus.shape == "dag":
+            raise DataError("n-best labelings are those of sequences and trees, but structure 0 is a dag")
+        fixed = None if known is None else label_numbers(known, corpus, self.classes_)
+        scored = self.decoder.scored(corpus, q, self.classes_.tolist(), fixed)
+        found = best_labelings(corpus, *scored, count, self.classes_, self.members[0].n_jobs)
+        return as_object_array(corpus.for_given(found, lambda: [([], 0.0)]))
+
+    def predict_marginals(self, X: Any, known: Any = None) -> Array:
         """Compute the mean of the members' P(y_t = label) for every node t.
 
         Parameters
         ----------
         X : list of structures
             Of the shape that the members were fitted on.
+        known : list of lists, optional
+            Labels that are given, one list per structure, None where the label is open.
 
         Returns
         -------
         ndarray of shape (n_structures,), dtype object
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
-        structures, corpus, q = self._mean(X)
+        structures, corpus, q = self._mean(X, known)
         if corpus is None:
             return as_object_array([q for _ in structures])
         return as_object_array(corpus.for_given(corpus.split(q), lambda: q[:0]))
@@ -164,23 +213,32 @@ class Combination:
         check_question(structures[0], node, top)
         return explained(combined_decision(self, Corpus(structures)), node, top)
 
-    def _mean(self, X: Any) -> tuple[list[Any], Corpus | None, Array]:
-        """The structures, those with nodes as a corpus, and q (N, L)."""
+    def _mean(self, X: Any, known: Any = None) -> tuple[list[Any], Corpus | None, Array]:
+        """The structures, those with nodes as a corpus, and q (N, L), given labels that are known."""
         structures = as_structures_or_none(X)
         given: list[Any] = [[] if structure is None else structure for structure in structures]
         if not any(map(len, given)):
             return given, None, np.empty((0, len(self.classes_)))
-        return given, Corpus(structures), self.decoder.mean(self.marginals(given))
+        corpus, q = Corpus(structures), self.decoder.mean(self.marginals(given, known))
+        if known is not None:
+            labels = label_numbers(known, corpus, self.classes_)
+            q[labels >= 0] = np.eye(len(self.classes_))[labels[labels >= 0]]
+        return given, corpus, q
 
-    def marginals(self, X: list[Any]) -> list[Array]:
+    def marginals(self, X: list[Any], known: Any = None) -> list[Array]:
         """Return the marginals (N, L) of each member."""
-        return [marginals_over(member, X, self.classes_) for member in self.members]
+        return [marginals_over(member, X, self.classes_, known) for member in self.members]
 
 
-def marginals_over(labeler: Any, X: list[Any], classes: Any) -> Array:
-    """The marginals (N, L) of a labeler over `classes`, 0 for those it does not know."""
+def marginals_over(labeler: Any, X: list[Any], classes: Any, known: Any = None) -> Array:
+    """The marginals (N, L) of a labeler over `classes`, 0 for those it does not know.
+
+    Labels that are known are taken into account by labelers that can.
+    """
     number = {label: k for k, label in enumerate(classes)}
-    own = np.concatenate(list(labeler.predict_marginals(X)))
+    takes_known = "known" in inspect.signature(labeler.predict_marginals).parameters
+    given = {"known": known} if known is not None and takes_known else {}
+    own = np.concatenate(list(labeler.predict_marginals(X, **given)))
     found = np.zeros((len(own), len(number)))
     found[:, [number[label] for label in labeler.classes_]] = own
     return found

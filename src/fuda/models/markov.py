@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fuda import inference
-from fuda.checks import LARGEST, check_threads, is_number, is_whole
+from fuda.checks import LARGEST, check_threads, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
@@ -24,6 +24,7 @@ from fuda.explanations.decisions import Context, Decision, explained
 from fuda.explanations.positions import Positions
 from fuda.models.base import Labeler
 from fuda.models.explained_markov import encoded_question, markov_decision, markov_labelings
+from fuda.models.labelings import best_labelings, check_count, fix_known
 from fuda.models.training_data import TrainingData, data_weights
 from fuda.models.validation import Held, Validation
 from fuda.optimize.result import INTERRUPTED, Minimizer, Result
@@ -113,9 +114,8 @@ class MarkovLabeler(Labeler):
             Lists of pairs (labels, log P(y|x)), best first.
         """
         self._check_live_params()
-        if not is_whole(n, 1):
-            raise DataError(f"n={short(n)}: give a whole number of at least 1")
-        return self._by_structure(X, lambda encoded: self._nbest(encoded, int(n), known), lambda: [([], 0.0)])
+        count = check_count(n)
+        return self._by_structure(X, lambda encoded: self._nbest(encoded, count, known), lambda: [([], 0.0)])
 
     def explain(self, x: Any, node: int, known: Any = None, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
@@ -160,14 +160,8 @@ class MarkovLabeler(Labeler):
         return None
 
     def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
-        graph = encoded.corpus.graph
-        scores, transitions = self._allowed(encoded.corpus, *self._scores(encoded), known)
-        log_z = inference.log_partition(graph, scores, transitions, self.n_jobs)
-        best = inference.nbest(graph, scores, transitions, n, self.n_jobs)
-        return [
-            [([self.classes_[k] for k in labels], min(0.0, float(score - z))) for labels, score in candidates]
-            for candidates, z in zip(best, log_z, strict=True)
-        ]
+        allowed = self._allowed(encoded.corpus, *self._scores(encoded), known)
+        return best_labelings(encoded.corpus, *allowed, n, self.classes_, self.n_jobs)
 
     def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
         """The label numbers (N,) that are predicted."""
@@ -207,11 +201,7 @@ class MarkovLabeler(Labeler):
                 scores, transitions, self.classes_, self.scheme, corpus.graph.roots, corpus.graph.leaves
             )
         if known is not None:
-            labels = self._numbers(known, corpus)
-            fixed = np.flatnonzero(labels >= 0)
-            kept = scores[fixed, labels[fixed]]
-            scores[fixed] = -np.inf
-            scores[fixed, labels[fixed]] = kept
+            fix_known(scores, self._numbers(known, corpus))
         return scores, transitions
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any, position_weight: Any) -> TrainingData:

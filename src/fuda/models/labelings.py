@@ -1,0 +1,90 @@
+"""Labelings of structures by scores of nodes and pairs: labels that are known, and the n best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fuda import inference
+from fuda.checks import is_whole
+from fuda.data.corpus import Corpus
+from fuda.data.labels import flat_labels
+from fuda.errors import DataError, short
+
+Array = np.ndarray
+Ranked = list[tuple[list[Any], float]]
+
+
+def label_numbers(y: Any, corpus: Corpus, classes: Array) -> Array:
+    """Label numbers of all nodes, −1 for None; labels never seen in training are an error.
+
+    Parameters
+    ----------
+    y : list of lists
+        Labels, None where not known.
+    corpus : Corpus
+        The structures.
+    classes : array
+        The labels of the model.
+
+    Returns
+    -------
+    array (N,)
+        The numbers.
+    """
+    number = {label: i for i, label in enumerate(classes)} | {None: -1}
+    labels = flat_labels(y, corpus)
+    for node, label in enumerate(labels):
+        if label not in number:
+            raise DataError(
+                f"{corpus.place(node)}: the label {label!r} was never seen in training; known are "
+                f"{', '.join(map(repr, classes[:20]))}. Use None for a label not known"
+            )
+    return np.array([number[label] for label in labels], dtype=np.int64)
+
+
+def fix_known(scores: Array, labels: Array) -> None:
+    """Set the scores (N, L) of all labels to −inf but those that are known (−1: not), in place."""
+    fixed = np.flatnonzero(labels >= 0)
+    kept = scores[fixed, labels[fixed]]
+    scores[fixed] = -np.inf
+    scores[fixed, labels[fixed]] = kept
+
+
+def check_count(n: Any) -> int:
+    """Return how many labelings to find; DataError if it is not a whole number of at least 1."""
+    if not is_whole(n, 1):
+        raise DataError(f"n={short(n)}: give a whole number of at least 1")
+    return int(n)
+
+
+def best_labelings(
+    corpus: Corpus, scores: Array, pairs: Array, n: int, classes: Array, n_jobs: int | None
+) -> list[Ranked]:
+    """The n best labelings of each structure, each with log P(y|x) = score − log Σ exp score.
+
+    Parameters
+    ----------
+    corpus : Corpus
+        Sequences or trees.
+    scores, pairs : arrays (N, L), (L, L)
+        The scores of nodes and of label pairs along edges.
+    n : int
+        How many labelings to find, at most.
+    classes : array
+        The labels.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    list of list of (labels, float)
+        By structure, best first.
+    """
+    log_z = inference.log_partition(corpus.graph, scores, pairs, n_jobs)
+    best = inference.nbest(corpus.graph, scores, pairs, n, n_jobs)
+    return [
+        [([classes[k] for k in labels], min(0.0, float(score - z))) for labels, score in candidates]
+        for candidates, z in zip(best, log_z, strict=True)
+    ]
