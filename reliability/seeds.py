@@ -54,6 +54,10 @@ def _ordinary(target: str) -> dict[str, list[bytes]]:
         "csv": ['sent,s,w,tag\n1,2,Ana,B-PER\n,2,"a, ""b",\n3,4,x,O\n', "s;w;tag\n1;a;b\n"],
         "conllx": [rows, rows.replace("2\tva", "1\tva")],
         "conllup": ["# global.columns = ID FORM UPOS HEAD DEPS NE\n1\ta\tX\t0\t0:r|1:x\tY\n\n"],
+        "brat": [
+            "Ana Díaz paid.\n\nBo left\r\n\0T1\tPER 0 8\tAna Díaz\nR1\tLives Arg1:T1 Arg2:T2\n"
+            "T2\tPER 16 18\tBo\nT3\tX 0 3;4 8\tAna Díaz\n#1\tNote T1\tx\n"
+        ],
         "crfsuite": ["X\tw=a\tf:0.5\nY\tw\\:b\n\n@weight:2\nX\ta\n"],
         "graphml": [
             '<graphml><key id="a" for="node" attr.name="observation" attr.type="string"/>'
@@ -82,6 +86,7 @@ def _ordinary(target: str) -> dict[str, list[bytes]]:
     options = {name: len(choices) for name, choices in READING.items()} | {
         "command": len(COMMANDS),
         "kernel": 2,
+        "brat": 3,
     }
     found = {
         name: [bytes([i]) + text.encode() for i in range(options.get(name, 1)) for text in of_target]

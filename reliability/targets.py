@@ -88,6 +88,25 @@ def _reader(name: str) -> Callable[[bytes], None]:
     return target
 
 
+def brat(data: bytes) -> None:
+    """A text up to the first null byte, then its annotations: two files."""
+    text, _, annotations = data[1:].partition(b"\0")
+    options = [{}, {"scheme": None}, {"tokenizer": "blanks"}][data[0] % 3]
+    path = _folder() / "x.ann"
+    path.with_suffix(".txt").write_bytes(text)
+    path.write_bytes(annotations)
+    with refusals():
+        found = formats.read(path, **options)
+        written = formats.FORMATS["brat"].write(found.records)
+        path.write_text(written, encoding="utf-8", newline="")
+        try:
+            again = formats.read(path, **options)
+        except DataError as error:
+            raise Broken(f"written as {written!r}, but not read: {error}") from error
+        if again.X != found.X or again.y != found.y:
+            raise Broken(f"{found.X} {found.y} was written as {written!r} and read as {again.X} {again.y}")
+
+
 def file(data: bytes) -> None:
     """Any bytes as a file of any format, gzipped or not."""
     name = list(READING)[data[0] % len(READING)]
@@ -287,6 +306,7 @@ def _run(argv: list[str]) -> tuple[int, str]:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     **{name: _reader(name) for name in READING},
+    "brat": brat,
     "file": file,
     "graph": graph,
     "template": template,

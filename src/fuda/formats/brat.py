@@ -16,6 +16,7 @@ one file, they keep their places in it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
@@ -65,11 +66,14 @@ def read(text: str, name: str, scheme: str | None = "IOB2", tokenizer: str = "wo
         raise DataError(f"{name}: annotations of brat stand beside a text; name the file, not its content")
     beside = _text_path(name)
     document = Document(files.read_text(beside), [], {})
-    entities = _entities(split_lines(text, name), name, document)
+    entities = sorted(_entities(split_lines(text, name), name, document), key=lambda x: x[1][0])
+    firsts = [first for _, (first, *_) in entities]
     records, start, taken = [], 0, 0
     for line in document.content.split("\n"):
         content = line.removesuffix("\r")
-        inside = [x for x in entities if start <= x[1][0] and x[1][1] <= start + len(content)]
+        end = start + len(content)
+        inside = entities[bisect_left(firsts, start) : bisect_right(firsts, end)]
+        inside = [x for x in inside if x[1][1] <= end]
         taken += len(inside)
         spans = [(first - start, last - start, label) for _, (first, last, label) in inside]
         if spans or tokenize(content, tokenizer):
