@@ -164,7 +164,7 @@ def run(path: Path, wanted: list[Cell], budget: float, jobs: int) -> None:
     """Measure cells that are missing, several at a time, and write each as it is known."""
     missing = [(cell, budget) for cell in wanted if cell not in read_results(path)]
     context = multiprocessing.get_context("spawn")
-    with context.Pool(jobs, maxtasksperchild=1) as pool, path.open("a") as out:
+    with context.Pool(jobs) as pool, path.open("a") as out:
         for done, row in enumerate(pool.imap_unordered(measured, missing), start=1):
             print(json.dumps(row), file=out, flush=True)
             print(f"{done}/{len(missing)} {row['corpus']} {row['size']} {row['learner']} {row['f1']:.1f}")
