@@ -123,6 +123,7 @@ LEARNERS: dict[str, Callable[[float], Any]] = {
     "python-crfsuite, tutorial": lambda _: CRFsuite(),
     "spaCy from nothing": lambda _: Spacy(),
 }
+RIVALS = ("python-crfsuite, tutorial", "spaCy from nothing")
 # The longest first, so that no processor waits for the last one.
 _ORDER = ["Auto", "MarginalizedPerceptron, CRF as prior", "HMSVM", "MarginalizedPerceptron"]
 
@@ -170,11 +171,18 @@ def run(path: Path, wanted: list[Cell], budget: float, jobs: int) -> None:
             print(f"{done}/{len(missing)} {row['corpus']} {row['size']} {row['learner']} {row['f1']:.1f}")
 
 
+def by_learner(results: dict[Cell, dict[str, Any]], key: str) -> dict[tuple[str, str, int], list[float]]:
+    """The values of all samples by learner, corpus and size."""
+    found = defaultdict(list)
+    for (corpus, size, _, learner), row in results.items():
+        found[learner, corpus, size].append(row[key])
+    return found
+
+
 def table(results: dict[Cell, dict[str, Any]]) -> str:
     """Mean F1 by learner, corpus and size, with the spread over samples, as Markdown."""
-    f1, cpu = defaultdict(list), defaultdict(list)
-    for (corpus, size, _, learner), row in results.items():
-        f1[learner, corpus, size].append(row["f1"])
+    f1, cpu = by_learner(results, "f1"), defaultdict(list)
+    for (_, size, _, learner), row in results.items():
         cpu[learner, size].append(row["cpu"])
     sizes = sorted({cell[1] for cell in results})
     lines = []
@@ -208,19 +216,16 @@ def plot(results: dict[Cell, dict[str, Any]], folder: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    f1 = dict(by_learner(results, "f1"))
     figure, panels = plt.subplots(1, len(CORPORA), figsize=(13, 3.6), layout="constrained")
     for panel, corpus in zip(panels, CORPORA, strict=True):
         sizes = sorted({cell[1] for cell in results if cell[0] == corpus and cell[1] < ALL})
-        for learner in LEARNERS:
-            rows = [
-                [r["f1"] for c, r in results.items() if c[::3] == (corpus, learner) and c[1] == n]
-                for n in sizes
-            ]
-            if all(rows) and rows:
-                style = "--" if learner in ("python-crfsuite, tutorial", "spaCy from nothing") else "-"
-                panel.plot(
-                    sizes, [statistics.mean(row) for row in rows], style, marker="o", ms=3, label=learner
-                )
+        for number, learner in enumerate(LEARNERS):
+            means = [statistics.mean(f1[learner, corpus, n]) for n in sizes if (learner, corpus, n) in f1]
+            if not means:
+                continue
+            style = "--" if learner in RIVALS else "-"
+            panel.plot(sizes[: len(means)], means, style, color=f"C{number}", marker="o", ms=3, label=learner)
         panel.set(title=corpus, xscale="log", xlabel="sentences", xticks=sizes)
         panel.xaxis.set_major_formatter("{x:,.0f}")
         panel.minorticks_off()

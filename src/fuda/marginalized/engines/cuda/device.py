@@ -59,10 +59,10 @@ def has_driver() -> bool:
 
 
 def load() -> Any:
-    """Import and return `numba.cuda`; raise NoCard where it is not installed."""
+    """Import and return `numba.cuda`; raise NoCard where it is not installed, or not for this NumPy."""
     try:
         from numba import config, cuda
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:  # the latter: it names what a newer NumPy has no more
         install = "pip install 'fuda[gpu]'"
         raise NoCard(
             f"engine='cuda' needs numba-cuda ({short(str(error))}); {install}, {_OTHERWISE}"
