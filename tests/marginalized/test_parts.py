@@ -154,6 +154,7 @@ def test_only_parts_that_differ_are_chosen_from():
 
     assert choices(Sequence(list("ab"))) == ["runs"]
     assert choices(Tree(list("abc"), [-1, 0, 1])) == ["subtrees"]
+    assert choices(Dag(list("abc"), [(2, 0), (0, 1)])) == ["paths"]
     assert choices(Tree(list("abc"), [-1, 0, 0])) == ["lines", "paths", "subtrees"]
     assert choices(Tree(list("abc"), [1, -1, 1])) == list(PARTS)
     assert choices(Dag(list("abc"), [(0, 1), (0, 2)])) == ["paths"]

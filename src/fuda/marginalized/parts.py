@@ -22,8 +22,9 @@ from fuda.errors import DataError, short
 from fuda.marginalized.recursions.pair import DAG, LINES, SHAPES, SIDED, TREE
 
 RUNS = "runs"
+_SIDED = "sided-"
 _PLAIN = {"lines": LINES, "paths": DAG, "subtrees": TREE}
-PARTS = {f"sided-{name}": code + SIDED for name, code in _PLAIN.items()} | _PLAIN
+PARTS = {_SIDED + name: code + SIDED for name, code in _PLAIN.items()} | _PLAIN
 _OF_DAGS = ("sided-paths", "paths")
 _USUAL = {"sequence": RUNS, "tree": "subtrees", "dag": "paths"}
 
@@ -54,12 +55,25 @@ def shape_of_features(shape: str, parts: str | None) -> int:
     return PARTS.get(usual_parts(shape, parts), SHAPES["sequence"])
 
 
-def parts_to_choose_from(corpus: Corpus) -> list[str]:
-    """Return the parts that differ in a corpus; the first is preferred to others that are as good."""
+def branches(corpus: Corpus) -> bool:
+    """Return whether a node of a corpus has several children or parents; else all parts are runs."""
     if corpus.is_chain:
-        return [RUNS]
-    edges, names = corpus.graph.edges, list(PARTS if corpus.shape == "tree" else _OF_DAGS)
+        return False
+    ends = corpus.graph.edges.T
+    return max(np.bincount(nodes).max(initial=0) for nodes in ends) > 1
+
+
+def parts_to_choose_from(corpus: Corpus) -> list[str]:
+    """Return the parts to compare, those with sides first; one where all are the same."""
+    if not branches(corpus):
+        return [_USUAL[corpus.shape]]
+    names = list(PARTS if corpus.shape == "tree" else _OF_DAGS)
+    edges = corpus.graph.edges
     if len(np.unique(edges[:, 0] < edges[:, 1])) < 2:  # all edges are on one side
-        names = [name for name in names if not name.startswith("sided-")]
-    branches = np.bincount(edges[:, 0]).max(initial=0) > 1
-    return names if branches or corpus.shape == "dag" else names[-1:]
+        names = [name for name in names if not name.startswith(_SIDED)]
+    return names
+
+
+def without_sides(parts: str) -> str:
+    """Return the same parts without sides."""
+    return parts.removeprefix(_SIDED)

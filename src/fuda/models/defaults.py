@@ -15,6 +15,7 @@ from fuda.data.encoders import make_encoder
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.features.residues import ALPHABETS, alphabet_of
+from fuda.models.tree_defaults import tree_defaults
 
 
 def encoder_for(model: Any, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
@@ -26,12 +27,13 @@ def encoder_for(model: Any, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
         return make_encoder(model.features, model.window, corpus)
     letters = alphabet_of(corpus.observations)
     window = ALPHABETS[letters] if letters and model.window is None else model.window
-    return make_encoder(letters or model._defaults["features"], window, corpus)
+    defaults = model._defaults | tree_defaults(model, corpus)
+    return make_encoder(letters or defaults["features"], window, corpus)
 
 
 def defaults_for(model: Any, corpus: Corpus | None) -> dict[str, Any]:
     """The values of parameters that are None, for a corpus or, without one, for text."""
-    found = dict(model._defaults)
+    found = model._defaults | tree_defaults(model, corpus)
     letters = None if corpus is None else alphabet_of(corpus.observations)
     if letters is not None and "features" in found:
         found["features"] = letters

@@ -31,6 +31,7 @@ from fuda.marginalized.engines import check_engine
 from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.kernel import MIXING, label_gram
 from fuda.marginalized.numbers import Numbers
+from fuda.marginalized.parts import check_parts, usual_parts
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
 from fuda.marginalized.support import Support, SupportPosition, supports
@@ -38,6 +39,7 @@ from fuda.models import held_out, marginalized_file, priors
 from fuda.models.base import Labeler
 from fuda.models.explained_marginalized import marginalized_decision
 from fuda.models.explained_markov import encoded_question
+from fuda.models.held_out import Choice
 from fuda.models.priors import PriorSource
 from fuda.models.training_data import TrainingData
 from fuda.models.validation import Held
@@ -64,7 +66,11 @@ class MarginalizedLabeler(Labeler):
     # Parameters of earlier versions, with the value at which a file that has them can be loaded.
     _retired: ClassVar[dict[str, Any]] = {"window": 0, "max_nodes": None}
     _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "n_jobs", "verbose", "engine")
-    _defaults: ClassVar[dict[str, Any]] = {"kernel": Polynomial(2).normalized(), "features": "spelling"}
+    _defaults: ClassVar[dict[str, Any]] = {
+        "kernel": Polynomial(2).normalized(),
+        "features": "spelling",
+        "parts": None,  # chosen in `_fit`
+    }
     window = 0  # the kernel compares the neighbours of nodes itself
 
     kernel: Any
@@ -73,6 +79,7 @@ class MarginalizedLabeler(Labeler):
     prior: Any
     prior_form: str
     gap: float
+    parts: str | None
     decode: str
     scheme: str | None
     calibrate: bool
@@ -80,12 +87,13 @@ class MarginalizedLabeler(Labeler):
     n_jobs: int | None
     verbose: bool
 
-    # Fitted: the kernel, the matrix of the label kernel, c, the factor per skipped node, the source
-    # of priors, the support, and the calibration of probabilities.
+    # Fitted: the kernel, the matrix of the label kernel, c, the factor per skipped node, the parts that
+    # features are, the source of priors, the support, and the calibration of probabilities.
     kernel_: Kernel
     label_kernel_: Array
     mixing_: float
     gap_: float
+    parts_: str
     prior_source_: PriorSource
     _support: list[Support]
     _memory: list[Support]
@@ -243,6 +251,7 @@ class MarginalizedLabeler(Labeler):
             )
         if not is_number(self.gap, 0, 1):
             raise DataError(f"gap={short(self.gap)}: give a number from 0 (no gaps) to 1 (gaps cost nothing)")
+        check_parts(self.parts)
         priors.check_prior(self.prior, self.prior_form)
         if self.prior_form == "chain" and (self.gap or self.label_kernel is not None):
             raise DataError("prior_form='chain' requires gap=0 and label_kernel=None; choose 'marginals'")
@@ -273,7 +282,8 @@ class MarginalizedLabeler(Labeler):
         amounts = np.ones(corpus.size) if data.position_weight is None else data.position_weight.copy()
         if sample_weight is not None:
             amounts *= np.repeat(sample_weight, examples.sizes)
-        self.mixing_ = self._chosen_mixing(examples, labels, amounts)
+        self.mixing_, self.parts_ = self._chosen(examples, labels, amounts)
+        self._fitted_params["parts"] = None if corpus.is_chain else self.parts_
         sources = Sources(self._settings, examples, self.n_jobs)
         self._validating = data.held
         alpha, whole = self._learned("machine", sources, labels, amounts)
@@ -283,7 +293,7 @@ class MarginalizedLabeler(Labeler):
         if self.calibrate and whole and len(corpus) > 1:
             try:
                 with inner_training(), part("calibration"):
-                    trial = self._trial(self.mixing_)
+                    trial = self._trial(Choice(self.mixing_, self.parts_))
                     trial._most_epochs = self.n_iter_ if data.held else None
                     self._calibration = held_out.calibrated(trial, sources, labels, amounts)
             except KeyboardInterrupt:
@@ -317,10 +327,11 @@ class MarginalizedLabeler(Labeler):
         params = self._fitted_params
         self.kernel_, self.gap_ = as_kernel(params["kernel"]), float(params["gap"])
         self.label_kernel_ = label_gram(params["label_kernel"], len(self.classes_))
+        self.parts_ = usual_parts(self.shape_, params["parts"])
 
     @property
     def _settings(self) -> Settings:
-        return Settings(self.kernel_, self.label_kernel_, self.mixing_, self.gap_)
+        return Settings(self.kernel_, self.label_kernel_, self.mixing_, self.gap_, self.parts_)
 
     @property
     def _memory_settings(self) -> Settings:
@@ -339,6 +350,7 @@ class MarginalizedLabeler(Labeler):
                 f"gap={self.gap}: only sequences have gaps, but structure 0 is a {corpus.shape}; "
                 "leave gap at 0"
             )
+        usual_parts(corpus.shape, self.parts)
         self._check_decoder(corpus)
 
     def _check_decoder(self, corpus: Corpus) -> None:
@@ -359,18 +371,16 @@ class MarginalizedLabeler(Labeler):
         largest = Sources(settings, examples).largest_product()
         return float(np.clip(1.0 / np.sqrt(largest), *MIXING)) if largest > 0 else 1.0
 
-    def _chosen_mixing(self, examples: Examples, labels: Array, amounts: Array) -> float:
-        """c as given, or chosen by held-out scores."""
-        if self.mixing is not None:
-            return float(self.mixing)
-        largest = self._largest_mixing(examples)
+    def _chosen(self, examples: Examples, labels: Array, amounts: Array) -> Choice:
+        """c and parts as given, or chosen by held-out scores."""
+        c = self._largest_mixing(examples) if self.mixing is None else float(self.mixing)
         with inner_training(), part("mixing"):
-            return held_out.chosen_mixing(self, examples, labels, amounts, largest)
+            return held_out.chosen(self, examples, labels, amounts, c)
 
-    def _trial(self, mixing: float) -> Self:
-        """A copy to be trained with some c on parts of the data, which leaves no trace in this model."""
+    def _trial(self, choice: Choice) -> Self:
+        """A copy to be trained on parts of the data, which leaves no trace in this model."""
         trial = copy(self)
-        trial.callback, trial.mixing_ = None, mixing
+        trial.callback, trial.mixing_, trial.parts_ = None, *choice
         return trial
 
     def _quick(self) -> Self:
