@@ -1,10 +1,10 @@
 """The marginalized kernel of two structures.
 
 A *pointed feature* is a substructure (a run or subsequence of a sequence, a connected subtree of
-a tree, a directed path of a DAG, or other `parts`) in which one node is the point. With P(y|x) a prior over the
-labelings of a structure, K(τ,t,ρ,σ) is the sum over all pairs of occurrences of the same pointed
-feature, in a with the point at τ and in b with the point at t, and over all labelings with y_τ =
-ρ and y'_t = σ, of
+a tree, a directed path of a DAG, or other `parts`) in which one node is the point. With P(y|x) a
+prior over the labelings of a structure, K(τ,t,ρ,σ) is the sum over all pairs of occurrences of the
+same pointed feature, in a with the point at τ and in b with the point at t, and over all labelings
+with y_τ = ρ and y'_t = σ, of
 
     P(y|a) P(y'|b) Π_{matched nodes (i,j)} c² k_x(x_i, x_j) k_y(y_i, y'_j) · Π_{skipped nodes} g.
 

@@ -28,7 +28,7 @@ from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import branches, parts_to_choose_from, usual_parts, without_sides
 from fuda.marginalized.problem import Examples, Sources
 from fuda.marginalized.support import members_of
-from fuda.models.folds import calibration_parts, some_structures
+from fuda.models.folds import TRIED, calibration_parts, some_structures
 from fuda.schemes import OUTSIDE
 from fuda.selection.goals import goal_for
 from fuda.storage.checkpoint import part
@@ -39,7 +39,8 @@ Learner = Any  # a `fuda.models.marginalized.MarginalizedLabeler`, which imports
 # The values of c to choose from, as parts of the largest; close to it nothing changes much.
 PARTS_OF_LARGEST = (1.0, 0.7, 0.5, 0.35)
 _CLEARLY = 0.02  # worse in F1; smaller differences are noise with a few hundred structures
-_FEWEST = 20  # structures from which c is chosen by held-out scores
+_FEWEST = 20  # structures from which c and parts are chosen by held-out scores
+_TRIED_WITH_PARTS = 3_000  # nodes that parts are compared on; they differ by more than values of c
 
 
 def calibrated(learner: Learner, sources: Sources, labels: Array, amounts: Array) -> Calibration:
@@ -89,9 +90,7 @@ class Choice(NamedTuple):
     parts: str
 
 
-def chosen(
-    learner: Learner, examples: Examples, labels: Array, amounts: Array, largest: float
-) -> Choice:
+def chosen(learner: Learner, examples: Examples, labels: Array, amounts: Array, largest: float) -> Choice:
     """Return the c and the parts whose held-out scores predict labels best.
 
     Parameters
@@ -117,22 +116,29 @@ def chosen(
     values = [share * largest for share in PARTS_OF_LARGEST] if learner.mixing is None else [largest]
     if len(examples.sizes) < _FEWEST or len(names) * len(values) == 1:
         return Choice(largest, usual_parts(corpus.shape, learner.parts))
-    quality = _quality(learner, examples, labels, amounts)
-    middle = values[len(values) // 3]
-    with_sides = [name for name in names if name != without_sides(name)]
-    parts = max(with_sides or names, key=lambda name: quality(Choice(middle, name)))
-    if without_sides(parts) in names:
-        parts = max(parts, without_sides(parts), key=lambda name: quality(Choice(middle, name)))
+    parts = names[0]
+    if len(names) > 1:
+        rough, middle = (
+            _quality(learner, examples, labels, amounts, _TRIED_WITH_PARTS),
+            values[len(values) // 3],
+        )
+        with_sides = [name for name in names if name != without_sides(name)]
+        parts = max(with_sides or names, key=lambda name: rough(Choice(middle, name)))
+        if with_sides:
+            parts = max(parts, without_sides(parts), key=lambda name: rough(Choice(middle, name)))
+    if len(values) == 1:
+        return Choice(largest, parts)
+    quality = _quality(learner, examples, labels, amounts, TRIED)
     found = {c: quality(Choice(c, parts)) for c in values}
     least = max(found.values()) - (0.0 if branches(corpus) else _CLEARLY)
     return Choice(max(c for c, reached in found.items() if reached >= least), parts)
 
 
 def _quality(
-    learner: Learner, examples: Examples, labels: Array, amounts: Array
+    learner: Learner, examples: Examples, labels: Array, amounts: Array, most: int
 ) -> Callable[[Choice], float]:
-    """Return a function that tells how well held-out scores by a choice predict labels."""
-    members = some_structures(examples.sizes)
+    """Return a function that tells how well held-out scores predict the labels of `most` nodes."""
+    members = some_structures(examples.sizes, most)
     nodes = examples.encoded.corpus.nodes_of(members)
     some, labels, amounts = examples.take(members), labels[nodes], amounts[nodes]
     folds = calibration_parts(some.sizes)[:3]
@@ -144,7 +150,7 @@ def _quality(
         trial = learner._trial(choice)._quick()
         sources = Sources(trial._settings, some, learner.n_jobs, *whole)
         whole[:] = [sources]
-        with part(f"{choice.parts} at {choice.mixing!r}"), warnings.catch_warnings():
+        with part(f"{choice.parts} at {choice.mixing!r}, {most} nodes"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a trial may end early
             evidence = _held_out(trial, sources, labels, amounts, folds)
         return calibration.label_f1(known, evidence.scores.argmax(axis=1), _outside(learner))

@@ -32,8 +32,7 @@ from fuda.marginalized.recursions.sides import meet
 def fill(a: Span, b: Span, weight: Array, mass: Array, sided: bool, kappa: Cells, work: Cells) -> None:
     """Write κ of two structures into the corner of `kappa`."""
     down, up, below, beside = work  # K_D; u; d; L + R, with the column sums in an extra row
-    size_a, size_b = a.end - a.begin, b.end - b.begin
-    zero, one = number(0.0, kappa), number(1.0, kappa)
+    size_b, zero, one = b.end - b.begin, number(0.0, kappa), number(1.0, kappa)
     for step in range(a.end - 1, a.begin - 1, -1):
         node = a.links.order[step]
         i = node - a.begin
