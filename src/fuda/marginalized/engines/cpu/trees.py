@@ -62,7 +62,7 @@ def families(links: Links, sided: bool, nodes: Array, place_of: Array) -> Famili
     children = laid_out[: ranks[-1]]
     is_after = np.ones(len(laid_out), dtype=bool)  # as `side` has it, roots included
     is_after[: ranks[-1]] = children > links.parents.indices[links.parents.indptr[children]]
-    masks = np.array([~is_after, is_after] if sided else [[], []], dtype=np.float64)
+    masks = np.array([~is_after, is_after], dtype=np.float64) if sided else np.empty((2, 0))
     return Families(place_of[laid_out], ranks, parents, ranks[sizes - 1] + np.arange(len(sizes)), masks)
 
 
@@ -72,7 +72,6 @@ def trees(
 ) -> None:
     """Add pushes first … last−1 to the scores of a block; `links` are those of the sources."""
     _, ranks, parents, lasts, masks = families
-    sided = masks.shape[1] > 0
     block, pushes, near = block_of(families.places, task), task.pushes, links.children
     size = len(block.places)
     longest, most = most_nodes(pushes, first, last)
@@ -107,7 +106,7 @@ def trees(
                     down[i, parents[f]] *= before[lasts[f]]
                     if m >= 0:
                         kappa[m, parents[f]] *= before[lasts[f]]
-            if sided:
+            if masks.size:
                 down[i] *= masks[side(links, node)]
         for step in range(start, stop):
             node = links.order[step]
@@ -127,7 +126,7 @@ def trees(
                     before = left[children[v - 1]] if v > 0 else ones
                     after = right[children[v + 1]] if v + 1 < len(children) else ones
                     _descend(above, before, after, ranks, up[children[v]])
-                    if sided:
+                    if masks.size:
                         keep(masks[side(links, start + children[v])], up[children[v]])
 
 
