@@ -51,6 +51,18 @@ def random_structures(rng, shape, count, longest=6):
     return structures
 
 
+def renumbered(rng, structure):
+    """A tree or DAG with its nodes in another order, so that parents stand on both sides of children."""
+    new = rng.permutation(len(structure))
+    words = [structure.observations[node] for node in np.argsort(new)]
+    edges = new[structure.edges]
+    if isinstance(structure, Dag):
+        return Dag(words, edges.tolist())
+    heads = np.full(len(words), -1)
+    heads[edges[:, 1]] = edges[:, 0]
+    return Tree(words, heads.tolist())
+
+
 def random_rows(rng, *shape):
     rows = rng.random(shape) + 0.05
     return rows / rows.sum(axis=-1, keepdims=True)

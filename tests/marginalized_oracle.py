@@ -3,7 +3,8 @@
 `marginalized_kernel` goes over all pointed features and all labelings, straight from the definition. An
 occurrence of a feature is the list of nodes that it covers, in the feature's own order, and the number of
 nodes that it skips. Two occurrences are of one feature when their forms are equal: the number of nodes, and
-for trees the place of each node's parent in the list.
+for trees the place of each node's parent in the list; with sides also whether nodes stand after their
+parents.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import numpy as np
 from fuda import Dag, Sequence, Tree
 
 
-def occurrences(structure, gap):
+def occurrences(structure, gap, parts=None):
     """All of a structure's (form, nodes, skipped)."""
-    if isinstance(structure, Tree):
-        return list(_subtrees(structure.heads.tolist()))
-    if isinstance(structure, Dag):
+    if parts is not None and parts.startswith("sided-"):
+        return [(_with_sides(f, nodes), nodes, 0) for f, nodes, _ in occurrences(structure, gap, parts[6:])]
+    if isinstance(structure, Dag) or parts == "paths":
         return list(_paths(len(structure), structure.edges.tolist()))
+    if isinstance(structure, Tree):
+        found = _subtrees(structure.heads.tolist())
+        return [s for s in found if parts != "lines" or _is_line(s[0])]
     assert isinstance(structure, Sequence)
     size = len(structure)
     if gap == 0.0:
@@ -39,6 +43,17 @@ def _subtrees(heads):
                 listed = _preorder(tops[0], nodes, heads)
                 parents = [listed.index(heads[node]) if node != tops[0] else -1 for node in listed]
                 yield tuple(parents), tuple(listed), 0
+
+
+def _is_line(parents):
+    """Whether no node of a subtree has more than one child, but its root, which may have two."""
+    return all(parents.count(k) <= (2 if k == 0 else 1) for k in range(len(parents)))
+
+
+def _with_sides(form, nodes):
+    """The form of a subtree or path, with the side of each edge."""
+    parents = form if isinstance(form, tuple) else range(-1, form - 1)
+    return form, tuple(node > nodes[p] for node, p in zip(nodes, parents, strict=True) if p >= 0)
 
 
 def _preorder(node, nodes, heads):
@@ -73,14 +88,14 @@ def _labels_of(nodes, size, prior):
     return {labels: p for labels, p in found.items() if p > 0.0}
 
 
-def marginalized_kernel(a, b, k_x, k_y, mixing, priors, gap=0.0):
+def marginalized_kernel(a, b, k_x, k_y, mixing, priors, gap=0.0, parts=None):
     """(Ta, Tb, L, L) for observations that are row numbers of the matrix k_x."""
     count = _label_count(priors[0])
     result = np.zeros((len(a), len(b), count, count))
     features = [
         [
             (form, nodes, skipped, _labels_of(nodes, len(x), prior))
-            for form, nodes, skipped in occurrences(x, gap)
+            for form, nodes, skipped in occurrences(x, gap, parts)
         ]
         for x, prior in zip((a, b), priors, strict=True)
     ]

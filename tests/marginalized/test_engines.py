@@ -19,12 +19,22 @@ from fuda.marginalized.engines.cpu import layout
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.kernel import label_gram
 from fuda.marginalized.numbers import Numbers
+from fuda.marginalized.parts import PARTS
 from fuda.marginalized.problem import Settings, Sources
-from machine_cases import ENGINES, SHAPES, random_prior, random_structures, two_sides, whole_kernel
+from machine_cases import (
+    ENGINES,
+    SHAPES,
+    random_prior,
+    random_structures,
+    renumbered,
+    two_sides,
+    whole_kernel,
+)
 
 LABELS = 3
 SIMILAR = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]])
 KERNEL = Polynomial(2).normalized()
+SHAPES_AND_PARTS = [("tree", parts) for parts in PARTS] + [("dag", "paths"), ("dag", "sided-paths")]
 
 
 @pytest.fixture(params=ENGINES)
@@ -40,6 +50,10 @@ class Case:
         self.parameters = {"kernel": KERNEL, "mixing": 1.3, "gap": 0.0, "label_kernel": None} | parameters
         self.sources = random_structures(rng, shape, 7)
         self.targets = self.sources if same else random_structures(rng, shape, 5)
+        if parameters.get("parts") is not None:
+            self.sources, self.targets = (
+                [renumbered(rng, x) for x in side] for side in (self.sources, self.targets)
+            )
         self.source_priors = random_prior(rng, self.sources, LABELS, form)
         self.target_priors = self.source_priors if same else random_prior(rng, self.targets, LABELS, form)
         self.sides = two_sides(self.sources, self.targets, self.source_priors, self.target_priors)
@@ -50,9 +64,8 @@ class Case:
     def problem(self) -> problem.Problem:
         p = self.parameters
         k_y = label_gram(p["label_kernel"], LABELS)
-        return Sources(Settings(p["kernel"], k_y, p["mixing"], p["gap"]), self.sides[0]).problem(
-            self.sides[1]
-        )
+        settings = Settings(p["kernel"], k_y, p["mixing"], p["gap"], p.get("parts"))
+        return Sources(settings, self.sides[0]).problem(self.sides[1])
 
     def scores(self, make=CpuEngine) -> np.ndarray:
         return make(self.problem()).scores(self.alpha.astype(float)).doubles()
@@ -72,6 +85,13 @@ class Case:
 @pytest.mark.parametrize("form", ["uniform", "marginals"])
 def test_scores_are_sums_of_the_kernel(make, shape, form, seed):
     case = Case(seed, shape, form)
+    np.testing.assert_allclose(case.scores(make), case.expected(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("shape", "parts"), SHAPES_AND_PARTS)
+@pytest.mark.parametrize("form", ["uniform", "marginals"])
+def test_scores_of_all_parts_are_sums_of_the_kernel(make, shape, parts, form):
+    case = Case(4, shape, form, parts=parts)
     np.testing.assert_allclose(case.scores(make), case.expected(), rtol=1e-10, atol=1e-12)
 
 
@@ -96,11 +116,13 @@ def test_scores_of_other_kernels_and_priors(make, parameters):
 
 
 @pytest.mark.parametrize(
-    ("shape", "form"),
-    [(shape, form) for shape in SHAPES for form in ("uniform", "marginals")] + [("sequence", "chain")],
+    ("shape", "form", "parts"),
+    [(shape, form, None) for shape in SHAPES for form in ("uniform", "marginals")]
+    + [("sequence", "chain", None)]
+    + [(shape, "marginals", parts) for shape, parts in SHAPES_AND_PARTS],
 )
-def test_scaled_numbers_say_the_same(monkeypatch, make, shape, form):
-    case = Case(2, shape, form)
+def test_scaled_numbers_say_the_same(monkeypatch, make, shape, form, parts):
+    case = Case(2, shape, form, parts=parts)
     monkeypatch.setattr(Sources, "_plain_is_safe", lambda self, targets, types: False)
     assert case.problem().is_scaled
     scores = make(case.problem()).scores(case.alpha.astype(float))

@@ -14,12 +14,13 @@ from fuda.data.window_encoding import WindowEncoder
 from fuda.kernels import Linear
 from fuda.marginalized import engines
 from fuda.marginalized.engines.explicit import ExplicitEngine
+from fuda.marginalized.parts import PARTS
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
 from fuda.models.marginalized_perceptron import MarginalizedPerceptron
 from machine_cases import ENGINES
 from marginalized_oracle import occurrences
-from structure_cases import structure_lists
+from structure_cases import structure_lists, trees
 
 LABELS = 2
 FEATURES = st.dictionaries(st.sampled_from("pqr"), st.sampled_from([0.5, 1.0, 2.0]), min_size=1)
@@ -33,8 +34,8 @@ def examples_of(structures, seed: int) -> Examples:
     return Examples.of(encoded, Prior(prior))
 
 
-def problem_of(examples: Examples, mixing: float):
-    return Sources(Settings(Linear(), np.eye(LABELS), mixing, 0.0), examples).problem()
+def problem_of(examples: Examples, mixing: float, parts: str | None = None):
+    return Sources(Settings(Linear(), np.eye(LABELS), mixing, 0.0, parts), examples).problem()
 
 
 def defined(side: Examples, most: int, mixing: float, a: int, b: int) -> np.ndarray:
@@ -83,6 +84,17 @@ def test_primal_and_dual_agree_where_structures_are_small(structures, seed, name
     alpha = rng.normal(size=side.prior.nodes.shape)
     ours, theirs = (engine.scores(alpha).doubles() for engine in (primal, dual))
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@settings(max_examples=30)
+@given(st.lists(trees(FEATURES, 4), min_size=1, max_size=3), st.integers(0, 99), st.sampled_from(list(PARTS)))
+def test_primal_and_dual_agree_on_all_parts_of_trees(structures, seed, parts) -> None:
+    side = examples_of(structures, seed)
+    alpha = np.random.default_rng(seed).normal(size=side.prior.nodes.shape)
+    primal, dual = (make(problem_of(side, 1.1, parts)) for make in (ExplicitEngine, ENGINES["cpu"]))
+    np.testing.assert_allclose(
+        primal.scores(alpha).doubles(), dual.scores(alpha).doubles(), rtol=1e-9, atol=1e-9
+    )
 
 
 @settings(max_examples=25)

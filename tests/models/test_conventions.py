@@ -33,6 +33,7 @@ ORDER = [
     "rescale",
     "mixing",
     "gap",
+    "parts",
     "prior",
     "prior_form",
     "normalized",

@@ -33,7 +33,15 @@ _VARIANTS = {
         "average=voted",
     ],
     "hm-svm": ["", "kernel=rbf(0.1)", "slack=l2", "rescale=true"],
-    "marginalized": ["", "decode=viterbi", "gap=0.5", "prior=crf", "prior=crf prior_form=chain"],
+    "marginalized": [
+        "",
+        "decode=viterbi",
+        "gap=0.5",
+        "parts=lines",
+        "parts=sided-paths",
+        "prior=crf",
+        "prior=crf prior_form=chain",
+    ],
     "reranker": ["folds=2"],
 }
 
@@ -68,9 +76,12 @@ def run(learner: str, parameters: dict[str, Any]) -> None:
         "dag": [Dag(x, [(0, t) for t in range(1, len(x))]) for x in _WORDS],
     }
     chains_only = parameters.keys() & {"gap", "prior_form"}
+    trees_only = "parts" in parameters
     for shape, X in shapes.items():
         of_markov = shape == "dag" and parameters.keys() & {"decode", "prior"}
         if shape not in cls._shapes or (chains_only and shape != "sequence") or of_markov:
+            continue
+        if trees_only and shape != "tree":
             continue
         model = cls(**parameters).fit(X, _LABELS)
         model.predict(X)

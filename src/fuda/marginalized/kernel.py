@@ -1,14 +1,14 @@
 """The marginalized kernel of two structures.
 
 A *pointed feature* is a substructure (a run or subsequence of a sequence, a connected subtree of
-a tree, a directed path of a DAG) in which one node is the point. With P(y|x) a prior over the
-labelings of a structure, K(τ,t,ρ,σ) is the sum over all pairs of occurrences of the same pointed
-feature, in a with the point at τ and in b with the point at t, and over all labelings with y_τ =
-ρ and y'_t = σ, of
+a tree, a directed path of a DAG, or other `parts`) in which one node is the point. With P(y|x) a
+prior over the labelings of a structure, K(τ,t,ρ,σ) is the sum over all pairs of occurrences of the
+same pointed feature, in a with the point at τ and in b with the point at t, and over all labelings
+with y_τ = ρ and y'_t = σ, of
 
     P(y|a) P(y'|b) Π_{matched nodes (i,j)} c² k_x(x_i, x_j) k_y(y_i, y'_j) · Π_{skipped nodes} g.
 
-The modules `sequence`, `tree`, `dag` and `chain_prior` compute it by recursions instead of
+The modules `sequence`, `tree`, `dag`, `lines` and `chain_prior` compute it by recursions instead of
 enumeration. Numbers are plain doubles if a bound guarantees that they cannot overflow, and scaled
 otherwise.
 """
@@ -22,13 +22,14 @@ import numpy as np
 from fuda.checks import is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
-from fuda.data.graph import Span
+from fuda.data.graph import Links, Span
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, place, short
 from fuda.kernels import Kernel, Precomputed, as_kernel, check_kernel
 from fuda.kernels.points import Points, points
 from fuda.marginalized.numbers import Cells, Numbers, empty_cells
+from fuda.marginalized.parts import shape_of_features
 from fuda.marginalized.priors import distributions
 from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.recursions.chain_prior import Chain, chain
@@ -46,6 +47,7 @@ def marginalized_kernel(
     mixing: float = 1.0,
     prior: Any,
     gap: float = 0.0,
+    parts: str | None = None,
     features: Any = "word",
     log: bool = False,
 ) -> Array:
@@ -66,6 +68,9 @@ def marginalized_kernel(
         sequences a chain (start, [transitions]) of P(y_0) and the T−1 matrices P(y_{t+1}|y_t).
     gap : float
         g, from 0 to 1: features of sequences may skip nodes, at a factor g per skipped node.
+    parts : {"subtrees", "paths", "lines"}, with or without "sided-" before it, or None
+        The features of trees, and of DAGs the paths, see `fuda.marginalized.parts`; None is
+        "subtrees" for trees, and "paths" for DAGs.
     features : str or callable
         The feature set or function that extracts features from observations.
     log : bool
@@ -97,6 +102,7 @@ def marginalized_kernel(
     encoded = WindowEncoder(features, 0).fit(as_structures([a, b]))
     corpus = encoded.corpus
     _check_numbers(mixing, gap, corpus.shape)
+    shape = shape_of_features(corpus.shape, parts)
     mixing, gap = float(mixing), float(gap)
     k_x = as_kernel(kernel)
     priors = _priors(prior, corpus)
@@ -106,7 +112,7 @@ def marginalized_kernel(
     if isinstance(priors[0], Chain) or isinstance(priors[1], Chain):
         kappa = _chain_kappa(_as_chain(priors[0]), _as_chain(priors[1]), weight, k_y, gap, log)
     else:
-        kappa = _product_kappa(corpus, weight, nodes[0] @ k_y @ nodes[1].T, gap, log)
+        kappa = _product_kappa(shape, corpus.graph.links, weight, nodes[0] @ k_y @ nodes[1].T, gap, log)
     if log:
         return _log_values(nodes, k_y, kappa)
     values = _values(nodes, k_y, kappa)
@@ -227,10 +233,8 @@ def _as_chain(prior: Array | Chain) -> Chain:
     return chain(prior[0], [np.tile(row, (len(row), 1)) for row in prior[1:]])
 
 
-def _product_kappa(corpus: Corpus, weight: Array, mass: Array, gap: float, log: bool) -> Numbers:
+def _product_kappa(shape: int, edges: Links, weight: Array, mass: Array, gap: float, log: bool) -> Numbers:
     """Return κ in doubles, or in scaled numbers if doubles may overflow or for logarithms."""
-    shape = pair.SHAPES[corpus.shape]
-    edges = corpus.graph.links
     size_a, size_b = weight.shape
     with np.errstate(over="ignore", under="ignore"):
         largest = float(np.abs(weight).max()), float(np.abs(weight * mass).max())

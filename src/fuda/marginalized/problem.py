@@ -25,6 +25,7 @@ from fuda.data.graph import Links
 from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering, Points, points
 from fuda.marginalized.codes import APART, Codes, Types
+from fuda.marginalized.parts import shape_of_features
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.recursions import pair
 
@@ -43,12 +44,15 @@ class Settings(NamedTuple):
         k_y.
     mixing, gap : float
         c, and the factor g per skipped node.
+    parts : str or None
+        The parts that features are, see `fuda.marginalized.parts`; None are those of the papers.
     """
 
     kernel: Kernel
     label_gram: Array
     mixing: float
     gap: float
+    parts: str | None = None
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,7 @@ class Problem:
     Attributes
     ----------
     shape : int
-        The shape of all structures, a value of `recursions.pair.SHAPES`.
+        The shape of features, by `parts.shape_of_features`.
     sources, targets : Side
         Both sides.
     points : tuple of Points
@@ -240,9 +244,9 @@ class Sources:
         mass, constant = 0.0, _constant(targets.prior)
         if self._constant_prior is not None and constant is not None:
             mass = float(self._constant_prior @ self.settings.label_gram @ constant)
-        shape, is_scaled = pair.SHAPES[examples.encoded.corpus.shape], not self._plain_is_safe(targets, types)
-        both = examples.points, targets.points
-        return Problem(shape, source, target, both, codes, self._own, *self.settings[1:], mass, is_scaled)
+        shape = shape_of_features(examples.encoded.corpus.shape, self.settings.parts)
+        is_scaled, both = not self._plain_is_safe(targets, types), (examples.points, targets.points)
+        return Problem(shape, source, target, both, codes, self._own, *self.settings[1:4], mass, is_scaled)
 
     def largest_product(self) -> float:
         """Return the largest k_x Σ P(ρ|τ) P(σ|τ) k_y(ρ,σ), a bound on k of any two nodes."""
@@ -250,7 +254,8 @@ class Sources:
 
     def _plain_is_safe(self, targets: Examples, types: Types) -> bool:
         """Return whether scores cannot exceed the range of doubles."""
-        settings, shape = self.settings, pair.SHAPES[targets.encoded.corpus.shape]
+        settings, corpus = self.settings, targets.encoded.corpus
+        shape = shape_of_features(corpus.shape, settings.parts)
         bounds = np.array([self._largest, _largest(settings.label_gram, targets, types)])
         weight, product = settings.mixing**2 * np.sqrt(bounds.prod(axis=0))
         longest = int(self.examples.sizes.max()), int(targets.sizes.max())

@@ -8,7 +8,7 @@ from fuda.selection.folds import fold_numbers
 
 FOLDS = 5
 _SAMPLE = 20_000  # nodes that probabilities are calibrated on, at most about
-_TRIED = 6_000  # nodes that values of a parameter are tried on, at most about
+TRIED = 6_000  # nodes that values of a parameter are tried on, at most about
 
 
 def prior_folds(count: int) -> np.ndarray:
@@ -51,13 +51,15 @@ def calibration_parts(sizes: np.ndarray) -> list[np.ndarray]:
     return [np.flatnonzero(part_of == part) for part in range(min(used, count))]
 
 
-def some_structures(sizes: np.ndarray) -> np.ndarray:
-    """Choose structures to try values of a parameter on: about `_TRIED` nodes, or all.
+def some_structures(sizes: np.ndarray, most: int = TRIED) -> np.ndarray:
+    """Choose structures to try values of a parameter on: about `most` nodes, or all.
 
     Parameters
     ----------
     sizes : ndarray of shape (n_structures,)
         The numbers of nodes.
+    most : int
+        How many nodes to try on.
 
     Returns
     -------
@@ -65,5 +67,5 @@ def some_structures(sizes: np.ndarray) -> np.ndarray:
         The numbers of the chosen structures, in increasing order; two at least.
     """
     shuffled = np.random.RandomState(2).permutation(len(sizes))
-    count = int(np.searchsorted(np.cumsum(sizes[shuffled]), _TRIED, side="right"))
+    count = int(np.searchsorted(np.cumsum(sizes[shuffled]), most, side="right"))
     return np.sort(shuffled[: max(2, count)])

@@ -1,18 +1,22 @@
 """What machines with the marginalized kernel score on structures that they have not learned from.
 
-Such *held-out* scores fit the calibration of probabilities, and choose c where `mixing` is None. A
-match of d nodes counts c^2d: with a small c only the node itself speaks, with a large one long
-matches drown everything else, and which is best depends on the shape of structures and the number
-of labels. So machines are trained with a few values of c, from the largest at which no number grows
-with the length of a match downwards, and held-out scores tell how well each predicts, by F1 over
-labels other than O. The largest c is chosen that is not clearly worse than the best.
+Such *held-out* scores fit the calibration of probabilities, and choose c where `mixing` is None and the
+parts of trees and DAGs where `parts` is None. A match of d nodes counts c^2d: with a small c only the
+node itself speaks, with a large one long matches drown everything else, and which is best depends on
+the shape of structures and the number of labels. So machines are trained with a few values of c, from
+the largest at which no number grows with the length of a match downwards, and held-out scores tell how
+well each predicts, by F1 over labels other than O. On sequences the largest c is chosen that is not
+clearly worse than the best, on trees and DAGs the best. Parts are compared before, at one c: those with
+sides, and then the best of them without.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from copy import copy
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -21,9 +25,10 @@ from fuda.marginalized import calibration
 from fuda.marginalized.calibration import Calibration, Evidence
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.numbers import Numbers
+from fuda.marginalized.parts import branches, parts_to_choose_from, usual_parts, without_sides
 from fuda.marginalized.problem import Examples, Sources
 from fuda.marginalized.support import members_of
-from fuda.models.folds import calibration_parts, some_structures
+from fuda.models.folds import TRIED, calibration_parts, some_structures
 from fuda.schemes import OUTSIDE
 from fuda.selection.goals import goal_for
 from fuda.storage.checkpoint import part
@@ -34,7 +39,8 @@ Learner = Any  # a `fuda.models.marginalized.MarginalizedLabeler`, which imports
 # The values of c to choose from, as parts of the largest; close to it nothing changes much.
 PARTS_OF_LARGEST = (1.0, 0.7, 0.5, 0.35)
 _CLEARLY = 0.02  # worse in F1; smaller differences are noise with a few hundred structures
-_FEWEST = 20  # structures from which c is chosen by held-out scores
+_FEWEST = 20  # structures from which c and parts are chosen by held-out scores
+_TRIED_WITH_PARTS = 3_000  # nodes that parts are compared on; they differ by more than values of c
 
 
 def calibrated(learner: Learner, sources: Sources, labels: Array, amounts: Array) -> Calibration:
@@ -77,10 +83,15 @@ def calibrated(learner: Learner, sources: Sources, labels: Array, amounts: Array
     return max(fitted.candidates(), key=quality)
 
 
-def chosen_mixing(
-    learner: Learner, examples: Examples, labels: Array, amounts: Array, largest: float
-) -> float:
-    """Return the largest c whose held-out scores predict labels about as well as any.
+class Choice(NamedTuple):
+    """c, and the parts of trees and DAGs, as given or chosen."""
+
+    mixing: float
+    parts: str
+
+
+def chosen(learner: Learner, examples: Examples, labels: Array, amounts: Array, largest: float) -> Choice:
+    """Return the c and the parts whose held-out scores predict labels best.
 
     Parameters
     ----------
@@ -93,29 +104,58 @@ def chosen_mixing(
     amounts : array (N,)
         Weights of nodes.
     largest : float
-        The largest c to choose from.
+        The largest c to choose from, or c where it is given.
 
     Returns
     -------
-    float
-        c, the largest where there are too few structures to choose.
+    Choice
+        The largest c, and the parts of the papers, where there are too few structures to choose.
     """
-    if len(examples.sizes) < _FEWEST:
-        return largest
-    members = some_structures(examples.sizes)
+    corpus = examples.encoded.corpus
+    names = [learner.parts] if learner.parts else parts_to_choose_from(corpus)
+    values = [share * largest for share in PARTS_OF_LARGEST] if learner.mixing is None else [largest]
+    if len(examples.sizes) < _FEWEST or len(names) * len(values) == 1:
+        return Choice(largest, usual_parts(corpus.shape, learner.parts))
+    parts = names[0]
+    if len(names) > 1:
+        rough, middle = (
+            _quality(learner, examples, labels, amounts, _TRIED_WITH_PARTS),
+            values[len(values) // 3],
+        )
+        with_sides = [name for name in names if name != without_sides(name)]
+        parts = max(with_sides or names, key=lambda name: rough(Choice(middle, name)))
+        if with_sides:
+            parts = max(parts, without_sides(parts), key=lambda name: rough(Choice(middle, name)))
+    if len(values) == 1:
+        return Choice(largest, parts)
+    quality = _quality(learner, examples, labels, amounts, TRIED)
+    found = {c: quality(Choice(c, parts)) for c in values}
+    least = max(found.values()) - (0.0 if branches(corpus) else _CLEARLY)
+    return Choice(max(c for c, reached in found.items() if reached >= least), parts)
+
+
+def _quality(
+    learner: Learner, examples: Examples, labels: Array, amounts: Array, most: int
+) -> Callable[[Choice], float]:
+    """Return a function that tells how well held-out scores predict the labels of `most` nodes."""
+    members = some_structures(examples.sizes, most)
     nodes = examples.encoded.corpus.nodes_of(members)
     some, labels, amounts = examples.take(members), labels[nodes], amounts[nodes]
-    parts, whole = calibration_parts(some.sizes)[:3], None
-    known = labels[some.encoded.corpus.nodes_of(np.concatenate(parts))]
-    found = {}
-    for share in PARTS_OF_LARGEST:
-        trial = learner._trial(share * largest)._quick()
-        sources = whole = Sources(trial._settings, some, learner.n_jobs, whole)
-        with part(f"{share:g} of the largest"), warnings.catch_warnings():
+    folds = calibration_parts(some.sizes)[:3]
+    known = labels[some.encoded.corpus.nodes_of(np.concatenate(folds))]
+    whole: list[Sources] = []  # what was prepared for the first choice, which serves for all
+
+    @cache
+    def quality(choice: Choice) -> float:
+        trial = learner._trial(choice)._quick()
+        sources = Sources(trial._settings, some, learner.n_jobs, *whole)
+        whole[:] = [sources]
+        with part(f"{choice.parts} at {choice.mixing!r}, {most} nodes"), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # a trial may end early
-            evidence = _held_out(trial, sources, labels, amounts, parts)
-        found[trial.mixing_] = calibration.label_f1(known, evidence.scores.argmax(axis=1), _outside(learner))
-    return max(c for c, quality in found.items() if quality >= max(found.values()) - _CLEARLY)
+            evidence = _held_out(trial, sources, labels, amounts, folds)
+        return calibration.label_f1(known, evidence.scores.argmax(axis=1), _outside(learner))
+
+    return quality
 
 
 def _outside(learner: Learner) -> int | None:

@@ -31,6 +31,7 @@ from fuda.marginalized.engines import check_engine
 from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.kernel import MIXING, label_gram
 from fuda.marginalized.numbers import Numbers
+from fuda.marginalized.parts import check_parts, usual_parts
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
 from fuda.marginalized.support import Support, SupportPosition, supports
@@ -38,18 +39,19 @@ from fuda.models import held_out, marginalized_file, priors
 from fuda.models.base import Labeler
 from fuda.models.explained_marginalized import marginalized_decision
 from fuda.models.explained_markov import encoded_question
+from fuda.models.held_out import Choice
+from fuda.models.marginalized_defaults import marginalized_defaults
 from fuda.models.priors import PriorSource
 from fuda.models.training_data import TrainingData
 from fuda.models.validation import Held
 from fuda.progress import warn
-from fuda.schemes import forbid, is_segment_label, scheme_name
+from fuda.schemes import forbid, scheme_name
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import part
 
 Array = np.ndarray
 
 DECODERS = ("pointwise", "viterbi")
-_MANY = 1 << 12  # distinct observations, beyond which tables of all kernel values are too large
 
 
 class MarginalizedLabeler(Labeler):
@@ -69,6 +71,7 @@ class MarginalizedLabeler(Labeler):
         "kernel": Polynomial(1).normalized(),
         "features": "text",
         "decode": "pointwise",
+        "parts": None,  # chosen in `_fit`
     }
     window = 0  # the kernel compares the neighbours of nodes itself
 
@@ -78,6 +81,7 @@ class MarginalizedLabeler(Labeler):
     prior: Any
     prior_form: str
     gap: float
+    parts: str | None
     decode: str | None
     scheme: str | None
     calibrate: bool
@@ -85,12 +89,13 @@ class MarginalizedLabeler(Labeler):
     n_jobs: int | None
     verbose: bool
 
-    # Fitted: the kernel, the matrix of the label kernel, c, the factor per skipped node, the source
-    # of priors, the support, and the calibration of probabilities.
+    # Fitted: the kernel, the matrix of the label kernel, c, the factor per skipped node, the parts that
+    # features are, the source of priors, the support, and the calibration of probabilities.
     kernel_: Kernel
     label_kernel_: Array
     mixing_: float
     gap_: float
+    parts_: str
     prior_source_: PriorSource
     _support: list[Support]
     _memory: list[Support]
@@ -248,6 +253,7 @@ class MarginalizedLabeler(Labeler):
             )
         if not is_number(self.gap, 0, 1):
             raise DataError(f"gap={short(self.gap)}: give a number from 0 (no gaps) to 1 (gaps cost nothing)")
+        check_parts(self.parts)
         priors.check_prior(self.prior, self.prior_form)
         if self.prior_form == "chain" and (self.gap or self.label_kernel is not None):
             raise DataError("prior_form='chain' requires gap=0 and label_kernel=None; choose 'marginals'")
@@ -278,7 +284,8 @@ class MarginalizedLabeler(Labeler):
         amounts = np.ones(corpus.size) if data.position_weight is None else data.position_weight.copy()
         if sample_weight is not None:
             amounts *= np.repeat(sample_weight, examples.sizes)
-        self.mixing_ = self._chosen_mixing(examples, labels, amounts)
+        self.mixing_, self.parts_ = self._chosen(examples, labels, amounts)
+        self._fitted_params["parts"] = None if corpus.is_chain else self.parts_
         sources = Sources(self._settings, examples, self.n_jobs)
         self._validating = data.held
         alpha, whole = self._learned("machine", sources, labels, amounts)
@@ -288,7 +295,7 @@ class MarginalizedLabeler(Labeler):
         if self.calibrate and whole and len(corpus) > 1:
             try:
                 with inner_training(), part("calibration"):
-                    trial = self._trial(self.mixing_)
+                    trial = self._trial(Choice(self.mixing_, self.parts_))
                     trial._most_epochs = self.n_iter_ if data.held else None
                     self._calibration = held_out.calibrated(trial, sources, labels, amounts)
             except KeyboardInterrupt:
@@ -322,10 +329,11 @@ class MarginalizedLabeler(Labeler):
         params = self._fitted_params
         self.kernel_, self.gap_ = as_kernel(params["kernel"]), float(params["gap"])
         self.label_kernel_ = label_gram(params["label_kernel"], len(self.classes_))
+        self.parts_ = usual_parts(self.shape_, params["parts"])
 
     @property
     def _settings(self) -> Settings:
-        return Settings(self.kernel_, self.label_kernel_, self.mixing_, self.gap_)
+        return Settings(self.kernel_, self.label_kernel_, self.mixing_, self.gap_, self.parts_)
 
     @property
     def _memory_settings(self) -> Settings:
@@ -344,26 +352,11 @@ class MarginalizedLabeler(Labeler):
                 f"gap={self.gap}: only sequences have gaps, but structure 0 is a {corpus.shape}; "
                 "leave gap at 0"
             )
+        usual_parts(corpus.shape, self.parts)
         self._check_decoder(corpus)
 
     def _defaults_by(self, corpus: Corpus, letters: str | None) -> dict[str, Any]:
-        """The features, the kernel by the features, and the decoding by the labels.
-
-        In sequences words have so many features "text" in common that products of two of them only
-        add noise. Kernel values of these features are different for all words, so that with many
-        words a table of them is too large; those of "spelling" are few.
-        """
-        is_text = corpus.is_chain and corpus.kind.name in ("text", "columns")
-        features = letters or ("text" if is_text and len(corpus.observations) <= _MANY else "spelling")
-        chosen = features if self.features is None else self.features
-        degree = 1 if is_text and chosen == "text" else 2
-        labels = getattr(self, "classes_", ())
-        in_segments = corpus.is_chain and self.calibrate and any(map(is_segment_label, labels))
-        return {
-            "kernel": Polynomial(degree).normalized(),
-            "features": features,
-            "decode": "viterbi" if in_segments else "pointwise",
-        }
+        return marginalized_defaults(self, corpus, letters)
 
     @property
     def _decoding(self) -> str:
@@ -390,18 +383,16 @@ class MarginalizedLabeler(Labeler):
         largest = Sources(settings, examples).largest_product()
         return float(np.clip(1.0 / np.sqrt(largest), *MIXING)) if largest > 0 else 1.0
 
-    def _chosen_mixing(self, examples: Examples, labels: Array, amounts: Array) -> float:
-        """c as given, or chosen by held-out scores."""
-        if self.mixing is not None:
-            return float(self.mixing)
-        largest = self._largest_mixing(examples)
+    def _chosen(self, examples: Examples, labels: Array, amounts: Array) -> Choice:
+        """c and parts as given, or chosen by held-out scores."""
+        c = self._largest_mixing(examples) if self.mixing is None else float(self.mixing)
         with inner_training(), part("mixing"):
-            return held_out.chosen_mixing(self, examples, labels, amounts, largest)
+            return held_out.chosen(self, examples, labels, amounts, c)
 
-    def _trial(self, mixing: float) -> Self:
-        """A copy to be trained with some c on parts of the data, which leaves no trace in this model."""
+    def _trial(self, choice: Choice) -> Self:
+        """A copy to be trained on parts of the data, which leaves no trace in this model."""
         trial = copy(self)
-        trial.callback, trial.mixing_ = None, mixing
+        trial.callback, trial.mixing_, trial.parts_ = None, *choice
         return trial
 
     def _quick(self) -> Self:

@@ -54,8 +54,9 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     Parameters
     ----------
     kernel : Kernel, callable or None, default=None
-        The kernel k_x between observations; None is Polynomial(1).normalized() for the features
-        "text" of words in sequences, else Polynomial(2).normalized().
+        The kernel k_x between observations. None is Polynomial(1).normalized() for the features "text"
+        of words in sequences, else Polynomial(2).normalized(); on trees and DAGs plus Constant(0.5),
+        where features are "text" Linear().normalized() + Constant(0.5).
     label_kernel : Kernel, ndarray of shape (n_labels, n_labels) or None, default=None
         The kernel k_y between labels; None is the identity.
     mixing : float or None, default=None
@@ -63,6 +64,11 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         with c²k ≤ 1 downwards, so that no number grows with the length of a match.
     gap : float, default=0.0
         For sequences the factor per skipped node of a match, from 0 (no gaps) to 1.
+    parts : {"subtrees", "paths", "lines"}, with or without "sided-" before it, or None, default=None
+        What may match around two nodes of trees, and "paths" or "sided-paths" of DAGs: connected
+        subtrees, directed paths, or paths between any two nodes; with sides a child before its
+        parent, as nodes are numbered, matches only another such child. None chooses by held-out
+        scores.
     prior : "uniform", HMM, MEMM, CRF or list of ndarray, default="uniform"
         P(y|x): uniform, the posterior of a labeler, which may be fitted or not, or one array of
         shape (n_nodes, n_labels) per structure.
@@ -74,7 +80,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     features : str, callable or None, default=None
         A feature set of `fuda.features`, or a function from an observation to names or a dict. None
         is "protein" or "dna" for residues or bases, "text" for sequences of up to 4,096 distinct
-        observations, and "spelling" for all else, which is much faster where there are many.
+        observations and for text in trees and DAGs where the kernel is None too, and "spelling" for
+        all else, which is much faster where there are many.
     decode : {"pointwise", "viterbi"} or None, default=None
         Predict the label of largest score of each node, or the best labeling as a whole. None is
         "viterbi" for sequences whose labels encode segments, such as B-PER, if `calibrate` is true,
@@ -131,6 +138,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         c as chosen or given.
     gap_ : float
         The factor per skipped node.
+    parts_ : str
+        The parts as chosen or given; "runs" for sequences.
     support_ : list of SupportPosition
         The nodes with coefficients.
     support_structures_ : list of structures
@@ -164,6 +173,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         label_kernel: Any = None,
         mixing: float | None = None,
         gap: float = 0.0,
+        parts: str | None = None,
         prior: Any = "uniform",
         prior_form: str = "marginals",
         class_weight: Any = None,
@@ -181,7 +191,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         callback: Callback | None = None,
         verbose: bool = False,
     ) -> None:
-        self.kernel, self.label_kernel, self.mixing, self.gap = kernel, label_kernel, mixing, gap
+        self.kernel, self.label_kernel, self.mixing = kernel, label_kernel, mixing
+        self.gap, self.parts = gap, parts
         self.prior, self.prior_form, self.class_weight = prior, prior_form, class_weight
         self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
         self.epochs, self.average, self.orders = epochs, average, orders

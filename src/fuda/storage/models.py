@@ -56,6 +56,7 @@ class Storable(Protocol):
 
 _MAX_DEPTH = 4  # of models within models
 _NOT_STORED = ("callback", "checkpoint")  # they belong to a fit, not to its result
+_NEWER = ("class_weight", "parts")  # stored where they are not None, so that other files are as they were
 _LARGEST = 1e100  # number in an array, far above all that are learned; sums and products stay finite
 
 
@@ -173,7 +174,8 @@ def _serialize(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[s
         "observations": {"kind": model.encoder_.observations.name, "size": model.encoder_.observations.size},
     }
     set_since = {name for name in model._live_params if getattr(model, name, None) is not None}
-    if defaults := [name for name in model._defaulted if name not in set_since]:
+    stored = [name for name in model._defaulted if name in meta["parameters"]]
+    if defaults := [name for name in stored if name not in set_since]:
         meta["defaults"] = defaults
     if texts:
         meta["texts"] = len(texts)
@@ -263,7 +265,7 @@ def _default_names(names: Any, model: Storable) -> list[str]:
 
 def _parameters(params: dict[str, Any]) -> dict[str, Any]:
     """Parameters as JSON."""
-    left_out = _NOT_STORED if params.get("class_weight") else (*_NOT_STORED, "class_weight")
+    left_out = [*_NOT_STORED, *(name for name in _NEWER if not params.get(name))]
     return {name: _to_json(name, value) for name, value in sorted(params.items()) if name not in left_out}
 
 

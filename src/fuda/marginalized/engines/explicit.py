@@ -1,7 +1,7 @@
 """An engine by explicit features of at most d nodes: the primal form, an oracle for tests.
 
 A pointed feature is a shape with a point (a run, a connected subtree with ordered siblings, a
-directed path), an observation feature per node, and a label per node. Node t of a structure, as
+directed path, a line), an observation feature per node, and a label per node. Node t of a structure, as
 the point and without its label, has the features
 
     φ_t = Σ_{substructures s with the point at t} c^|s| ψ_t ⊗ ⨂_{nodes i of s, i ≠ t} ψ_i ⊗ P(·|i),
@@ -29,7 +29,7 @@ from fuda.kernels.points import Points
 from fuda.marginalized.engines.online import OnlineEngine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem, Side
-from fuda.marginalized.recursions.pair import SHAPES
+from fuda.marginalized.recursions.pair import LINES, SIDED, TREE
 
 Array = np.ndarray
 Nodes = tuple[int, ...]
@@ -109,7 +109,9 @@ class _Features:
     def __init__(self, problem: Problem, side: Side, points: Points, max_nodes: int) -> None:
         self.side, self.max_nodes, self.mixing = side, max_nodes, problem.mixing
         # All substructures with a node: the shape with the point, and the other nodes in order.
-        self._substructures = _subtrees if problem.shape == SHAPES["tree"] else _paths
+        self._substructures = {TREE: _subtrees, LINES: _lines}.get(problem.shape % SIDED, _paths)
+        self._is_sided = problem.shape >= SIDED
+        self._sides_of = _path_sides if self._substructures is _paths else _tree_sides
         rows = sp.csr_matrix(points.features)
         bounds = itertools.pairwise(rows.indptr.tolist())
         self._types = [
@@ -121,6 +123,8 @@ class _Features:
         found: dict[Feature, float] = {}
         for shape, others in self._substructures(self.side.links, node, self.max_nodes):
             scale = self.mixing ** (1 + len(others))
+            if self._is_sided:
+                shape = shape, self._sides_of(self.side.links, shape, node, others)
             for parts in itertools.product(self._observed(node), *map(self._labelled, others)):
                 feature = shape, *(name for name, _ in parts)
                 found[feature] = found.get(feature, 0.0) + scale * math.prod(value for _, value in parts)
@@ -152,7 +156,7 @@ def _walks(near: Neighbours, node: int, most: int) -> Iterator[Nodes]:
                 yield other, *rest
 
 
-def _subtrees(links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
+def _subtrees(links: Links, node: int, most: int) -> Iterator[tuple[Any, Nodes]]:
     """Connected subtrees that contain a node, with the node or one of its ancestors as root."""
     for walk in _walks(links.parents, node, most - 1):
         for tree in _hanging(links.children, (node, *walk)[-1], most):
@@ -160,6 +164,31 @@ def _subtrees(links: Links, node: int, most: int) -> Iterator[tuple[Hashable, No
             if node in nodes:
                 point = nodes.index(node)
                 yield (_shape(tree), point), nodes[:point] + nodes[point + 1 :]
+
+
+def _lines(links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
+    """Subtrees in which the root has at most two children, and the other nodes have at most one."""
+    for (shape, point), others in _subtrees(links, node, most):
+        if len(shape) <= 2 and all(map(_is_descent, shape)):
+            yield (shape, point), others
+
+
+def _is_descent(shape: tuple[Any, ...]) -> bool:
+    """Whether the nodes of a shape have at most one child."""
+    return len(shape) <= 1 and all(map(_is_descent, shape))
+
+
+def _tree_sides(links: Links, shape: Hashable, node: int, others: Nodes) -> Hashable:
+    """The side of each node of a substructure of a tree, None for its root."""
+    nodes = node, *others
+    parents = [next(iter(_near(links.parents, n)), None) for n in nodes]
+    return tuple(n > p if p in nodes else None for n, p in zip(nodes, parents, strict=True))
+
+
+def _path_sides(links: Links, shape: int, node: int, others: Nodes) -> Hashable:
+    """The side of each edge of a path, whose shape is the number of nodes above the point."""
+    path = *others[:shape][::-1], node, *others[shape:]
+    return tuple(a < b for a, b in itertools.pairwise(path))
 
 
 Subtree = tuple[int, tuple[Any, ...]]  # a node, and the subtrees of some of its children, in order

@@ -13,7 +13,8 @@ the right. Split by whether the v-th child is matched, it needs no subtraction:
     S(v,w) = S(v−1,w) + M(v,w),    M(v,w) = M(v,w−1) + K_D(v,w) S(v−1,w−1),    S(0,·) = S(·,0) = 1
 
 S(v,w) is stored at the v-th child of τ and the w-th of t, so that each pair of nodes has one
-entry, and all pairs together cost O(T_a T_b).
+entry, and all pairs together cost O(T_a T_b). With sides, K_D(v,w) in these sums is 0, and u(τ,t)
+is 1, where v and w, or τ and t, are on different sides of their parents.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from __future__ import annotations
 from fuda.compiled import compiled
 from fuda.data.graph import Neighbours, Span
 from fuda.marginalized.numbers import Array, Cells, number, plus, read, times, write
+from fuda.marginalized.recursions.sides import meet
 
 
 @compiled
-def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells) -> None:
+def fill(a: Span, b: Span, weight: Array, mass: Array, sided: bool, kappa: Cells, work: Cells) -> None:
     """Write κ of two structures into the corner of `kappa`."""
     down, up, left, right = work  # K_D; u, then K_U; S_F; S_B
     begin_a, end_a, near_a = a.begin, a.end, a.links.children
     begin_b, end_b, near_b = b.begin, b.end, b.links.children
-    one = number(1.0, kappa)
+    zero, one = number(0.0, kappa), number(1.0, kappa)
     for step in range(end_a - 1, begin_a - 1, -1):
         node = a.links.order[step]
         i = node - begin_a
@@ -44,7 +46,8 @@ def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells
             if first < end and near_b.indptr[begin_b + j] <= last:
                 below = read(left, (near_a.indices[end - 1] - begin_a, near_b.indices[last] - begin_b))
             write(kappa, (i, j), times(weight[i, j], below))
-            write(down, (i, j), times(weight[i, j], times(mass[i, j], below)))
+            own = times(weight[i, j], times(mass[i, j], below))
+            write(down, (i, j), own if meet(a, i, b, j, sided) else zero)
             write(up, (i, j), one)
     for step in range(begin_a, end_a):
         node = a.links.order[step]
@@ -54,7 +57,7 @@ def fill(a: Span, b: Span, weight: Array, mass: Array, kappa: Cells, work: Cells
             write(kappa, (i, j), times(read(kappa, (i, j)), above))
             write(up, (i, j), times(weight[i, j], times(mass[i, j], above)))
         for v in range(near_a.indptr[node], near_a.indptr[node + 1]):
-            _descend(a, node, v, b, up, left, right)
+            _descend(a, node, v, b, sided, (up, left, right))
 
 
 @compiled
@@ -81,10 +84,9 @@ def _match(span_a: Span, node_a: int, edge_a: int, span_b: Span, side: int, down
 
 
 @compiled
-def _descend(
-    span_a: Span, node_a: int, edge_a: int, span_b: Span, up: Cells, left: Cells, right: Cells
-) -> None:
+def _descend(span_a: Span, node_a: int, edge_a: int, span_b: Span, sided: bool, work: Cells) -> None:
     """Compute u of a child in a with the children of all nodes of b, from K_U of their parents."""
+    up, left, right = work
     a, begin_a, b, begin_b = span_a.links.children, span_a.begin, span_b.links.children, span_b.begin
     child = a.indices[edge_a] - begin_a
     before = _sibling(a, node_a, edge_a, -1, begin_a)
@@ -93,6 +95,8 @@ def _descend(
     for node_b in range(begin_b, span_b.end):
         first, end = b.indptr[node_b], b.indptr[node_b + 1]
         for edge in range(first, end):
+            if not meet(span_a, child, span_b, b.indices[edge] - begin_b, sided):
+                continue
             value = read(up, (node_a - begin_a, node_b - begin_b))
             if before >= 0 and edge > first:
                 value = times(value, read(left, (before, b.indices[edge - 1] - begin_b)))

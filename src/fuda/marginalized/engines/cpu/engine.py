@@ -21,6 +21,7 @@ from fuda.marginalized.codes import Codes
 from fuda.marginalized.engines.cpu import pairs
 from fuda.marginalized.engines.cpu.graphs import edges, graphs
 from fuda.marginalized.engines.cpu.layout import Layout
+from fuda.marginalized.engines.cpu.lines import lines
 from fuda.marginalized.engines.cpu.log import Log
 from fuda.marginalized.engines.cpu.pairs import Workspace
 from fuda.marginalized.engines.cpu.push import Pushes, Sources, Task, Values
@@ -37,6 +38,11 @@ Array = np.ndarray
 _GROUP = 16  # adjacent blocks that are updated together
 _MANY = 64  # pending pushes from which on a whole group is updated
 _TABLE = 1 << 25  # entries of a table of kernel values computed for a group
+_BY_FEATURES: dict[int, tuple[Any, Any]] = {
+    pair.TREE: (families, trees),
+    pair.DAG: (edges, graphs),
+    pair.LINES: (families, lines),
+}
 
 
 class CpuEngine(OnlineEngine):
@@ -226,8 +232,8 @@ class CpuEngine(OnlineEngine):
         problem, layout, scores = self.problem, self._layout, self._scores.cells
         first, last = int(self._done[block]), self._log.count
         if not problem.is_scaled and problem.shape:
-            make, add = (families, trees) if problem.shape == pair.SHAPES["tree"] else (edges, graphs)
-            shaped = layout.shaped(block, partial(make, problem.targets.links))
+            make, add = _BY_FEATURES[problem.shape % pair.SIDED]
+            shaped = layout.shaped(block, partial(make, problem.targets.links, problem.shape >= pair.SIDED))
             add(shaped, problem.sources.links, task, first, last, problem.mass, scores)
             return
         if not problem.is_scaled and not problem.gap and not problem.is_chain_prior:

@@ -5,6 +5,9 @@
 and the same for d and children. The first sum is over whole rows. In the second most nodes have
 one parent, which is read for all nodes at once; further parents are added edge by edge.
 
+With sides, edges match on the same side only: there is an H for the parents before their child and one
+for those after it, and the same for children.
+
 A marked node needs u of its ancestors and d of its descendants, and of no other node.
 """
 
@@ -24,7 +27,8 @@ class Near(NamedTuple):
     """The neighbours of the nodes of a block, by position in the block.
 
     `first` has the first neighbour of each node, or the size of the block if there is none;
-    further edges are from `sources` (neighbours) to `ends` (nodes).
+    further edges are from `sources` (neighbours) to `ends` (nodes). With sides there is a `Near` for
+    the neighbours before each node and one for those after it.
     """
 
     first: Array
@@ -33,25 +37,28 @@ class Near(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """The places of a block's nodes, their parents and their children."""
+    """The places of a block's nodes, their parents and their children, by side if there are sides."""
 
     places: Array
-    parents: Near
-    children: Near
+    parents: tuple[Near, ...]
+    children: tuple[Near, ...]
 
 
-def edges(links: Links, nodes: Array, place_of: Array) -> Edges:
+def edges(links: Links, sided: bool, nodes: Array, place_of: Array) -> Edges:
     """Return the edges of the nodes of whole structures."""
-    return Edges(place_of[nodes], _near(links.parents, nodes), _near(links.children, nodes))
+    sides = (False, True) if sided else (None,)
+    both = (tuple(_near(near, nodes, side) for side in sides) for near in (links.parents, links.children))
+    return Edges(place_of[nodes], *both)
 
 
-def _near(near: Neighbours, nodes: Array) -> Near:
-    """Return the neighbours by position among some nodes."""
+def _near(near: Neighbours, nodes: Array, after: bool | None) -> Near:
+    """Return the neighbours by position among some nodes: all, or those before or after each node."""
     position = dict(zip(nodes.tolist(), range(len(nodes)), strict=True))
     first = np.full(len(nodes), len(nodes), dtype=np.int64)
     more: list[tuple[int, int]] = []
     for t, node in enumerate(nodes.tolist()):
-        others = [position[q] for q in near.indices[near.indptr[node] : near.indptr[node + 1]].tolist()]
+        others = near.indices[near.indptr[node] : near.indptr[node + 1]].tolist()
+        others = [position[q] for q in others if after is None or (q > node) == after]
         if others:
             first[t] = others[0]
             more += [(q, t) for q in others[1:]]
@@ -66,7 +73,8 @@ def graphs(edges: Edges, links: Links, task: Task, first: int, last: int, mass: 
     size = len(block.places)
     longest, most = most_nodes(pushes, first, last)
     weight, product = np.empty((longest, size)), np.empty((-(-longest // NODES) * NODES, size))
-    sums, kappa, marks = np.empty((longest, size)), np.empty((most, size)), np.empty(longest, dtype=np.int64)
+    sums = np.empty((len(edges.parents), longest, size))
+    kappa, marks = np.empty((most, size)), np.empty(longest, dtype=np.int64)
     for p in range(first, last):
         start, stop = pushes.begins[p], pushes.ends[p]
         marked = pushes.marked[pushes.firsts[p] : pushes.firsts[p + 1]]
@@ -87,7 +95,7 @@ def _sweep(
     order: Array,
     start: int,
     near: Neighbours,
-    near_in_block: Near,
+    near_in_block: tuple[Near, ...],
     product: Array,
     marks: Array,
     sums: Array,
@@ -95,7 +103,7 @@ def _sweep(
 ) -> None:
     """Multiply κ of marked nodes by u, or by d; `order` has neighbours first."""
     size = product.shape[1]
-    first, sources, ends = near_in_block
+    sided = len(near_in_block) > 1
     needed = np.zeros(len(order), dtype=np.bool_)  # H of a node
     for step in range(len(order) - 1, -1, -1):
         i = order[step] - start
@@ -109,13 +117,17 @@ def _sweep(
             continue
         factor[:] = 1.0
         for edge in range(near.indptr[node], near.indptr[node + 1]):
-            factor += sums[near.indices[edge] - start]
+            side = 1 if sided and near.indices[edge] > node else 0
+            factor += sums[side, near.indices[edge] - start]
         if marks[i] >= 0:
             kappa[marks[i]] *= factor
         if needed[i]:
             for t in range(size):
                 row[t] = product[i, t] * factor[t]
-            for t in range(size):
-                sums[i, t] = row[first[t]]
-            for e in range(len(ends)):
-                sums[i, ends[e]] += row[sources[e]]
+            for side in range(len(near_in_block)):
+                first, sources, ends = near_in_block[side]
+                total = sums[side, i]
+                for t in range(size):
+                    total[t] = row[first[t]]
+                for e in range(len(ends)):
+                    total[ends[e]] += row[sources[e]]

@@ -13,7 +13,8 @@ to their next siblings is a loop over contiguous memory, from one *rank* to the 
 Only the step between a family and its parent is not contiguous: d of the parent is S_F of its last
 child, and K_U of the parent is read for all children at once.
 
-All rows K_D are needed, but u and S_B only on the paths from roots to marked nodes.
+All rows K_D are needed, but u and S_B only on the paths from roots to marked nodes. With sides, rows
+of K_D and u are masked: nodes on the other side of their parents do not match.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from fuda.compiled import compiled
 from fuda.data.graph import Links
 from fuda.marginalized.engines.cpu.push import NODES, Task, add_row, block_of, fill_rows, most_nodes
 from fuda.marginalized.numbers import Array
+from fuda.marginalized.recursions.sides import side
 
 
 class Families(NamedTuple):
@@ -33,29 +35,35 @@ class Families(NamedTuple):
 
     `places` are those of the nodes, `ranks` the positions of the first node of each rank and of
     the first root, `parents` and `lasts` the positions of the parent and of the last child of
-    each family.
+    each family. With sides `masks` (2, nodes) are 1 at nodes before their parents and at those after
+    them, and 0 elsewhere; without them it is empty.
     """
 
     places: Array
     ranks: Array
     parents: Array
     lasts: Array
+    masks: Array
 
 
-def families(links: Links, nodes: Array, place_of: Array) -> Families:
+def families(links: Links, sided: bool, nodes: Array, place_of: Array) -> Families:
     """Return the families of the nodes of whole structures."""
-    children = links.children
-    sizes = np.diff(children.indptr)[nodes]
+    near = links.children
+    sizes = np.diff(near.indptr)[nodes]
     larger_first = np.argsort(-sizes, kind="stable")[: np.count_nonzero(sizes)]
     heads, sizes = nodes[larger_first], sizes[larger_first]
     counts = [int(np.count_nonzero(sizes > w)) for w in range(int(sizes.max(initial=0)))]
     ranks = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    members = [children.indices[children.indptr[heads[:n]] + w] for w, n in enumerate(counts)]
+    members = [near.indices[near.indptr[heads[:n]] + w] for w, n in enumerate(counts)]
     roots = nodes[np.diff(links.parents.indptr)[nodes] == 0]
     laid_out = np.concatenate([*members, roots])
     position = dict(zip(laid_out.tolist(), range(len(laid_out)), strict=True))
     parents = np.array([position[head] for head in heads.tolist()], dtype=np.int64)
-    return Families(place_of[laid_out], ranks, parents, ranks[sizes - 1] + np.arange(len(sizes)))
+    children = laid_out[: ranks[-1]]
+    is_after = np.ones(len(laid_out), dtype=bool)  # as `side` has it, roots included
+    is_after[: ranks[-1]] = children > links.parents.indices[links.parents.indptr[children]]
+    masks = np.array([~is_after, is_after], dtype=np.float64) if sided else np.empty((2, 0))
+    return Families(place_of[laid_out], ranks, parents, ranks[sizes - 1] + np.arange(len(sizes)), masks)
 
 
 @compiled
@@ -63,7 +71,7 @@ def trees(
     families: Families, links: Links, task: Task, first: int, last: int, mass: float, scores: Array
 ) -> None:
     """Add pushes first … last−1 to the scores of a block; `links` are those of the sources."""
-    ranks, parents, lasts = families.ranks, families.parents, families.lasts
+    _, ranks, parents, lasts, masks = families
     block, pushes, near = block_of(families.places, task), task.pushes, links.children
     size = len(block.places)
     longest, most = most_nodes(pushes, first, last)
@@ -75,7 +83,7 @@ def trees(
     for p in range(first, last):
         start, stop = pushes.begins[p], pushes.ends[p]
         fill_rows(start, stop, task, block, mass, weight, product)
-        on_path = _mark(start, stop, pushes.marked[pushes.firsts[p] : pushes.firsts[p + 1]], links, marks)
+        on_path = mark(start, stop, pushes.marked[pushes.firsts[p] : pushes.firsts[p + 1]], links, marks)
         for step in range(stop - 1, start - 1, -1):
             node = links.order[step]
             i = node - start
@@ -98,6 +106,8 @@ def trees(
                     down[i, parents[f]] *= before[lasts[f]]
                     if m >= 0:
                         kappa[m, parents[f]] *= before[lasts[f]]
+            if masks.size:
+                down[i] *= masks[side(links, node)]
         for step in range(start, stop):
             node = links.order[step]
             i = node - start
@@ -116,10 +126,12 @@ def trees(
                     before = left[children[v - 1]] if v > 0 else ones
                     after = right[children[v + 1]] if v + 1 < len(children) else ones
                     _descend(above, before, after, ranks, up[children[v]])
+                    if masks.size:
+                        keep(masks[side(links, start + children[v])], up[children[v]])
 
 
 @compiled
-def _mark(start: int, stop: int, marked: Array, links: Links, marks: Array) -> Array:
+def mark(start: int, stop: int, marked: Array, links: Links, marks: Array) -> Array:
     """Return which nodes are marked or above a marked node; `marks` gets their numbers, or −1."""
     marks[: stop - start] = -1
     on_path = np.zeros(stop - start, dtype=np.bool_)
@@ -131,6 +143,14 @@ def _mark(start: int, stop: int, marked: Array, links: Links, marks: Array) -> A
             node = links.parents.indices[links.parents.indptr[node]]
             on_path[node - start] = True
     return on_path
+
+
+@compiled
+def keep(mask: Array, up: Array) -> None:
+    """Set u to 1 where a mask is 0."""
+    for t in range(len(up)):
+        if mask[t] == 0.0:
+            up[t] = 1.0
 
 
 @compiled

@@ -1,0 +1,63 @@
+"""What features, kernel and decoding of the marginalized models stand for where they are None.
+
+Words in sequences have so many features "text" in common that products of two of them only add noise.
+Kernel values of these features are different for all words, so that with many words a table of
+them is too large; those of "spelling" are few.
+
+In trees and DAGs, where most pairs of words have nothing in common, a match ends after a node or two, and
+what is left of a tree is its words. The constant lets any two nodes match a little, so that the form
+of a tree counts too: a verb with something before it and something after it. Labelling dependency
+trees with syntactic functions, docs/models/trees.md has what that is worth.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fuda.data.corpus import Corpus
+from fuda.kernels import Constant, Kernel, Linear, Polynomial
+from fuda.marginalized.parts import branches
+from fuda.schemes import is_segment_label
+
+_MANY = 1 << 12  # distinct observations, beyond which tables of all kernel values are too large
+_ANY_TWO_NODES = 0.5  # what they have in common, where those that are equal have 1 more
+
+
+def marginalized_defaults(model: Any, corpus: Corpus, letters: str | None) -> dict[str, Any]:
+    """Return defaults of a marginalized model.
+
+    Parameters
+    ----------
+    model : MarginalizedLabeler
+        The model, with its parameters and, when it is fitted, its labels.
+    corpus : Corpus
+        The structures to learn from.
+    letters : str or None
+        The alphabet of residues or bases.
+
+    Returns
+    -------
+    dict
+        The values of features, kernel and decode.
+    """
+    features, kernel = (_of_branches if branches(corpus) else _of_lines)(model, corpus, letters)
+    labels = getattr(model, "classes_", ())
+    in_segments = corpus.is_chain and model.calibrate and any(map(is_segment_label, labels))
+    return {"features": features, "kernel": kernel, "decode": "viterbi" if in_segments else "pointwise"}
+
+
+def _of_lines(model: Any, corpus: Corpus, letters: str | None) -> tuple[str, Kernel]:
+    """Features and kernel of sequences, and of other structures that do not branch."""
+    is_text = corpus.kind.name in ("text", "columns")
+    features = letters or ("text" if is_text and len(corpus.observations) <= _MANY else "spelling")
+    chosen = features if model.features is None else model.features
+    return features, Polynomial(1 if is_text and chosen == "text" else 2).normalized()
+
+
+def _of_branches(model: Any, corpus: Corpus, letters: str | None) -> tuple[str, Kernel]:
+    """Features and kernel of trees and DAGs."""
+    is_text = model.kernel is None and corpus.kind.name == "text"
+    features = letters or ("text" if is_text else "spelling")
+    chosen = features if model.features is None else model.features
+    own = Linear() if chosen == "text" else Polynomial(2)
+    return features, own.normalized() + Constant(_ANY_TWO_NODES)
