@@ -74,7 +74,7 @@ def assert_equals_seqeval(y_true, y_pred, scheme):
     }
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(label_pairs([*typed, *odd]))
 def test_entity_scores_equal_seqeval_by_default(pair):
     assert_equals_seqeval(*pair, scheme=None)

@@ -216,7 +216,7 @@ any_label = st.one_of(
 )
 
 
-@settings(quick, max_examples=1500)
+@settings(quick, max_examples=500)
 @given(st.lists(any_label, max_size=12))
 def test_lenient_reading_is_that_of_seqeval(labels):
     assert entities(labels) == seqeval_default(labels)
@@ -229,7 +229,7 @@ def test_strict_reading_of_all_short_sequences_is_that_of_seqeval(scheme):
             assert entities(labels, scheme) == seqeval_strict(labels, scheme)
 
 
-@settings(quick, max_examples=600)
+@settings(quick)
 @given(st.data(), st.sampled_from(SCHEMES))
 def test_strict_reading_is_that_of_seqeval(data, scheme):
     allowed = [*alphabet(scheme), *(label for label in odd if label[0] in PREFIXES[scheme] + "O")]

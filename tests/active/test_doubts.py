@@ -13,7 +13,7 @@ from fuda.active.doubts import doubts, likely_scheme
 PLACES, PEOPLE = ["Lima", "Cusco", "Ica"], ["Ana", "Bo", "Eva"]
 
 
-def sentences(count=30):
+def sentences(count=15):
     random = np.random.RandomState(0)
     X, y = [], []
     for _ in range(count):
@@ -47,7 +47,7 @@ def test_an_entity_is_one_doubt_and_comes_first(labels, nodes, suggested):
 
 
 def test_explanations_name_the_word_elsewhere_and_features():
-    X, y = sentences()
+    X, y = sentences(30)
     y[7] = ["B-PER", "O", "O", "O", "B-LOC", "I-LOC", "O"]
     first = doubts(X, y, folds=3)[0]
     assert "Ruiz elsewhere: I-PER 29; for I-PER: " in first.explanation

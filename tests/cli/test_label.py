@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from cli.command_cases import TEXTS
+from fuda.page import safety
 
 TEXT = "Ana lives in Lima.\nBo sleeps in Rome.\nAna met Bo.\n"
 
@@ -116,6 +117,26 @@ def test_a_port_in_use_is_said(text, run):
     assert (found.code, "cannot listen there" in found.err) == (2, True)
 
 
+def test_other_computers_have_an_address_of_their_own(text, run, monkeypatch):
+    from fuda.page import server
+
+    def serve(store, listener, host, password, ready):
+        listener.close()
+        ready("http://127.0.0.1:8123/?token=secret")
+
+    monkeypatch.setattr(server, "serve", serve)
+    alone = run("label", text, "--no-browser")
+    assert (alone.code, "other computers" in alone.err) == (0, False)
+    found = run("label", text, "--no-browser", "--host", "0.0.0.0", "--password", "hush")
+    [line] = [line for line in found.err.splitlines() if "on other computers" in line]
+    said = re.fullmatch(r"fuda: on other computers, with the password: http://([^/:]+):8123/", line)
+    assert said[1] not in ("0.0.0.0", "127.0.0.1")
+    assert "secret" not in line
+    monkeypatch.setattr(socket.socket, "connect", lambda *_: (_ for _ in ()).throw(OSError))
+    assert safety.outward("0.0.0.0") == socket.gethostname()
+    assert safety.outward("::1") == "[::1]"
+
+
 def test_a_model_that_cannot_learn_more_is_refused(text, run, models):
     found = run("label", text, "--model", models["conll"])
     assert (found.code, "does not learn from single sentences" in found.err) == (2, True)
@@ -132,6 +153,9 @@ def test_exports_of_a_store(tmp_path, run, monkeypatch):
     assert run("export", store, "-o", out).code == 0
     assert out.read_text() == TEXTS["conllu"], "columns that are not labels are kept"
     assert run("label", out, "--store", store).code == 0
+    columns = run("export", store, "-o", tmp_path / "out.conll")
+    assert columns.code == 0
+    assert "out.conll: a tree is written as a sequence, since columns have no edges" in columns.err
     model = tmp_path / "out.fuda"
     assert run("export", store, "-o", model).code == 0
     assert b"PROPN" in run("tag", model, path).out

@@ -35,7 +35,7 @@ main()
 def test_standard_output_that_fills_up(run, tmp_path, arguments, unbuffered):
     """The first write is short; it is an error and never a success with half the output."""
     text = "".join(f"w{i} NP B-{i}\n" for i in range(60)) + "\n"
-    (tmp_path / "long.conll").write_text(text + TEXTS["conll"] * 200)
+    (tmp_path / "long.conll").write_text(text + TEXTS["conll"] * 12)
     named = {"model": tmp_path / "many.fuda", "long": tmp_path / "long.conll"}
     assert run("train", named["long"], "-o", named["model"], "--learner", "hmm").code == 0
     line = [sys.executable, "-c", BEHIND_A_LIMIT, *(argument.format(**named) for argument in arguments)]

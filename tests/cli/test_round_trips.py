@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from cli.command_cases import TEXTS, conllu_row
-from fuda import formats
+from fuda import datasets, formats
 from fuda.cli.train import LEARNERS
 from fuda.registry import MODELS
 
@@ -206,8 +207,10 @@ def test_notes_of_the_reader_go_to_standard_error(run, places, tmp_path):
     assert found.out.count(b"\n") == 2
 
 
-@pytest.mark.slow
-def test_demo(run):
+def test_demo(run, monkeypatch):
+    whole = datasets.load_product_usage()
+    part = SimpleNamespace(train=whole.train[:60], test=whole.test[:30])
+    monkeypatch.setattr(datasets, "load_product_usage", lambda: part)
     found = run("demo")
     assert (found.code, found.err) == (0, "")
     text = found.out.decode()

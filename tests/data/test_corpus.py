@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuda import Dag, DataError, Sequence, Tree
+from fuda import CRF, HMSVM, Dag, DataError, HMPerceptron, MarginalizedPerceptron, Sequence, Tree
+from fuda.data import observations
 from fuda.data.corpus import Corpus
 from fuda.data.observations import Kind
+from fuda.kernels import RBF
 from structure_cases import structure_lists, trees
 
 NAMES = st.sampled_from(["f", "g", "h", "f=1"])
@@ -252,6 +256,29 @@ def test_feature_dicts_as_crfsuite_takes_them():
     for bad in ({"a": [1]}, {"a": {1: 2.0}}, {"a": {"b": None}}, {"a": None}):
         with pytest.raises(DataError, match="structure 0, node 0"):
             Corpus([Sequence([bad])])
+
+
+def test_words_and_vectors_in_one_observation():
+    """A dict may have a vector among its values: in every model, in files, in comparisons."""
+    rng = np.random.default_rng(0)
+    y = [rng.choice(["A", "B"], 4).tolist() for _ in range(12)]
+    X = [
+        [{"word": "same", "vector": rng.normal(size=3) * 0.1 + (label == "A")} for label in labels]
+        for labels in y
+    ]
+    [found] = Corpus([Sequence([{"word": "Ana", "vector": np.array([0.5, -0.0])}])]).observations
+    assert found == {"word": "Ana", "vector:0": 0.5, "vector:1": 0.0}
+    for model in (CRF(), HMPerceptron(), HMSVM(kernel=RBF(0.5)), MarginalizedPerceptron(RBF(0.5), orders=1)):
+        assert model.fit(X, y).score(X, y) == 1.0
+    assert Sequence(X[0]) == Sequence([dict(x) for x in X[0]])
+    assert Sequence(X[0]) != Sequence(X[1])
+    line = json.dumps(observations.to_json(X[0][0]))
+    again = observations.from_json(json.loads(line))
+    assert Sequence([again]) == Sequence([X[0][0]])
+    assert again["vector"].tolist() == X[0][0]["vector"].tolist()
+    for bad in (np.zeros((2, 2)), np.array([np.nan]), np.array(["x"])):
+        with pytest.raises(DataError, match="structure 0, node 0: feature 'vector'"):
+            Corpus([Sequence([{"vector": bad}])])
 
 
 def nested_features(depth):

@@ -11,7 +11,7 @@ from fuda.data.structures import Dag, Sequence, Tree
 from fuda.errors import DataError
 from fuda.formats import Dataset, Record
 
-PROPERTY = settings(max_examples=150, deadline=None, derandomize=True)
+PROPERTY = settings(max_examples=80, deadline=None, derandomize=True)
 FEWER = settings(PROPERTY, max_examples=40)  # for what takes longer
 
 ODD = [

@@ -19,6 +19,7 @@ CONLL = [
     ("a O\nb\n", {}, 2, r"1 column where 2 are expected .*blank line"),
     ("# c\n\na O\n\nb c d O\n", {}, 5, r"4 columns where 2 .*line 3 has 2"),
     ("a\tO\nb O\n", {}, 2, "1 column where 2 .*separated by tabs"),
+    ("Ana lives in Lima .\nBo sleeps .\nEva .\n", {}, 2, "3 columns .*running text.*`fuda label`.*='text'"),
     ("a O\n# a comment inside\nb O\n", {}, 2, "4 columns .*comment comes before"),
     ("a\t\tO\n", {}, 1, "column 2 is empty.*fill it"),
     ("a\tO\nb\t\n", {}, 2, "column 2 is empty"),

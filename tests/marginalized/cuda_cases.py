@@ -34,7 +34,7 @@ def _small_steps(monkeypatch):
         monkeypatch.setattr(machine, "_FEWEST", 3)
 
 
-def a_problem(form="uniform", label_gram=None, kernel=KERNEL, seed=0, count=5, others=False):
+def a_problem(form="uniform", label_gram=None, kernel=KERNEL, seed=0, count=4, others=False):
     rng = np.random.default_rng(seed)
     X = random_structures(rng, "sequence", count, longest=8)
     Y = random_structures(rng, "sequence", 3, longest=5) if others else X

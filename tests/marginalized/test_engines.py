@@ -5,6 +5,8 @@ Tests with the fixture `make` hold for every engine; the others look into the on
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import pytest
 
@@ -73,11 +75,14 @@ class Case:
     def nodes(self, i) -> slice:
         return slice(*self.sides[0].offsets[i : i + 2])
 
-    def expected(self, alpha=None) -> np.ndarray:
-        K = whole_kernel(
+    @cached_property
+    def kernel(self) -> np.ndarray:
+        return whole_kernel(
             self.sources, self.targets, self.source_priors, self.target_priors, **self.parameters
         )
-        return np.einsum("ir,itrs->ts", self.alpha if alpha is None else alpha, K)
+
+    def expected(self, alpha=None) -> np.ndarray:
+        return np.einsum("ir,itrs->ts", self.alpha if alpha is None else alpha, self.kernel)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -184,22 +184,22 @@ def test_an_explanation_counts_what_is_remembered(name):
 
 
 def test_one_correction_changes_little_and_many_help():
-    """Real sentences: what other text is worth after one correction, and after sixty sentences."""
+    """Real sentences: what other text is worth after one correction, and after 24 sentences."""
     X, y = load_product_usage()
     X, y = [Sequence(list(x.observations)) for x in X], list(y)
-    train, new, test = slice(0, 60), slice(60, 120), slice(120, 240)
-    model = MarginalizedPerceptron(decode="viterbi").fit(X[train], y[train])
+    train, new, test = slice(0, 60), slice(60, 84), slice(120, 220)
+    model = MarginalizedPerceptron(decode="viterbi", orders=2).fit(X[train], y[train])
 
     def worth(m):
         return label_scores(y[test], m.predict(X[test])).micro.f1
 
     before, changes = worth(model), []
     for x, labels in zip(X[new], y[new], strict=True):
-        if len(changes) < 8 and list(model.predict([x])[0]) != list(labels):
+        if len(changes) < 4 and list(model.predict([x])[0]) != list(labels):
             taught = copy(model).partial_fit([x], [labels])  # which replaces what it changes
             assert list(taught.predict([x])[0]) == list(labels)
             changes.append(worth(taught) - before)
-    assert len(changes) == 8
+    assert len(changes) == 4
     assert min(changes) > -0.005
     for x, labels in zip(X[new], y[new], strict=True):
         model.partial_fit([x], [labels])

@@ -3,13 +3,17 @@
 import numpy as np
 import pytest
 
-from fuda import Tree
+from fuda import CRF, HMM, Tree
 from fuda.errors import DataError
 from fuda.registry import MODELS, model_class
 
 X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"], ["Bo", "runs"]]
 Y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O"]]
-SOME = {"Reranker": {"folds": 2}, "MarginalizedPerceptron": {"orders": 1}}
+SOME = {
+    "Auto": {"candidates": {"crf": CRF(), "hmm": HMM()}},
+    "Reranker": {"folds": 2},
+    "MarginalizedPerceptron": {"orders": 1},
+}
 
 
 def made(name):

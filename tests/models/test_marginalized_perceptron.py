@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
-from fuda import CRF, HMM, Dag, DataError, Sequence, Tree, load, read
+from fuda import HMM, Dag, DataError, Sequence, Tree, load, read
 from fuda.kernels import Function, Polynomial
 from fuda.marginalized.problem import Sources
 from fuda.metrics import entity_scores, label_scores
@@ -267,10 +267,10 @@ def segments(seed, count):
 
 
 def test_viterbi_keeps_to_the_scheme():
-    X, y = segments(0, 60)
+    X, y = segments(0, 30)
     new, wanted = segments(1, 40)
-    pointwise = MarginalizedPerceptron(epochs=5, decode="pointwise").fit(X, y)
-    viterbi = MarginalizedPerceptron(epochs=5, scheme="IOB2").fit(X, y)
+    pointwise = MarginalizedPerceptron(epochs=5, orders=2, decode="pointwise").fit(X, y)
+    viterbi = MarginalizedPerceptron(epochs=5, orders=2, scheme="IOB2").fit(X, y)
     for labels in viterbi.predict(new):
         for before, here in zip(["O", *labels], labels, strict=False):
             assert not here.startswith("I-") or before[1:] == here[1:]
@@ -311,9 +311,9 @@ def test_viterbi_on_trees_and_never_on_dags():
 
 
 def test_probabilities_are_calibrated():
-    X, y = segments(2, 150)
+    X, y = segments(2, 80)
     new, wanted = segments(3, 150)
-    model = MarginalizedPerceptron(epochs=4).fit(X, y)
+    model = MarginalizedPerceptron(epochs=4, orders=2).fit(X, y)
     marginals = np.concatenate(list(model.predict_marginals(new)))
     np.testing.assert_allclose(marginals.sum(axis=1), 1.0)
     truth = np.array([model.classes_.tolist().index(label) for own in wanted for label in own])
@@ -377,23 +377,23 @@ def test_a_model_without_support_is_stored(tmp_path):
 
 
 def test_priors_by_labelers():
-    X, y = segments(4, 40)
-    crf = CRF(max_iter=20)
-    for parameters in ({"prior": HMM()}, {"prior": HMM().fit(X, y)}, {"prior": HMM(), "prior_form": "chain"}):
-        model = MarginalizedPerceptron(epochs=3, **parameters).fit(X, y)
+    X, y = segments(4, 20)
+    hmm = HMM()
+    for parameters in ({"prior": hmm}, {"prior": HMM().fit(X, y)}, {"prior": hmm, "prior_form": "chain"}):
+        model = MarginalizedPerceptron(epochs=3, orders=2, **parameters).fit(X, y)
         assert label_scores(y, model.predict(X)).micro.f1 > 0.8
-    assert not hasattr(crf, "classes_")
+    assert not hasattr(hmm, "classes_")
 
 
 def test_scikit_learn():
-    X, y = segments(5, 30)
-    model = MarginalizedPerceptron(Polynomial(2).normalized(), epochs=2)
+    X, y = segments(5, 18)
+    model = MarginalizedPerceptron(Polynomial(2).normalized(), epochs=2, orders=1)
     assert clone(model).get_params()["kernel"] == model.kernel
     assert len(cross_val_predict(model, X, y, cv=3)) == len(X)
     search = GridSearchCV(model, {"mixing": [0.5, 2.0], "kernel__kernel__degree": [1, 2]}, cv=2)
     assert search.fit(X, y).best_score_ > 0.3
     assert MarginalizedPerceptron().kernel is None
-    assert MarginalizedPerceptron().fit(X, y).kernel_ == Polynomial(1).normalized()
+    assert MarginalizedPerceptron(orders=1).fit(X, y).kernel_ == Polynomial(1).normalized()
 
 
 @pytest.mark.parametrize("observations", ["vectors", "ids", "features"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -93,7 +95,7 @@ def labelings(labeler, x, classes):
 
 @given(st.lists(st.sampled_from("abcd"), min_size=1, max_size=4), st.sampled_from(["hmm", "crf"]))
 def test_a_fitted_labeler_is_its_posterior_mixed_with_uniform(x, name) -> None:
-    labeler = FITTED[name]
+    labeler = fitted(name)
     classes = ["N", "V", "X"]  # X was never seen by the labeler
     corpus = Corpus([Sequence(x)])
     prior, _ = for_training(labeler, "chain", corpus, np.zeros(len(x), int), classes)
@@ -115,7 +117,9 @@ def test_a_fitted_labeler_is_its_posterior_mixed_with_uniform(x, name) -> None:
     assert product.before is None
 
 
-FITTED = {"hmm": HMM().fit(X, Y), "crf": CRF(features="word").fit(X, Y)}
+@cache
+def fitted(name):
+    return {"hmm": HMM(), "crf": CRF(features="word")}[name].fit(X, Y)
 
 
 def test_labels_that_only_the_labeler_knows_are_conditioned_away() -> None:
@@ -131,7 +135,7 @@ def test_labels_that_only_the_labeler_knows_are_conditioned_away() -> None:
 def test_a_labeler_of_other_labels_is_refused() -> None:
     corpus, labels, _ = encoded(X, Y)
     with pytest.raises(DataError, match="the HMM knows none of the labels"):
-        for_training(FITTED["hmm"], "marginals", corpus, labels, ["P", "Q"])
+        for_training(fitted("hmm"), "marginals", corpus, labels, ["P", "Q"])
 
 
 @pytest.mark.parametrize("form", ["marginals", "chain"])
@@ -181,7 +185,7 @@ def test_trees_have_node_marginals_but_no_chain() -> None:
     with pytest.raises(DataError, match="a chain prior is over sequences, but structure 0 is a tree"):
         for_training(HMM(), "chain", corpus, labels, classes)
     with pytest.raises(DataError, match="fitted on sequences"):
-        for_training(FITTED["crf"], "marginals", corpus, labels, classes)
+        for_training(fitted("crf"), "marginals", corpus, labels, classes)
 
 
 def test_dags_take_no_labeler() -> None:

@@ -12,7 +12,7 @@ from fuda.features.substitution import AMINO_ACIDS
 RANDOM = np.random.RandomState(0)
 
 
-def sequences(letters, count=6, length=25):
+def sequences(letters, count=4, length=20):
     return [RANDOM.choice(list(letters), length).tolist() for _ in range(count)]
 
 
@@ -54,7 +54,7 @@ def test_features_and_window_follow_the_alphabet(cls, X, features, window, tmp_p
 def test_residues_are_decoded_one_by_one(cls, tmp_path):
     random = np.random.RandomState(1)
     # helices that residues tell little of: the most probable labeling is one helix
-    y = [random.choice(["C", "H"], 25, p=[0.4, 0.6]).tolist() for _ in PROTEINS]
+    y = [random.choice(["C", "H"], 20, p=[0.4, 0.6]).tolist() for _ in PROTEINS]
     for X, decode in ((PROTEINS, "posterior"), (GENES, "viterbi"), (WORDS, "viterbi")):
         model = cls().fit(X, y)
         told = [list(p) for p in model.predict(X)]
@@ -79,7 +79,7 @@ def test_what_is_named_is_kept():
 
 def test_explanations_are_of_the_labels_that_are_predicted():
     random = np.random.RandomState(2)
-    y = [random.choice(["C", "H"], 25, p=[0.4, 0.6]).tolist() for _ in PROTEINS]
+    y = [random.choice(["C", "H"], 20, p=[0.4, 0.6]).tolist() for _ in PROTEINS]
     model = CRF().fit(PROTEINS, y)
     predicted = model.predict(PROTEINS[:1])[0]
-    assert [model.explain(PROTEINS[0], node).chosen.label for node in range(0, 25, 6)] == predicted[::6]
+    assert [model.explain(PROTEINS[0], node).chosen.label for node in range(0, 20, 6)] == predicted[::6]

@@ -128,6 +128,8 @@ def test_validation_and_further_fits():
         (CRF(), [[{"a": 1.0}], [{"b": 1.0}]], U, "are those of words"),
         (CRF(), X, [[3]], "unlabelled text: structure 0, node 0 is 3"),
         (CRF(), X, "text", "unlabelled text: "),
+        (CRF(), X, [], "unlabelled text: there are no words in it; give sentences, or leave unlabelled out"),
+        (CRF(), X, [[], []], "unlabelled text: there are no words in it"),
     ],
 )
 def test_what_has_no_words_is_refused(model, data, unlabelled, message):

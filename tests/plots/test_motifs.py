@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from fuda import CRF, DataError, HMPerceptron
@@ -12,12 +14,16 @@ from fuda.plots.motifs import motif_effects
 from planted import proteins_with_sites
 
 DATA = fasta.read(proteins_with_sites(25, seed=0), "planted")
-CRF_MODEL = CRF(window=4, tol=1e-3).fit(DATA.X, DATA.y)
+
+
+@cache
+def crf():
+    return CRF(window=4, tol=1e-3).fit(DATA.X, DATA.y)
 
 
 @pytest.mark.parametrize("kind", ["CRF", "kernel machine"])
 def test_the_planted_motif_is_found(kind):
-    model = CRF_MODEL
+    model = crf()
     if kind == "kernel machine":
         model = HMPerceptron(RBF(0.1), features="blosum62", window=4, epochs=3).fit(DATA.X, DATA.y)
     effects, letters, centres = motif_effects(model, DATA.X, DATA.y, "site", window=4, most=10)
@@ -33,7 +39,7 @@ def test_the_planted_motif_is_found(kind):
 
 
 def test_a_logo_is_drawn():
-    ax = motif(CRF_MODEL, DATA.X, DATA.y, "site", window=2, most=2)
+    ax = motif(crf(), DATA.X, DATA.y, "site", window=2, most=2)
     assert len(ax.patches) > 60
     assert ax.get_xlabel() == "offset"
     low, high = ax.get_ylim()
@@ -43,11 +49,11 @@ def test_a_logo_is_drawn():
 
 def test_mistakes_are_named():
     with pytest.raises(DataError, match="label is 'sites'"):
-        motif(CRF_MODEL, DATA.X, DATA.y, "sites")
+        motif(crf(), DATA.X, DATA.y, "sites")
     with pytest.raises(DataError, match="window=0"):
-        motif(CRF_MODEL, DATA.X, DATA.y, "site", window=0)
+        motif(crf(), DATA.X, DATA.y, "site", window=0)
     with pytest.raises(DataError, match="no node has the label"):
-        motif(CRF_MODEL, DATA.X, [["O"] * len(x) for x in DATA.X], "site")
+        motif(crf(), DATA.X, [["O"] * len(x) for x in DATA.X], "site")
     words = [["Ana", "sings"]]
     with pytest.raises(DataError, match="letters"):
         motif(CRF().fit(words, [["N", "V"]]), words, [["N", "V"]], "N")

@@ -48,6 +48,12 @@ def export(store_path: str, output: str, to: str | None) -> None:
         else:
             files.write_text(output, exporting.text_of(store, format))
             written = options.counted(store.counts()["done"], "structure")
+            if exporting.flattened(store, format):
+                click.echo(
+                    f"fuda: {output}: a {store.shape} is written as a sequence, since columns have no edges; "
+                    "write .conllu or .jsonl to keep them",
+                    err=True,
+                )
     finally:
         store.close()
     if output != "-":

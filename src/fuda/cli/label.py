@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -31,6 +33,7 @@ _STORE = "The file that keeps everything; by default FILE.db."
 _PORT = "The port; by default any that is free."
 _HOST = "Listen on this address, for other computers; needs --password."
 _PASSWORD = "What other computers must give; also by the environment variable FUDA_PASSWORD."
+_LOCAL = ("127.0.0.1", "localhost", "::1")
 _NODES = "Label every word by itself, as with parts of speech, and not spans of words."
 
 
@@ -80,7 +83,8 @@ def label(
         listener = server.listening(host, port, store.about("port"))
         store.set_about("port", listener.getsockname()[1])
         try:
-            server.serve(store, listener, host, password, lambda address: _ready(address, path, no_browser))
+            ready = partial(_ready, host=host, path=path, no_browser=no_browser)
+            server.serve(store, listener, host, password, ready)
         except KeyboardInterrupt:
             click.echo(f"\nfuda: ended; everything is in {path}", err=True)
     finally:
@@ -100,7 +104,7 @@ def _server() -> tuple[Any, Any]:
 
 
 def _check_host(host: str, password: str | None) -> None:
-    if host in ("127.0.0.1", "localhost", "::1"):
+    if host in _LOCAL:
         return
     if not password:
         problem = f"--host {host}: other computers could read and change the data"
@@ -112,10 +116,15 @@ def _check_host(host: str, password: str | None) -> None:
     )
 
 
-def _ready(address: str, path: str, no_browser: bool) -> None:
+def _ready(address: str, host: str, path: str, no_browser: bool) -> None:
     """Say where the page is, and open it."""
     click.echo(f"fuda: label at {address}")
     sys.stdout.flush()
+    if host not in _LOCAL:
+        from fuda.page.safety import outward
+
+        port = urlsplit(address).port
+        click.echo(f"fuda: on other computers, with the password: http://{outward(host)}:{port}/", err=True)
     click.echo(f"fuda: the store is {path}; Ctrl-C ends the page", err=True)
     if not no_browser:
         import webbrowser

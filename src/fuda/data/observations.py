@@ -30,7 +30,7 @@ from fuda.errors import DataError, described, short
 # str | int | tuple of columns | dict feature → value | set or list of feature names | 1-D numeric array
 Observation = Any
 
-_CONTAINERS = frozenset([dict, list, set, frozenset])
+_CONTAINERS = frozenset([dict, list, set, frozenset, np.ndarray])
 _MAX_DEPTH = 100  # of dicts within dicts of features
 _JSON_FORMS = (
     "a string, an integer, an array of strings or of numbers, "
@@ -168,8 +168,11 @@ class FeaturesKind(ObservationKind):
 
     def to_json(self, x: Any) -> Any:
         if isinstance(x, dict):
-            return {"features": {_text(name): _scalar(name, value) for name, value in x.items()}}
+            return {"features": {_text(name): self._json_value(name, value) for name, value in x.items()}}
         return list(map(_text, x)) if isinstance(x, list) else {"set": sorted(map(_text, x))}
+
+    def _json_value(self, name: str, value: Any) -> Any:
+        return _entries(name, value) if isinstance(value, np.ndarray) else _scalar(name, value)
 
 
 KINDS: dict[str, ObservationKind] = {
@@ -224,7 +227,11 @@ def kind_of(x: Observation) -> ObservationKind:
 
 def same_observation(a: Observation, b: Observation) -> bool:
     """Whether two observations have the same type and are equal."""
-    return type(a) is type(b) and bool(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, dict):  # whose values may be arrays
+        return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+    return bool(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b)
 
 
 def plain_features(x: Any, depth: int = 1) -> Any:
@@ -235,7 +242,7 @@ def plain_features(x: Any, depth: int = 1) -> Any:
     x : dict, or iterable of str
         Features. As in CRFsuite's items, a value may be a list or set of strings, where
         {"a": ["x", "y"]} is {"a=x": True, "a=y": True}, or a dict, where {"a": {"b": 2}} is
-        {"a:b": 2}.
+        {"a:b": 2}. It may also be a vector: {"a": array([3.0, 4.0])} is {"a:0": 3.0, "a:1": 4.0}.
     depth : int
         The number of dicts around x, itself included.
 
@@ -264,11 +271,22 @@ def _flat(x: dict[Any, Any], depth: int) -> dict[Any, Any]:
         if isinstance(value, dict):
             features = plain_features(value, depth + 1)
             flat |= {f"{_name(name)}:{inner}": v for inner, v in features.items()}
+        elif isinstance(value, np.ndarray):
+            flat |= {f"{_name(name)}:{i}": v for i, v in enumerate(_entries(name, value))}
         elif type(value) in _CONTAINERS:
             flat |= {f"{_name(name)}={_name(inner)}": True for inner in value}
         else:
             flat[name] = value
     return flat
+
+
+def _entries(name: Any, value: np.ndarray) -> list[float]:
+    """The numbers of a vector that is the value of a feature."""
+    try:
+        entries: list[float] = KINDS["vector"].plain(value).tolist()
+    except DataError as error:
+        raise DataError(f"feature {name!r}: {error}") from None
+    return entries
 
 
 def _name(name: Any) -> str:
@@ -332,7 +350,10 @@ def from_json(value: Any) -> Observation:
                 raise DataError(f"the set {short(inner)} names a feature twice; keep it once")
             return set(inner)
         if form == "features" and isinstance(inner, dict):
-            return {name: _scalar(name, x) for name, x in inner.items()}
+            return {
+                name: _numbers(x) if isinstance(x, list) and x else _scalar(name, x)
+                for name, x in inner.items()
+            }
     raise DataError(f"the observation {short(value)} is none of: {_JSON_FORMS}")
 
 

@@ -197,8 +197,7 @@ def physicochemical(residue: str) -> dict[str, float]:
     >>> {name: round(value, 1) for name, value in physicochemical("E").items()}
     {'hydropathy': -1.0, 'volume': -0.1, 'charge': -2.2, 'helix': 1.9, 'strand': -1.8, 'turn': -0.7}
     """
-    found = _properties().get(residue.upper())
-    return {} if found is None else dict(zip(PROPERTIES, found.tolist(), strict=True))
+    return _named(PROPERTIES, _properties().get(residue.upper()))
 
 
 @lru_cache(1 << 10)
@@ -221,10 +220,12 @@ def blosum62(residue: str) -> dict[str, float]:
     >>> max(vector, key=vector.get)
     'like=K'
     """
-    found = vector_of(residue, "BLOSUM62")
-    if found is None:
-        return {}
-    return {f"like={a}": value for a, value in zip(AMINO_ACIDS, found.tolist(), strict=True)}
+    return _named([f"like={a}" for a in AMINO_ACIDS], vector_of(residue, "BLOSUM62"))
+
+
+def _named(names: Sequence[str], values: np.ndarray | None) -> dict[str, float]:
+    """Numbers as features; none where there are no numbers."""
+    return {} if values is None else dict(zip(names, values.tolist(), strict=True))
 
 
 def kmers(residues: Sequence[str], k: int = 3, mismatches: int = 0) -> list[list[str]]:

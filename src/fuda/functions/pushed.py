@@ -224,7 +224,7 @@ class PushedScores:
         if len(others) > len(self._rows):
             return kernel_values(self.kernel, self.window.take(nodes), self.window.take(others))
         self._cache(others)
-        return self._rows[self._row_of[others][:, None], nodes].T
+        return self._rows[self._row_of[others], nodes[:, None]]
 
     def function(self) -> Expansion:
         """The function learned, without the nodes where β is 0."""

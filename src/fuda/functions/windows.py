@@ -35,7 +35,7 @@ class ChannelView(NamedTuple):
         """The view of some of the nodes, with their points only."""
         channel = self.channel.take(nodes)
         distinct, rows = np.unique(channel.rows, return_inverse=True)
-        return ChannelView(self.points[distinct], channel._replace(rows=rows))
+        return ChannelView(self.points[distinct], channel._replace(rows=rows.astype(np.int32)))
 
 
 class Window(NamedTuple):
@@ -112,6 +112,7 @@ def _features(encoded: Encoded, channel: Channel, with_beyond: bool) -> ChannelV
     matrix, beyond = table.matrix, table.beyond
     if matrix.shape[0] > 4 * len(rows):  # a part of a large corpus
         used, rows = np.unique(rows, return_inverse=True)
+        rows = rows.astype(np.int32)
         matrix, beyond = matrix[used], beyond[used]
     count = matrix.shape[0]
     beyond = beyond if with_beyond else np.zeros(count)
@@ -182,7 +183,7 @@ def add_expansion(
     """
 
     def add(values: Array, part: slice, block: slice) -> None:
-        rows, labels = np.nonzero(beta[part])
+        rows, labels = map(np.ascontiguousarray, np.nonzero(beta[part]))
         _multiply(values, rows, labels, beta[part][rows, labels], scores[block])
 
     _evaluate(kernel, sources, targets, add, n_jobs)
@@ -251,7 +252,7 @@ class _InnerProducts:
         self.tables = []  # by channel, then by inner product: (points of the targets, source nodes)
         for target, source in zip(targets.channels, sources.channels, strict=True):
             rows, indptr = source.channel.rows, source.channel.indptr
-            tables = [table[:, rows] for table in kernel.inners(target.points, source.points)]
+            tables = [table.take(rows, axis=1) for table in kernel.inners(target.points, source.points)]
             if indptr is not None:
                 tables = [np.add.reduceat(table, indptr[:-1], axis=1) for table in tables]
             self.tables.append(tables)
@@ -265,7 +266,9 @@ class _InnerProducts:
                 add_rows(table, view.channel, total, block.start)
         norms = [norm[block, None] for norm in self.targets.norms]
         values = self.kernel.evaluate(totals, norms, self.sources.norms)
-        return np.ascontiguousarray(np.broadcast_to(values, size), dtype=np.float64)
+        if np.shape(values) != size:
+            values = np.broadcast_to(values, size).copy()
+        return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def add_rows(table: Array, channel: Channel, totals: Array, begin: int = 0) -> None:

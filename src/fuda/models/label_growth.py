@@ -24,7 +24,7 @@ from fuda.models.priors import SHARE, PriorSource
 from fuda.training.perceptron import State
 
 Array = np.ndarray
-Model = Any  # an `HMPerceptron` or a `MarginalizedPerceptron`, which import this module
+Model = Any  # a `CRF` or a perceptron, which import this module
 
 
 def added_labels(model: Model, labels: Iterable[Any], classes: Any) -> list[Any]:
@@ -59,8 +59,8 @@ def added_labels(model: Model, labels: Iterable[Any], classes: Any) -> list[Any]
     return sorted(new)
 
 
-def _enlarged(model: Model, new: list[Any]) -> Array:
-    """Add labels to `classes_`; the new numbers of the old ones."""
+def enlarge_classes(model: Model, new: list[Any]) -> Array:
+    """Add labels to `classes_`; return the new numbers of the old ones."""
     before = model.classes_.tolist()
     classes = sorted([*before, *new])
     model.classes_ = as_object_array(classes)
@@ -79,7 +79,7 @@ def grow_perceptron(model: Model, new: list[Any]) -> None:
     """
     if not new:
         return
-    at = _enlarged(model, new)
+    at = enlarge_classes(model, new)
     model._state = _grown_state(model._state, model.order_, at, len(model.classes_))
     numbers = at.astype(np.int32)
     model._changes = [
@@ -146,7 +146,7 @@ def grow_marginalized(model: Model, new: list[Any]) -> None:
             f"the label {new[0]!r} is new: with a label kernel, a chain prior or priors given as arrays "
             "labels cannot be added; fit again with all labels"
         )
-    before, at = len(model.classes_), _enlarged(model, new)
+    before, at = len(model.classes_), enlarge_classes(model, new)
     count = len(model.classes_)
     model.prior_source_ = PriorSource(source.source, source.form, model.classes_.tolist())
     model.label_kernel_ = np.eye(count)

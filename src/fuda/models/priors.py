@@ -252,7 +252,7 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     _, nodes, edges = inference.marginals(graph, scores, transitions, edges=True, n_jobs=labeler.n_jobs)
     nodes, edges = _mixed(nodes, L), _mixed(edges, L * L)
     edges[graph.roots] = 0.0
-    before = edges.transpose(0, 2, 1) / nodes[:, :, None]
+    before = np.ascontiguousarray(edges.transpose(0, 2, 1)) / nodes[:, :, None]
     after = np.zeros_like(edges)
     after[:-1] = edges[1:] / nodes[:-1, :, None]
     return Prior(nodes, before, after, joint)

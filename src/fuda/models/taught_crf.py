@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from fuda.data.encoding import Channel, Encoded
-from fuda.data.labels import as_object_array
+from fuda.models.label_growth import enlarge_classes
 from fuda.models.training_data import TrainingData
 from fuda.optimize import Lbfgs
 from fuda.training.crf_curvature import curvature, features_per_node, packed, unpacked
@@ -45,10 +45,7 @@ def grow_labels(model: Model, new: list[Any]) -> None:
     """
     if not new:
         return
-    before, old = model.classes_.tolist(), model._layout
-    classes = sorted([*before, *new])
-    at = np.array([classes.index(label) for label in before])
-    model.classes_ = as_object_array(classes)
+    old, at = model._layout, enlarge_classes(model, new)
     model.weights_ = _enlarged(old, model._layout, model.weights_, at, unlikeliest=True)
     model._curvature = _enlarged(old, model._layout, model._curvature, at, unlikeliest=False)
 

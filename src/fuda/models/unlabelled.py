@@ -7,6 +7,7 @@ from typing import Any
 from fuda.data.corpus import Corpus
 from fuda.errors import DataError, short
 from fuda.vectors import Vectors, learn
+from fuda.vectors.learning import sentences
 
 
 def vectors_for(model: Any, corpus: Corpus, unlabelled: Any) -> Vectors:
@@ -44,6 +45,8 @@ def vectors_for(model: Any, corpus: Corpus, unlabelled: Any) -> Vectors:
     if isinstance(unlabelled, Vectors):
         return unlabelled
     try:
-        return learn(corpus.structures, unlabelled)
+        if not any(texts := sentences(unlabelled)):
+            raise DataError("there are no words in it; give sentences, or leave unlabelled out")
+        return learn(corpus.structures, texts)
     except DataError as error:
         raise DataError(f"unlabelled text: {error}") from None

@@ -63,12 +63,17 @@ def text_of(store: Store, format: Format) -> str:
     if not found:
         raise DataError("nothing has been labelled yet; accept a sentence first")
     options: dict[str, Any] = {}
-    if "flatten" in format.write_options and store.shape != "sequence":
+    if flattened(store, format):
         options["flatten"] = True
     if format.name == "conllu" and _needs_field(store, found):
         options["label"] = _field(store)
     text: str = format.write(found, **options)
     return text
+
+
+def flattened(store: Store, format: Format) -> bool:
+    """Return whether a format has no place for the edges of the structures."""
+    return "flatten" in format.write_options and store.shape != "sequence"
 
 
 def _field(store: Store) -> str:

@@ -25,6 +25,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 LARGEST_BODY = 1 << 20
+ANY_ADDRESS = ("0.0.0.0", "::")
 _TOO_LARGE = f"the request has more than {LARGEST_BODY:,} bytes"
 _SESSION = 30 * 24 * 3600.0  # seconds
 _POLICY = (
@@ -199,12 +200,41 @@ def hosts_for(host: str, port: int, password: str | None) -> Callable[[str], boo
     def is_own(given: str) -> bool:
         if given.lower() in allowed:
             return True
-        if password is None or host not in ("0.0.0.0", "::"):
+        if password is None or host not in ANY_ADDRESS:
             return False
         address, _, own_port = given.rpartition(":")
         return own_port == str(port) and _is_address(address.strip("[]"))
 
     return is_own
+
+
+def outward(host: str) -> str:
+    """Return the address by which other computers reach this one, as in a URL.
+
+    Parameters
+    ----------
+    host : str
+        The address that a page listens on; for all addresses, that of the way out is chosen.
+
+    Returns
+    -------
+    str
+        The address, or the name of this computer where it has no way out.
+
+    Examples
+    --------
+    >>> outward("192.168.0.7"), outward("fe80::1")
+    ('192.168.0.7', '[fe80::1]')
+    """
+    if host in ANY_ADDRESS:
+        family, elsewhere = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect((elsewhere, 9))  # chooses a way; nothing is sent
+                host = probe.getsockname()[0]
+            except OSError:
+                return socket.gethostname()
+    return f"[{host}]" if ":" in host else host
 
 
 def header(scope: Scope, name: str) -> str:

@@ -32,7 +32,7 @@ from fuda.formats import FORMATS
 from fuda.page import export
 from fuda.page.desk import ConflictingEditError, Desk
 from fuda.page.learners import to_bytes
-from fuda.page.safety import Guard, Sessions, TooLargeError, hosts_for
+from fuda.page.safety import ANY_ADDRESS, Guard, Sessions, TooLargeError, hosts_for, outward
 from fuda.page.store import Step, Store
 
 STATIC = Path(__file__).parent / "static"
@@ -337,6 +337,6 @@ def serve(
     )
     server = _Server(config)
     server.feed = feed
-    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
+    shown = "127.0.0.1" if host in ANY_ADDRESS else outward(host)
     ready(f"http://{shown}:{port}/?token={sessions.token}")
     server.run(sockets=[listener])

@@ -37,10 +37,11 @@ class Witnesses:
     """
 
     def __init__(self, store: Store, model: Any) -> None:
-        self._features = cache(lambda word: _names(model.features, word))
+        features = getattr(model.encoder_, "features", None)  # a template has none of single words
+        self._features = cache(lambda word: _names(features, word))
         self._items = (
             store.items("status = 'done'", (), f"version > 0 DESC, items.id DESC LIMIT {_RECENT}")
-            if isinstance(model.features, str)
+            if features is not None
             else []
         )
 
@@ -103,7 +104,7 @@ def _beside(x: Structure, heads: Heads, node: int, offset: int) -> list[int]:
     return found
 
 
-def _names(features: str, word: Any) -> frozenset[str]:
+def _names(features: Any, word: Any) -> frozenset[str]:
     """The features of an observation."""
     try:
         return frozenset(map(str, extract(features, word)))

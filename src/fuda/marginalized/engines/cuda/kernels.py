@@ -229,6 +229,12 @@ def walk_of(constant: bool, staged: bool) -> Callable[..., Any]:
 
 
 @cuda.jit(device=True)
+def diagonals_of(span: Span) -> tuple[int, int]:
+    """Return the number of diagonals of a tile, and the target that the first has at node 0."""
+    return span.high - span.low + span.size - 1, span.low - span.size + 1
+
+
+@cuda.jit(device=True)
 def step_of(width: int) -> int:
     """Return how many threads share so many diagonals, or the first of them if there are more."""
     return min(np.int64(width * (1.0 / DIAGONALS)) + 1, cuda.blockDim.x)
@@ -248,11 +254,8 @@ def go_up_of(constant: bool, staged: bool) -> Callable[..., Any]:
     @cuda.jit(device=True)
     def go_up(first: int, last: int, marks: Any, span: Span, task: Task, shared: Any) -> None:
         states, kept, marked = task.states[cuda.blockIdx.x, 0], task.kept[cuda.blockIdx.x], task.pushes.marked
-        width, origin, ends = (
-            span.high - span.low + span.size - 1,
-            span.low - span.size + 1,
-            (first, span.begin),
-        )
+        width, origin = diagonals_of(span)
+        ends = first, span.begin
         base = 0
         while base < width:
             step = step_of(width - base)
@@ -288,11 +291,8 @@ def go_down_of(constant: bool, staged: bool) -> Callable[..., Any]:
     def go_down(first: int, last: int, top: int, marks: Any, span: Span, task: Task, shared: Any) -> None:
         states, kept, marked = task.states[cuda.blockIdx.x, 1], task.kept[cuda.blockIdx.x], task.pushes.marked
         begins, goes_on = last == span.size and top == span.size, marked[marks[0]] < first
-        width, origin, ends = (
-            span.high - span.low + span.size - 1,
-            span.low - span.size + 1,
-            (first, span.begin),
-        )
+        width, origin = diagonals_of(span)
+        ends = first, span.begin
         base = 0
         while base < width:
             step = step_of(width - base)
