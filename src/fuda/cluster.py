@@ -6,8 +6,10 @@ Nothing here imports Dask before a cluster is used.
 from __future__ import annotations
 
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
@@ -68,21 +70,14 @@ class Resident:
         if version != __version__:
             message = f"a worker has fuda {__version__}, but here is {version}; install the same version"
             return None, ClusterError(message)
-        return self._tried(self._keep, factory, *arguments)
+        return _called(self._keep, factory, *arguments)
 
     def _keep(self, factory: Callable[..., Any], *arguments: Any) -> None:
         self.value = factory(*arguments)
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
         """Return what a function returns for the object, and None; or None and its error."""
-        return self._tried(function, self.value, *arguments)
-
-    @staticmethod
-    def _tried(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
-        try:
-            return function(*arguments), None
-        except Exception as error:  # raised by the caller: what Dask raises means that the worker is lost
-            return None, error
+        return _called(function, self.value, *arguments)
 
 
 class Residents:
@@ -219,17 +214,77 @@ class Residents:
         return workers
 
     def _workers(self) -> list[str]:
-        """The addresses of the workers, sorted; raises ClusterError where the scheduler is lost."""
-        address = getattr(self.client.scheduler, "address", "?")
-        try:
-            if self.client.status == "running":
-                return sorted(self.client.nthreads())
-        except (OSError, RuntimeError):  # of Dask: the connection is lost
-            pass
-        raise ClusterError(
-            f"cluster={address}: the scheduler is lost; start the cluster again and repeat the command: a "
-            "training with a checkpoint continues from it"
-        )
+        return workers_of(self.client)
+
+
+class Shared:
+    """A value that the workers of a cluster have, for tasks that any of them may do.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The client of the cluster.
+    value : object
+        The value, which workers get again from the scheduler where they were lost.
+
+    Attributes
+    ----------
+    threads : int
+        How many tasks the workers do at a time.
+    """
+
+    def __init__(self, client: Any, value: Any) -> None:
+        self.client, self.threads = client, sum(client.nthreads().values())
+        with warnings.catch_warnings():
+            # It goes by way of the scheduler, which keeps it for workers that come later.
+            warnings.filterwarnings("ignore", "Sending large graph")
+            self._value = client.submit(_same, value, pure=False)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Let a worker call a function of the value and arguments: its answer in the future."""
+        return self.client.submit(_called, function, self._value, *arguments, pure=False)
+
+    def result(self, answer: Any) -> Any:
+        """Return what the function returned, or raise what it raised."""
+        from distributed import KilledWorker
+
+        while True:
+            try:
+                return _value(answer.result(timeout=_POLL))
+            except TimeoutError:
+                workers_of(self.client)
+            except KilledWorker as error:
+                message = f"several workers died of the same piece ({error}); give them more memory"
+                raise ClusterError(message) from None
+            except CancelledError:
+                workers_of(self.client)
+                raise
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _called(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
+    """What a function returns, and None; or None and its error."""
+    try:
+        return function(*arguments), None
+    except Exception as error:  # raised by the client, which tells it from what Dask raises
+        return None, error
+
+
+def workers_of(client: Any) -> list[str]:
+    """Return the addresses of the workers, sorted; raise ClusterError where the scheduler is lost."""
+    address = getattr(client.scheduler, "address", "?")
+    try:
+        if client.status == "running":
+            return sorted(client.nthreads())
+    except (OSError, RuntimeError):  # of Dask: the connection is lost
+        pass
+    raise ClusterError(
+        f"cluster={address}: the scheduler is lost; start the cluster again and repeat the command: a "
+        "training with a checkpoint continues from it"
+    )
 
 
 def _value(answer: tuple[Any, Any]) -> Any:

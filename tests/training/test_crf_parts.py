@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 import fuda
-from fuda import CRF, DataError, Tree, datasets
+from fuda import CRF, DataError, Sequence, datasets
 from fuda.data.window_encoding import WindowEncoder
 from fuda.training.crf_loss import Loss, TrainingLoss
 from fuda.training.crf_parts import _cut, _Part, _shares
@@ -23,7 +23,7 @@ dask = pytest.importorskip("dask", reason="Dask (fuda[cluster]) is not installed
 distributed = pytest.importorskip("distributed", reason="Dask (fuda[cluster]) is not installed")
 
 DATA = datasets.load_product_usage()
-X, Y = DATA.X[:120], DATA.y[:120]
+X, Y = [Sequence(x.observations) for x in DATA.X[:120]], DATA.y[:120]
 
 
 def objectives(model):
@@ -46,11 +46,6 @@ def same(cluster, *data, **parameters):
     return here, there
 
 
-def trees(sequences):
-    """Sequences as trees in which nodes hang on the one before the last."""
-    return [Tree(list(x.observations), [-1, *(max(0, t - 2) for t in range(1, len(x)))]) for x in sequences]
-
-
 @pytest.mark.parametrize(
     "parameters",
     [{}, {"loss": "markov", "order": 2.0, "class_weight": "balanced"}, {"l1": 0.1}, {"solver": "cg"}],
@@ -63,7 +58,7 @@ def test_objectives_are_those_of_a_local_fit(cluster, parameters):
 
 def test_trees_unknown_labels_weights_and_pair_features(cluster):
     y = [[None if (i + t) % 5 == 0 else label for t, label in enumerate(of)] for i, of in enumerate(Y[:30])]
-    same(cluster, trees(X[:30]), y, (np.linspace(0.5, 2.0, 30),), pair_features=True, max_iter=8)
+    same(cluster, DATA.X[:30], y, (np.linspace(0.5, 2.0, 30),), pair_features=True, max_iter=8)
 
 
 def kill(cluster):
@@ -122,9 +117,9 @@ def test_a_lost_scheduler_is_an_error_and_the_checkpoint_is_kept(programs, tmp_p
 
 
 def test_no_cluster_at_the_address():
-    with dask.config.set({"distributed.comm.timeouts.connect": "0.2s"}):
-        with pytest.raises(DataError, match=r"cluster=tcp://127.0.0.1:1: no scheduler answers there"):
-            CRF(cluster="tcp://127.0.0.1:1").fit(X, Y)
+    quickly = dask.config.set({"distributed.comm.timeouts.connect": "0.2s"})
+    with quickly, pytest.raises(DataError, match=r"cluster=tcp://127.0.0.1:1: no scheduler answers there"):
+        CRF(cluster="tcp://127.0.0.1:1").fit(X, Y)
 
 
 @pytest.mark.parametrize("cluster", [3, "", ["tcp://127.0.0.1:1"]])
@@ -148,7 +143,7 @@ def test_the_address_is_neither_stored_nor_needed_afterwards(cluster, tmp_path):
 
 @pytest.mark.parametrize("count", [1, 2, 7, 500])
 def test_parts_add_up_to_the_whole(count):
-    encoded = WindowEncoder("text", 1).fit(list(X[:50]))
+    encoded = WindowEncoder("text", 1).fit(X[:50])
     names = sorted({label for labels in Y for label in labels})
     labels = np.array([names.index(label) for of in Y[:50] for label in of])
     kind, whole = Loss(2.0, True), None
