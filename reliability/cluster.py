@@ -25,9 +25,9 @@ from fuda import CRF, MarginalizedPerceptron, datasets
 from reliability.running import run
 
 DATA = datasets.load_product_usage()
-X, Y = [list(x.observations) for x in DATA.X], DATA.y
+X, Y = [list(x.observations) for x in DATA.X[:200]], DATA.y[:200]
 MODELS = {
-    "CRF": CRF(max_iter=60, tol=0.0),
+    "CRF": CRF(max_iter=40, tol=0.0),
     "MarginalizedPerceptron": MarginalizedPerceptron(epochs=6, orders=1, mixing=0.5, calibrate=False),
 }
 

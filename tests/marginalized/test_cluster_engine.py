@@ -104,6 +104,21 @@ def test_either_engine_continues_what_the_other_began(client):
     assert ends == [ends[0]] * 4
 
 
+def test_pushes_that_are_sent_twice_count_once(client):
+    problem, asked = problem_of(*CASES[0]), []
+    engine = ClusterEngine(problem, None, client)
+    sums = engine._sums
+
+    def forgetful(members):
+        asked.append(None)
+        engine._known = [0 if len(asked) > 1 else known for known in engine._known]
+        return sums(members)
+
+    engine._sums = forgetful
+    assert trained(engine)[0] == trained(CpuEngine(problem))[0]
+    assert len(asked) > 5
+
+
 def test_a_killed_worker_costs_no_more_than_time(client):
     problem = problem_of(*CASES[0], count=40)
     engine, asked = ClusterEngine(problem, None, client), []

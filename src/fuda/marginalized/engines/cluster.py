@@ -176,7 +176,8 @@ class ClusterEngine:
             if self._told[part] is not self._visits:
                 visits = self._number[self._visits[self._part_of[self._visits] == part]]
             asked = self._number[members[parts == part]]
-            return known is None, start, visits, self._log.since(known or 0), asked
+            first = known or 0
+            return known is None, start, visits, (first, *self._log.since(first)), asked
 
         found = []
         for part, sums in enumerate(self._workers.results(_advanced, arguments)):
@@ -246,7 +247,7 @@ def _advanced(
     is_new: bool,
     start: Numbers | None,
     visits: Array | None,
-    pushes: tuple[Array, Array, Array],
+    pushes: tuple[int, Array, Array, Array],
     asked: Array,
 ) -> Numbers:
     """On a worker: Q (L, nodes) of the structures asked for, after further pushes."""

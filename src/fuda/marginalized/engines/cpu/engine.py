@@ -128,9 +128,9 @@ class CpuEngine(OnlineEngine):
         """Return the pushes from a number on, in arrays as a state has them."""
         return self._log.since(first)
 
-    def add_pushes(self, spans: Array, marked: Array, gamma: Array) -> None:
-        """Add pushes of another engine of the same sources, as `pushes_since` returns them."""
-        for (begin, end, row), (_, _, to) in pairwise(spans.tolist()):
+    def add_pushes(self, first: int, spans: Array, marked: Array, gamma: Array) -> None:
+        """Add pushes of another engine of the same sources from number `first` on, except those it has."""
+        for (begin, end, row), (_, _, to) in pairwise(spans[self._log.count - first :].tolist()):
             self._log.add(np.array([begin, end]), marked[row:to], gamma[row:to])
 
     def structure_scores(self, structure: int) -> Numbers:
