@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 from common import load
 from fuda import CRF
 
-ITERATIONS, FIRST = 16, 4  # the first iterations load code, and are not counted
+ITERATIONS, FIRST = 12, 4  # the first iterations load code, and are not counted
 
 
 def measured(X, y, cluster: LocalCluster | None, n_jobs: int | None = None) -> tuple[float, float, float]:

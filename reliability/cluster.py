@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,48 +33,46 @@ MODELS = {
 }
 
 
-def measured(name: str, address: str | None) -> tuple[list[float], float]:
+def measured(name: str, address: str | None, callback: Any = None) -> tuple[list[float], float]:
     """What a training measures, iteration by iteration, and the seconds it takes."""
     began = time.perf_counter()
-    model: Any = MODELS[name].set_params(cluster=address).fit(X, Y)
+    model: Any = MODELS[name].set_params(cluster=address, callback=callback).fit(X, Y)
     seconds = time.perf_counter() - began
     return [h.objective for h in model.result_.history] if name == "CRF" else model.mistakes_, seconds
 
 
-def kill_later(cluster: LocalCluster, seconds: float, chosen: int) -> threading.Timer:
-    """Kill a worker after some seconds."""
-    with Client(cluster, set_as_default=False) as client:
-        client.wait_for_workers(2)
-        pids = sorted(client.run(os.getpid).values())
-    timer = threading.Timer(seconds, os.kill, (pids[chosen], signal.SIGKILL))
-    timer.start()
-    return timer
+def on_two_workers(name: str, rng: random.Random, iterations: int) -> tuple[list[float], float]:
+    """What a training measures on a new cluster, of which a worker is killed at a random moment."""
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as cluster:
+        with Client(cluster, set_as_default=False) as client:
+            pid = rng.choice(sorted(client.run(os.getpid).values()))
+        kill = killer(pid, rng.randint(1, iterations - 2), rng.uniform(0.0, 0.2))
+        return measured(name, cluster.scheduler_address, kill)
+
+
+def killer(pid: int, iteration: int, delay: float) -> Callable[[Any], None]:
+    """A callback that kills a process some moments after an iteration."""
+
+    def callback(found: Any) -> None:
+        if found.iteration == iteration:
+            threading.Timer(delay, os.kill, (pid, signal.SIGKILL)).start()
+
+    return callback
 
 
 def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
     """Train and kill."""
-    rng, broken, during, began = random.Random(seed), [], 0, time.perf_counter()
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as cluster:
-        usual = {}
-        for name in MODELS:
-            measured(name, cluster.scheduler_address)  # workers load and compile code
-            usual[name] = measured(name, None)[0], measured(name, cluster.scheduler_address)[1]
-        for number in range(runs):
-            name = list(MODELS)[number % 2]
-            expected, seconds = usual[name]
-            moment = rng.uniform(0.0, seconds)
-            timer = kill_later(cluster, moment, rng.randrange(2))
-            found, took = measured(name, cluster.scheduler_address)
-            during += not timer.is_alive()
-            timer.join()
-            same = len(found) == len(expected) and np.allclose(found, expected, rtol=1e-9, atol=0.0)
-            print(
-                f"{name}: killed after {moment:.1f} s, took {took:.1f} s, usually {seconds:.1f}", flush=True
-            )
-            if not same:
-                broken.append(f"{name}: seed {seed}, run {number}: {found} and not {expected}")
+    rng, broken, began = random.Random(seed), [], time.perf_counter()
+    expected = {name: measured(name, None)[0] for name in MODELS}
+    for number in range(runs):
+        name = list(MODELS)[number % 2]
+        found, took = on_two_workers(name, rng, len(expected[name]))
+        same = len(found) == len(expected[name]) and np.allclose(found, expected[name], rtol=1e-9, atol=0.0)
+        print(f"{name}: {'the same' if same else 'broken'}, {took:.1f} s", flush=True)
+        if not same:
+            broken.append(f"{name}: seed {seed}, run {number}: {found} and not {expected[name]}")
     took = time.perf_counter() - began
-    return broken, f"{runs} kills, {during} of them during a training, {len(broken)} broken, {took:.0f} s"
+    return broken, f"{runs} kills during trainings, {len(broken)} broken, {took:.0f} s"
 
 
 if __name__ == "__main__":
