@@ -1,8 +1,8 @@
 """Kill −9 of workers at random moments of trainings on a cluster: they end in the same result.
 
 Each run trains a CRF or a marginalized perceptron on two workers of this machine, kills one of them
-at a random moment, and compares what was measured with a training without a cluster: the objective of
-every iteration to 1e-9, or the mistakes of every epoch.
+at a random moment, and compares the objective of every iteration, or the mistakes of every epoch, with
+those of a training in which nothing was killed. They are the same to the last bit.
 
     python -m reliability.cluster [--runs N] [--seed S]
 """
@@ -19,7 +19,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from distributed import Client, LocalCluster
 
 from fuda import CRF, MarginalizedPerceptron, datasets
@@ -33,7 +32,7 @@ MODELS = {
 }
 
 
-def measured(name: str, address: str | None, callback: Any = None) -> tuple[list[float], float]:
+def measured(name: str, address: str, callback: Any = None) -> tuple[list[float], float]:
     """What a training measures, iteration by iteration, and the seconds it takes."""
     began = time.perf_counter()
     model: Any = MODELS[name].set_params(cluster=address, callback=callback).fit(X, Y)
@@ -41,12 +40,12 @@ def measured(name: str, address: str | None, callback: Any = None) -> tuple[list
     return [h.objective for h in model.result_.history] if name == "CRF" else model.mistakes_, seconds
 
 
-def on_two_workers(name: str, rng: random.Random, iterations: int) -> tuple[list[float], float]:
-    """What a training measures on a new cluster, of which a worker is killed at a random moment."""
+def on_two_workers(name: str, rng: random.Random | None, iterations: int = 0) -> tuple[list[float], float]:
+    """What a training measures on a new cluster; with an `rng` a worker is killed at a random moment."""
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as cluster:
         with Client(cluster, set_as_default=False) as client:
-            pid = rng.choice(sorted(client.run(os.getpid).values()))
-        kill = killer(pid, rng.randint(1, iterations - 2), rng.uniform(0.0, 0.2))
+            pids = sorted(client.run(os.getpid).values())
+        kill = rng and killer(rng.choice(pids), rng.randint(1, iterations - 2), rng.uniform(0.0, 0.2))
         return measured(name, cluster.scheduler_address, kill)
 
 
@@ -63,11 +62,11 @@ def killer(pid: int, iteration: int, delay: float) -> Callable[[Any], None]:
 def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
     """Train and kill."""
     rng, broken, began = random.Random(seed), [], time.perf_counter()
-    expected = {name: measured(name, None)[0] for name in MODELS}
+    expected = {name: on_two_workers(name, None)[0] for name in MODELS}
     for number in range(runs):
         name = list(MODELS)[number % 2]
         found, took = on_two_workers(name, rng, len(expected[name]))
-        same = len(found) == len(expected[name]) and np.allclose(found, expected[name], rtol=1e-9, atol=0.0)
+        same = found == expected[name]
         print(f"{name}: {'the same' if same else 'broken'}, {took:.1f} s", flush=True)
         if not same:
             broken.append(f"{name}: seed {seed}, run {number}: {found} and not {expected[name]}")
