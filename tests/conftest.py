@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -30,3 +32,13 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X = [["Ana", "lives", "in", "Lima"], ["Bo", "sleeps"]]
     HMM(window=1).fit(X, [["PER", "O", "O", "LOC"], ["PER", "O"]]).save(path)
     return path
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A Dask cluster of two processes, whose workers come back when they are killed."""
+    distributed = pytest.importorskip("distributed", reason="Dask (fuda[cluster]) is not installed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60
+    ) as cluster:
+        yield cluster

@@ -16,7 +16,7 @@ import fuda
 ROOT = Path(fuda.__file__).parent
 LAYERS = [
     ["compiled", "errors", "interrupts", "registry"],
-    ["files", "parallel", "progress", "randomness", "schemes"],
+    ["cluster", "files", "parallel", "progress", "randomness", "schemes"],
     ["checks"],
     ["features"],
     ["data"],

@@ -122,6 +122,15 @@ def check_checkpoint(model: Any) -> None:
         raise DataError(f"checkpoint={short(model.checkpoint)}: give the path of a file")
 
 
+def check_cluster(model: Any) -> None:
+    """Check the parameter `cluster`, the address of a scheduler."""
+    if model.cluster is not None and not (isinstance(model.cluster, str) and model.cluster):
+        raise DataError(
+            f"cluster={short(model.cluster)}: give the address of the scheduler of a Dask cluster as text, "
+            "such as 'tcp://10.0.0.1:8786' (the attribute scheduler_address of a LocalCluster), or None"
+        )
+
+
 def check_memory(needed: float, what: str, remedy: str) -> None:
     """Refuse work that takes more bytes than there are, before they are allocated.
 

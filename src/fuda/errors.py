@@ -11,6 +11,10 @@ class ModelFileError(DataError):
     """Invalid model file: damaged, of another format, of a newer version, or unsafe."""
 
 
+class ClusterError(DataError):
+    """A cluster that cannot be used: it does not answer, is lost, or has no workers."""
+
+
 def place(structure: int | None = None, node: int | None = None) -> str:
     """Return the name of a place in messages, with indices from 0.
 

@@ -272,7 +272,7 @@ def test_a_checkpoint_is_not_one_of_the_other_files(run, places, tmp_path):
     found = run("train", places["conll"], "-o", places["out"], "--checkpoint", state, "--learner", "hmm")
     assert (found.code, "--checkpoint: hmm has no state of training" in found.err) == (2, True)
     line = ["train", places["conll"], "-o", places["out"], "--checkpoint", state, "--set", "checkpoint=x"]
-    assert "both name the file; give one" in run(*line).err
+    assert "both give the same; give one" in run(*line).err
     assert not state.exists()
 
 

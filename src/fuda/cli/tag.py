@@ -6,14 +6,17 @@ import gc
 import inspect
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fuda.cli import options
+from fuda.cluster import Shared, connected
 from fuda.errors import DataError, place
 from fuda.progress import stage
 
@@ -40,6 +43,7 @@ _TEXT = (
 _KNOWN = "Keep the labels that FILE has, and choose the others (_, null) given these."
 _NBEST = "The N best labelings with their log-probabilities: under keys, or one after another with comments."
 _MARGINALS = "The probabilities of labels: of all under a key, of that chosen in a further column."
+_CLUSTER = "Label on the workers of a Dask cluster with its scheduler at ADDRESS, piece by piece."
 _OR = ", or train one of the learners hmm, memm, crf, semi-crf, hm-perceptron and hm-svm"
 _ROOM = "--as jsonl or --as conll"
 _OWN_KEYS = ("nbest", "marginals")  # of an earlier run, no longer true
@@ -55,6 +59,7 @@ _OWN_KEYS = ("nbest", "marginals")  # of an earlier run, no longer true
 @click.option("--known", is_flag=True, help=_KNOWN)
 @click.option("--nbest", type=click.IntRange(1), metavar="N", help=_NBEST)
 @click.option("--marginals", is_flag=True, help=_MARGINALS)
+@click.option("--cluster", metavar="ADDRESS", help=_CLUSTER)
 @options.reading_options
 def tag(
     model_path: str,
@@ -63,6 +68,7 @@ def tag(
     target_name: str | None,
     writing: tuple[str, ...],
     text: bool,
+    cluster: str | None,
     **how: Any,
 ) -> None:
     """Label the structures of every FILE as they come.
@@ -106,14 +112,14 @@ def tag(
         write_with = written.from_command(options.assignments(writing, "--write"))
         written.check_options("writing", write_with)
         sources.append(_Source(path, *read_with, written, write_with))
+    by_output = {output: sources}
     if folder:
-        by_output = _beneath(output, sources)
+        by_output = {path: [source] for path, source in _beneath(output, sources).items()}
         for path in by_output:
             options.check_output(path, model_path)
-        for path, source in by_output.items():
-            _label(labeller, [source], path)
-    else:
-        _label(labeller, sources, output)
+    with nullcontext(labeller) if cluster is None else _on_cluster(cluster, labeller) as labels:
+        for path, parts in by_output.items():
+            _label(labels, parts, path)
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,7 @@ def _beneath(folder: str, sources: Sequence[_Source]) -> dict[str, _Source]:
     return found
 
 
-def _label(labeller: _Labeller, sources: Sequence[_Source], output: str) -> None:
+def _label(labeller: _Labeller | _ClusterLabeller, sources: Sequence[_Source], output: str) -> None:
     """Label files, one after another, into one output."""
     from fuda import files
 
@@ -165,11 +171,11 @@ def _label(labeller: _Labeller, sources: Sequence[_Source], output: str) -> None
                 for record in source.format.read_lines(lines, source.keywords, notes):
                     batches.add(record)
             except DataError:
-                batches.flush()  # what was complete before the error
+                batches.finish()  # what was complete before the error
                 raise
             if target.appends:
                 batches.flush()
-        batches.flush()
+        batches.finish()
         show(batches.described())
     for note in notes:
         click.echo(f"fuda: {note}", err=True)
@@ -177,6 +183,8 @@ def _label(labeller: _Labeller, sources: Sequence[_Source], output: str) -> None
 
 class _Labeller:
     """A model, and what is asked of it beside labels."""
+
+    ahead = 0  # pieces that may wait for their labels
 
     def __init__(self, model: Any, known: bool, nbest: int | None, marginals: bool) -> None:
         self.model, self.known, self.nbest, self.marginals = model, known, nbest, marginals
@@ -194,6 +202,10 @@ class _Labeller:
             raise DataError(f"--nbest: {target.name} has no room for it; choose {_ROOM}")
         if self.marginals and "marginals" not in target.holds:
             raise DataError(f"--marginals: {target.name} has no room for them; choose {_ROOM}")
+
+    def begin(self, records: list[Record], keys: bool) -> Callable[[], list[Record]]:
+        """Begin to label records: a function that returns what `labelled` does."""
+        return partial(self.labelled, records, keys)
 
     def labelled(self, records: list[Record], keys: bool) -> list[Record]:
         """The records with predicted labels; further labelings are under keys, or records of their own."""
@@ -226,6 +238,26 @@ class _Labeller:
         return replace(record, more=more)
 
 
+class _ClusterLabeller:
+    """A labeller whose work is done by the workers of a cluster, some pieces ahead of what is written."""
+
+    def __init__(self, client: Any, labeller: _Labeller) -> None:
+        labeller.model.n_jobs = 1  # a worker labels a piece per thread
+        self._shared = Shared(client, labeller)
+        self.ahead = 2 * max(1, self._shared.threads)
+
+    def begin(self, records: list[Record], keys: bool) -> Callable[[], list[Record]]:
+        """See `_Labeller`."""
+        return partial(self._shared.result, self._shared.submit(_Labeller.labelled, records, keys))
+
+
+@contextmanager
+def _on_cluster(address: str, labeller: _Labeller) -> Iterator[_ClusterLabeller]:
+    """Within the block, the workers of a cluster do the work of a labeller."""
+    with connected(address) as client:
+        yield _ClusterLabeller(client, labeller)
+
+
 def _under_keys(record: Record, candidates: Sequence[tuple[list[Any], float]]) -> list[Record]:
     """The record with the best labels, and all labelings under the key nbest."""
     listed = [{"labels": list(labels), "log_probability": round(logp, 6)} for labels, logp in candidates]
@@ -245,11 +277,16 @@ class _Batches:
     """Records that wait to be labelled and written, and what was written before them."""
 
     def __init__(
-        self, labeller: _Labeller, source: _Source, write: Callable[[str], None], output: str
+        self,
+        labeller: _Labeller | _ClusterLabeller,
+        source: _Source,
+        write: Callable[[str], None],
+        output: str,
     ) -> None:
         self.labeller, self.write, self.output = labeller, write, output
         self.target, self.write_with = source.target, source.write_with
         self.waiting: list[tuple[str, list[Record]]] = []  # by file
+        self.begun: deque[tuple[list[tuple[str, list[Record]]], int, Callable[[], list[Record]]]] = deque()
         self.first: Record | None = None
         self.structures = self.nodes = self.before = 0
 
@@ -263,24 +300,39 @@ class _Batches:
         self.waiting[-1][1].append(record)
 
     def flush(self) -> None:
-        """Label and write the records that wait."""
+        """Label the records that wait, and write those whose labels need not be waited for."""
+        waiting, self.waiting = [part for part in self.waiting if part[1]], [(self.waiting[-1][0], [])]
+        if waiting:
+            records = [record for _, part in waiting for record in part]
+            labelled = self.labeller.begin(records, "keys" in self.target.holds)
+            self.begun.append((waiting, self.structures - self.before, labelled))
+            self.structures += len(records)
+            self.nodes += sum(len(record.structure) for record in records)
+        while len(self.begun) > self.labeller.ahead:
+            self._write(*self.begun.popleft())
+
+    def finish(self) -> None:
+        """Label and write all records."""
+        self.flush()
+        while self.begun:
+            self._write(*self.begun.popleft())
+
+    def _write(
+        self, parts: list[tuple[str, list[Record]]], before: int, labels: Callable[[], list[Record]]
+    ) -> None:
+        """Write records with their labels; `before` are the structures of the file before them."""
         from fuda.formats import Dataset
 
-        waiting, self.waiting = [part for part in self.waiting if part[1]], [(self.waiting[-1][0], [])]
-        if not waiting:
-            return
-        data = Dataset([record for _, records in waiting for record in records])
-        paths, parts = [path for path, _ in waiting], [Dataset(records) for _, records in waiting]
-        with options.errors_name_file(paths, parts, self.structures - self.before):
-            labelled = self.labeller.labelled(data.records, "keys" in self.target.holds)
+        with options.errors_name_file(
+            [path for path, _ in parts], [Dataset(records) for _, records in parts], before
+        ):
+            labelled = labels()
             more = {"after": self.first} if self.target.appends else {}
             text = self.target.write(labelled, **self.write_with, **more)
             if self.output != "-":
                 self.target.write_beside(labelled, self.output)
         self.write(text)
         self.first = self.first or labelled[0]
-        self.structures += len(data)
-        self.nodes += sum(map(len, data.X))
 
     def described(self) -> str:
         """What was written, in words."""

@@ -31,6 +31,9 @@ Examples:
   fuda train esp.train -o m.fuda --learner hm-svm --set "kernel=polynomial(2).normalized()"
 """
 _CHECKPOINT = "Keep the state of training in a file: the same command continues from it after a kill."
+_NO_STATE = "has no state of training to continue from; leave it out"
+_NOT_SHARED = "is not trained on clusters; leave it out, or choose another learner, such as crf"
+_CLUSTER = "Train on the workers of a Dask cluster with its scheduler at ADDRESS."
 _DEV = "Validate on a labelled file: training ends when it no longer helps there."
 _UNLABELLED = "More text without labels, to learn classes and vectors of words from; repeat it for several."
 _SHOWN, _MANY, _MANY_OF_NODES = 20, 50, 0.05  # labels shown; from how many on they are too many
@@ -45,6 +48,7 @@ _SET = "A parameter of the learner, such as window=2; an unknown name prints the
 @click.option("--set", "parameters", metavar="NAME=VALUE", multiple=True, help=_SET)
 @click.option("--budget", metavar="TIME", help=_BUDGET)
 @click.option("--checkpoint", metavar="FILE", help=_CHECKPOINT)
+@click.option("--cluster", metavar="ADDRESS", help=_CLUSTER)
 @click.option("--dev", metavar="FILE", help=_DEV)
 @click.option("--unlabelled", metavar="FILE", multiple=True, help=_UNLABELLED)
 @click.option("--template", metavar="FILE", help="Features by a CRF++ or Wapiti template.")
@@ -69,10 +73,14 @@ def train(
     if output == "-":
         raise DataError("-o -: a model is not written to standard output; name a file")
     options.check_output(output, *files, *unlabelled, *filter(None, [template, dev]))
+    cluster = how.pop("cluster")
     keywords = options.reading_keywords(**how)
     assigned = options.assignments(parameters, "--set", parameter) | _budget(budget, learner)
     if checkpoint is not None:
-        assigned = _with_checkpoint(assigned, learner, checkpoint, output, *files)
+        assigned = _with_option(assigned, learner, "checkpoint", checkpoint, _NO_STATE)
+        options.check_output(checkpoint, output, *files)
+    if cluster is not None:
+        assigned = _with_option(assigned, learner, "cluster", cluster, _NOT_SHARED)
     model = make_learner(learner, assigned, template)
     parts = [options.read(path, keywords) for path in files]
     held = None if dev is None else options.read(dev, keywords)
@@ -158,14 +166,15 @@ def _budget(text: str | None, learner: str) -> dict[str, float]:
     return {"budget": float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]}
 
 
-def _with_checkpoint(parameters: dict[str, Any], learner: str, path: str, *others: str) -> dict[str, Any]:
-    """The parameters with `--checkpoint`, where the learner has iterations to continue from."""
-    if "checkpoint" in parameters:
-        raise DataError("--checkpoint and --set checkpoint=… both name the file; give one")
-    if "checkpoint" not in model_class(LEARNERS[learner])._get_param_names():
-        raise DataError(f"--checkpoint: {learner} has no state of training to continue from; leave it out")
-    options.check_output(path, *others)
-    return parameters | {"checkpoint": path}
+def _with_option(
+    parameters: dict[str, Any], learner: str, name: str, value: str, problem: str
+) -> dict[str, Any]:
+    """The parameters with that of an option of the same name; not all learners have it."""
+    if name in parameters:
+        raise DataError(f"--{name} and --set {name}=… both give the same; give one")
+    if name not in model_class(LEARNERS[learner])._get_param_names():
+        raise DataError(f"--{name}: {learner} {problem}")
+    return parameters | {name: value}
 
 
 def fit(model: Any, X: list[Any], y: list[list[Any]], **further: Any) -> None:

@@ -24,6 +24,7 @@ from fuda import __version__
 from fuda.checks import (
     check_callback,
     check_checkpoint,
+    check_cluster,
     check_flags,
     check_randomness,
     check_threads,
@@ -57,6 +58,7 @@ _SHARED_PARAMETERS = {
     "random_state": check_randomness,
     "checkpoint": check_checkpoint,
     "callback": check_callback,
+    "cluster": check_cluster,
     "n_jobs": check_threads,
 }
 

@@ -11,7 +11,7 @@ comparable pace, and a third of the iterations are enough."""
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 from fuda.checks import check_counts, check_flags, check_numbers
 from fuda.data.encoding import Encoded
 from fuda.data.labels import flat_labels
-from fuda.data.template_encoding import TemplateEncoder
-from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
 from fuda.functions.linear import LinearFunction
 from fuda.interrupts import inner_training
@@ -32,7 +30,7 @@ from fuda.models import crf_file, explained_markov
 from fuda.models.base import Labeler
 from fuda.models.label_growth import added_labels
 from fuda.models.markov import MarkovLabeler
-from fuda.models.named_weights import NamedWeights, largest
+from fuda.models.named_weights import NamedBy, NamedWeights, largest, matching, named_parts
 from fuda.models.taught_crf import grow_labels, teach
 from fuda.models.training_data import TrainingData, data_weights
 from fuda.optimize import AdaGrad, ConjugateGradient, Lbfgs
@@ -42,11 +40,10 @@ from fuda.optimize.vectors import dot
 from fuda.progress import Callback
 from fuda.training.crf_curvature import curvature, features_per_node, packed
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
+from fuda.training.crf_parts import DistributedLoss, distributed_loss
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 4_000
-# What determines the names of weights: labels, encoder, whether there are pair features.
-NamedBy = tuple[np.ndarray, WindowEncoder | TemplateEncoder, bool]
 
 
 class CRF(NamedWeights, MarkovLabeler):
@@ -96,6 +93,9 @@ class CRF(NamedWeights, MarkovLabeler):
         Begin at the weights of the last fit, matched by feature and label.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
+    cluster : str or None, default=None
+        The address of the scheduler of a Dask cluster, on whose workers `fit` computes losses and
+        gradients. Needs solver "lbfgs" or "cg". Never stored in model files.
     random_state : int, RandomState or None, default=0
         Seed of the order in which solver="sgd" visits parts of the data.
     checkpoint : str, Path or None, default=None
@@ -183,6 +183,7 @@ class CRF(NamedWeights, MarkovLabeler):
         tol: float = 1e-5,
         warm_start: bool = False,
         n_jobs: int | None = None,
+        cluster: str | None = None,
         random_state: int | np.random.RandomState | None = 0,
         checkpoint: str | Path | None = None,
         callback: Callback | None = None,
@@ -195,7 +196,7 @@ class CRF(NamedWeights, MarkovLabeler):
         self.outside_penalty = outside_penalty
         self.solver, self.max_iter, self.tol, self.warm_start = solver, max_iter, tol, warm_start
         self.n_jobs, self.random_state, self.checkpoint = n_jobs, random_state, checkpoint
-        self.callback, self.verbose = callback, verbose
+        self.cluster, self.callback, self.verbose = cluster, callback, verbose
 
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None, classes: Any = None
@@ -310,7 +311,7 @@ class CRF(NamedWeights, MarkovLabeler):
         check_is_fitted(self, "weights_")
         names: list[str] = []
         columns: list[np.ndarray] = []
-        for (kind, channel), (features, part) in _named_parts(self._names, self.weights_).items():
+        for (kind, channel), (features, part) in named_parts(self._names, self.weights_).items():
             own = [f"[{channel}] {feature}" for feature in features] if kind != "transitions" else [""]
             after = [""] if kind == "label" else [f"after {label}" for label in self.classes_]
             names += [" ".join(filter(None, both)) for both in itertools.product(own, after)]
@@ -330,6 +331,11 @@ class CRF(NamedWeights, MarkovLabeler):
         if self.solver not in SOLVERS:
             raise DataError(f"solver={short(self.solver)}: choose {', '.join(SOLVERS)}")
         check_counts(self, "max_iter")
+        if self.cluster is not None and self.solver == "sgd":
+            raise DataError(
+                f"cluster={self.cluster} with solver='sgd': its steps follow one another and are not shared "
+                "out; choose solver='lbfgs' or 'cg'"
+            )
         if self.l1 and self.solver != "lbfgs":
             raise DataError(
                 f"l1={self.l1!r} with solver={self.solver!r}: an L1 term needs solver='lbfgs' (OWL-QN)"
@@ -354,10 +360,13 @@ class CRF(NamedWeights, MarkovLabeler):
         own = encoded.channels[self.encoder_.own_channel()]
         return replace(encoded, edge_channels=[*encoded.edge_channels, own])
 
-    def _training_loss(self, data: TrainingData) -> TrainingLoss:
+    def _training_arguments(self, data: TrainingData) -> tuple[Any, ...]:
         loss = Loss.named(self._fitted_params["loss"], self._fitted_params["order"])
         encoded, weights = self._with_pairs(data.encoded), (data.sample_weight, data.position_weight)
-        return TrainingLoss(encoded, data.labels, len(self.classes_), loss, *weights, self.n_jobs)
+        return encoded, data.labels, len(self.classes_), loss, *weights
+
+    def _training_loss(self, data: TrainingData) -> TrainingLoss:
+        return TrainingLoss(*self._training_arguments(data), self.n_jobs)
 
     def _fit(self, data: TrainingData) -> None:
         if data.position_weight is not None and self.loss == "sequential":
@@ -367,21 +376,31 @@ class CRF(NamedWeights, MarkovLabeler):
             )
         self.has_pairs_ = bool(self.pair_features)
         start, scale = self._start(), np.ones(1)
-        if self.solver == "sgd":
-            minimizer: Minimizer = AdaGrad(self._batches(data), start, seed=self.random_state)
-        else:
-            minimizer, scale = self._scaled_minimizer(self._training_loss(data), start)
-        self.result_ = self._minimized(minimizer, f"CRF, {self.loss}", data.held, lambda x: x / scale)
-        self.result_.x = self.result_.x / scale
-        self.n_iter_ = len(self.result_.history)
-        self.weights_ = self.result_.solution("CRF")
-        self._curvature = self._measure_curvature(data)
+        with self._loss_of(data) as loss:
+            if self.solver == "sgd":
+                minimizer: Minimizer = AdaGrad(self._batches(data), start, seed=self.random_state)
+            else:
+                minimizer, scale = self._scaled_minimizer(loss, start)
+            self.result_ = self._minimized(minimizer, f"CRF, {self.loss}", data.held, lambda x: x / scale)
+            self.result_.x = self.result_.x / scale
+            self.n_iter_ = len(self.result_.history)
+            self.weights_ = self.result_.solution("CRF")
+            self._curvature = self._measure_curvature(loss)
 
-    def _measure_curvature(self, data: TrainingData) -> np.ndarray | None:
+    def _loss_of(self, data: TrainingData) -> AbstractContextManager[TrainingLoss | DistributedLoss]:
+        """The loss of the training data, computed here or by the workers of the cluster."""
+        if self.cluster is None:
+            return nullcontext(self._training_loss(data))
+        return distributed_loss(self.cluster, *self._training_arguments(data))
+
+    def _measure_curvature(self, loss: TrainingLoss | DistributedLoss) -> np.ndarray | None:
         """How firmly the data hold each weight; None if the model will not learn more."""
-        return packed(curvature(self._training_loss(data), self.weights_))
+        is_shared = isinstance(loss, DistributedLoss)
+        return packed(loss.curvature_at(self.weights_) if is_shared else curvature(loss, self.weights_))
 
-    def _scaled_minimizer(self, loss: TrainingLoss, start: np.ndarray) -> tuple[Minimizer, np.ndarray]:
+    def _scaled_minimizer(
+        self, loss: TrainingLoss | DistributedLoss, start: np.ndarray
+    ) -> tuple[Minimizer, np.ndarray]:
         """The minimizer of z, and by what w is multiplied to be z."""
         curvature = loss.curvature() + 2 * self.l2
         curvature[curvature == 0] = 1.0
@@ -426,11 +445,11 @@ class CRF(NamedWeights, MarkovLabeler):
         if not self.warm_start or last is None:
             return start
         named_by, weights = last
-        before = _named_parts(named_by, weights)
-        labels = _matches(self.classes_, named_by[0])
-        for name, (features, part) in _named_parts(self._names, start).items():
+        before = named_parts(named_by, weights)
+        labels = matching(self.classes_, named_by[0])
+        for name, (features, part) in named_parts(self._names, start).items():
             if name in before:
-                matches = [_matches(features, before[name][0]), *[labels] * (part.ndim - 1)]
+                matches = [matching(features, before[name][0]), *[labels] * (part.ndim - 1)]
                 new, old = (np.ix_(*side) for side in zip(*matches, strict=True))
                 part[new] = before[name][1][old]
         return start
@@ -455,31 +474,3 @@ class CRF(NamedWeights, MarkovLabeler):
     ) -> None:
         self.has_pairs_ = bool(self.pair_features)
         crf_file.restore(self, arrays)
-
-
-def _named_parts(
-    named_by: NamedBy, vector: np.ndarray
-) -> dict[tuple[str, str], tuple[list[str], np.ndarray]]:
-    """The parts of a weight vector by name, each with the names of its features along axis 0."""
-    classes, encoder, pair_features = named_by
-    names = [("label", channel) for channel in encoder.channel_names()]
-    features = [encoder.feature_names(c) for c in range(len(names))]
-    pairs = [("pair", channel) for channel in encoder.edge_channel_names()]
-    of_pairs = [encoder.edge_feature_names(k) for k in range(len(pairs))]
-    if pair_features:
-        middle = encoder.own_channel()
-        pairs.append(("pair", names[middle][1]))
-        of_pairs.append(features[middle])
-    layout = Weights([len(of) for of in features], [len(of) for of in of_pairs], len(classes))
-    by_channel, transitions, by_edge = layout.views(vector)
-    names += [("transitions", ""), *pairs]
-    parts = zip([*features, [""], *of_pairs], [*by_channel, transitions[None], *by_edge], strict=True)
-    return dict(zip(names, parts, strict=True))
-
-
-def _matches(new: Iterable[Any], old: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """The indices in `new` and in `old` of the names that are in both."""
-    index = {name: i for i, name in enumerate(old)}
-    both = [(i, index[name]) for i, name in enumerate(new) if name in index]
-    at_new, at_old = np.array(both, dtype=np.int64).reshape(-1, 2).T
-    return at_new, at_old

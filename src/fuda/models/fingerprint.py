@@ -12,7 +12,8 @@ from fuda.data.observations import to_stored
 from fuda.features.templates import Template
 from fuda.randomness import stored_random
 
-_UNRELATED = {"callback", "checkpoint", "n_jobs", "verbose"}  # parameters that no result depends on
+# Parameters that no result depends on.
+_UNRELATED = {"callback", "checkpoint", "cluster", "n_jobs", "verbose"}
 
 
 def parameters(model: Any, without: frozenset[str] = frozenset()) -> list[Any]:

@@ -29,6 +29,7 @@ from fuda.marginalized import calibration, memory
 from fuda.marginalized.calibration import Evidence
 from fuda.marginalized.engines import check_engine
 from fuda.marginalized.engines.base import Engine
+from fuda.marginalized.engines.cluster import on_cluster
 from fuda.marginalized.kernel import MIXING, label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import check_parts, usual_parts
@@ -87,6 +88,7 @@ class MarginalizedLabeler(Labeler):
     calibrate: bool
     engine: str
     n_jobs: int | None
+    cluster: str | None = None
     verbose: bool
 
     # Fitted: the kernel, the matrix of the label kernel, c, the factor per skipped node, the parts that
@@ -269,6 +271,10 @@ class MarginalizedLabeler(Labeler):
             raise DataError("decode='viterbi' needs calibrated probabilities; set calibrate=True")
 
     def _fit(self, data: TrainingData) -> None:
+        with on_cluster(self.cluster):
+            self._fit_machine(data)
+
+    def _fit_machine(self, data: TrainingData) -> None:
         encoded, corpus, sample_weight = data.encoded, data.encoded.corpus, data.sample_weight
         self._check_fits(corpus)
         labels = data.labels.astype(np.int64)

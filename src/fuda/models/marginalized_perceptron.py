@@ -104,6 +104,9 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         be used where the data are large. Acts at once.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
+    cluster : str or None, default=None
+        The address of the scheduler of a Dask cluster, whose workers `fit` shares its structures out
+        to, in place of `engine`. Results are the same. Never stored in model files.
     random_state : int, RandomState or None, default=0
         Seed of the random orders of structures.
     checkpoint : str, Path or None, default=None
@@ -186,6 +189,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         orders: int | None = None,
         engine: str = "auto",
         n_jobs: int | None = None,
+        cluster: str | None = None,
         random_state: int | np.random.RandomState | None = 0,
         checkpoint: str | Path | None = None,
         callback: Callback | None = None,
@@ -196,7 +200,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.prior, self.prior_form, self.class_weight = prior, prior_form, class_weight
         self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
         self.epochs, self.average, self.orders = epochs, average, orders
-        self.engine, self.n_jobs, self.random_state = engine, n_jobs, random_state
+        self.engine, self.n_jobs, self.cluster, self.random_state = engine, n_jobs, cluster, random_state
         self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
 
     mistakes_: list[int]

@@ -123,6 +123,9 @@ class MarginalizedSVM(MarginalizedLabeler):
         be used where the data are large. Acts at once.
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
+    cluster : str or None, default=None
+        The address of the scheduler of a Dask cluster, whose workers `fit` shares its structures out
+        to, in place of `engine`. Results are the same. Never stored in model files.
     random_state : int, RandomState or None, default=0
         Seed of the order in which positions are visited.
     checkpoint : str, Path or None, default=None
@@ -201,6 +204,7 @@ class MarginalizedSVM(MarginalizedLabeler):
         tol: float = 1e-2,
         engine: str = "auto",
         n_jobs: int | None = None,
+        cluster: str | None = None,
         random_state: int | np.random.RandomState | None = 0,
         checkpoint: str | Path | None = None,
         callback: Callback | None = None,
@@ -211,7 +215,7 @@ class MarginalizedSVM(MarginalizedLabeler):
         self.prior, self.prior_form, self.class_weight = prior, prior_form, class_weight
         self.features, self.decode, self.scheme, self.calibrate = features, decode, scheme, calibrate
         self.epochs, self.tol = epochs, tol
-        self.engine, self.n_jobs, self.random_state = engine, n_jobs, random_state
+        self.engine, self.n_jobs, self.cluster, self.random_state = engine, n_jobs, cluster, random_state
         self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
 
     history_: list[Epoch]

@@ -9,7 +9,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from fuda.checks import is_whole
+from fuda.data.template_encoding import TemplateEncoder
+from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, short
+from fuda.training.crf_loss import Weights
+
+# What determines the names of weights: labels, encoder, whether there are pair features.
+NamedBy = tuple[np.ndarray, WindowEncoder | TemplateEncoder, bool]
 
 
 def largest(
@@ -100,3 +106,29 @@ class NamedWeights:
         check_is_fitted(self, "classes_")
         labels = self.classes_.tolist()
         return named(self.transitions_, labels, labels)  # type: ignore[attr-defined]
+
+
+def named_parts(named_by: NamedBy, vector: np.ndarray) -> dict[tuple[str, str], tuple[list[str], np.ndarray]]:
+    """The parts of a weight vector by name, each with the names of its features along axis 0."""
+    classes, encoder, pair_features = named_by
+    names = [("label", channel) for channel in encoder.channel_names()]
+    features = [encoder.feature_names(c) for c in range(len(names))]
+    pairs = [("pair", channel) for channel in encoder.edge_channel_names()]
+    of_pairs = [encoder.edge_feature_names(k) for k in range(len(pairs))]
+    if pair_features:
+        middle = encoder.own_channel()
+        pairs.append(("pair", names[middle][1]))
+        of_pairs.append(features[middle])
+    layout = Weights([len(of) for of in features], [len(of) for of in of_pairs], len(classes))
+    by_channel, transitions, by_edge = layout.views(vector)
+    names += [("transitions", ""), *pairs]
+    parts = zip([*features, [""], *of_pairs], [*by_channel, transitions[None], *by_edge], strict=True)
+    return dict(zip(names, parts, strict=True))
+
+
+def matching(new: Iterable[Any], old: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The indices in `new` and in `old` of the names that are in both."""
+    index = {name: i for i, name in enumerate(old)}
+    both = [(i, index[name]) for i, name in enumerate(new) if name in index]
+    at_new, at_old = np.array(both, dtype=np.int64).reshape(-1, 2).T
+    return at_new, at_old

@@ -55,7 +55,7 @@ class Storable(Protocol):
 
 
 _MAX_DEPTH = 4  # of models within models
-_NOT_STORED = ("callback", "checkpoint")  # they belong to a fit, not to its result
+_NOT_STORED = ("callback", "checkpoint", "cluster")  # they belong to a fit, not to its result
 _NEWER = ("class_weight", "parts")  # stored where they are not None, so that other files are as they were
 _LARGEST = 1e100  # number in an array, far above all that are learned; sums and products stay finite
 

@@ -156,7 +156,7 @@ class _ChainCRF(CRF):
     def _training_loss(self, data: TrainingData) -> Any:
         return _Generated(super()._training_loss(data), self.seen)
 
-    def _measure_curvature(self, data: TrainingData) -> None:
+    def _measure_curvature(self, loss: Any) -> None:
         return None
 
 

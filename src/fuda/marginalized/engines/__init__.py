@@ -10,6 +10,7 @@ from typing import Any
 
 from fuda.errors import DataError, short
 from fuda.marginalized.engines.base import Engine
+from fuda.marginalized.engines.cluster import ClusterEngine, current_client
 from fuda.marginalized.problem import Problem
 from fuda.progress import warn
 
@@ -35,7 +36,7 @@ def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engin
     ----------
     name : str
         A name of ENGINES, or "auto": "cuda" for large problems that it solves where there is a card
-        that can be used, else "cpu".
+        that can be used, else "cpu". Within `cluster.on_cluster` it is the engine of the cluster.
     problem : Problem
         The problem to solve.
     n_jobs : int or None
@@ -47,6 +48,8 @@ def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engin
         The engine, at α = 0.
     """
     check_engine(name)
+    if (client := current_client()) is not None:
+        return ClusterEngine(problem, n_jobs, client)
     if name != AUTO:
         return _made(name, problem, n_jobs)
     from fuda.marginalized.engines.cuda.device import NoCard, Refused, has_driver

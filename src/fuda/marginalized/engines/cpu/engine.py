@@ -10,6 +10,7 @@ never pushed cost nothing.
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -129,15 +130,33 @@ class CpuEngine(OnlineEngine):
         at = np.flatnonzero(gamma.any(axis=1))
         self._log.add(np.array([nodes.start, nodes.stop]), nodes.start + at, gamma[at])
 
+    def pushes_since(self, first: int) -> tuple[Array, Array, Array]:
+        """Return the pushes from a number on, in arrays as a state has them."""
+        return self._log.since(first)
+
+    def add_pushes(self, first: int, spans: Array, marked: Array, gamma: Array) -> None:
+        """Add pushes of another engine of the same sources from number `first` on, except those it has."""
+        for (begin, end, row), (_, _, to) in pairwise(spans[self._log.count - first :].tolist()):
+            self._log.add(np.array([begin, end]), marked[row:to], gamma[row:to])
+
     def structure_scores(self, structure: int) -> Numbers:
         """Return S (nodes, L) of a target structure after all pushes so far."""
+        self._bring_up(structure)
+        return self._read(self._layout.places_of(structure), self.problem.targets.nodes(structure))
+
+    def structure_sums(self, structure: int) -> Numbers:
+        """Return Q (L, nodes) of a target structure after all pushes so far."""
+        self._bring_up(structure)
+        return self._scores[:, self._layout.places_of(structure)]
+
+    def _bring_up(self, structure: int) -> None:
+        """Apply all pending pushes to a structure, and to others that are visited soon."""
         block = self._layout.block_of[structure]
         pending = self._log.count - self._done[block]
         if pending >= _MANY:
             self._update(self._group(block - block % _GROUP))
         elif pending:
             self._update(range(block, block + 1))
-        return self._read(self._layout.places_of(structure), self.problem.targets.nodes(structure))
 
     def all_scores(self) -> Numbers:
         """Return S (N, L) of all target nodes after all pushes so far."""

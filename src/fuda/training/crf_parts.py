@@ -1,0 +1,201 @@
+"""The loss of a CRF over parts of the corpus that stay on the workers of a cluster.
+
+Loss, gradient and curvature are sums over structures. Each worker keeps a part of the encoded corpus
+with only the rows and features that occur in it, so that a weight vector is cut to these on its way
+there, and a gradient is on its way back. The parts are added in their order, whoever answers first.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from typing import Any
+
+import numpy as np
+
+from fuda.cluster import Residents, connected, worker_threads
+from fuda.data.corpus import Corpus
+from fuda.data.encoding import Channel, Encoded
+from fuda.data.tables import Table
+from fuda.training.crf_curvature import curvature
+from fuda.training.crf_loss import Loss, TrainingLoss, Weights
+
+Array = np.ndarray
+
+
+@contextmanager
+def distributed_loss(address: str, *arguments: Any) -> Iterator[DistributedLoss]:
+    """Within the block, there is the loss on a cluster; see `DistributedLoss` for the arguments."""
+    with connected(address) as client:
+        yield DistributedLoss(client, *arguments)
+
+
+class DistributedLoss:
+    """The loss of labelled structures on a cluster, with the interface of `TrainingLoss`.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The client of the cluster; each of its workers gets a part.
+    encoded : Encoded
+        The training corpus.
+    labels : (N,) array of int
+        The label of each node, −1 where unknown.
+    label_count : int
+        L, the number of labels.
+    loss : Loss
+        Which loss.
+    sample_weight : (n,) array, optional
+        The weight of each structure. Default: 1.
+    position_weight : (N,) array, optional
+        The weight of each node in the pointwise loss. Default: 1.
+
+    Attributes
+    ----------
+    weights : Weights
+        The layout of the weight vector.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        encoded: Encoded,
+        labels: Array,
+        label_count: int,
+        loss: Loss,
+        sample_weight: Array | None = None,
+        position_weight: Array | None = None,
+    ) -> None:
+        self.encoded, self.weights = encoded, Weights.of(encoded, label_count)
+        self._gradient = np.empty(self.weights.size)
+        self._parts: list[_Part] = []
+        recipes = []
+        for members in _shares(encoded.corpus.offsets, max(1, len(client.nthreads()))):
+            part, columns = _cut(encoded, members)
+            nodes = encoded.corpus.nodes_of(members)
+            weights = [
+                None if weight is None else weight[at]
+                for weight, at in ((sample_weight, members), (position_weight, nodes))
+            ]
+            recipes.append((_loss_of_part, part, labels[nodes], label_count, loss, *weights))
+            self._parts.append(_Part(part, columns, self.weights))
+        self._workers = Residents(client, recipes)
+
+    def __call__(self, vector: Array) -> tuple[float, Array]:
+        """The loss and its gradient, an array that the next call overwrites."""
+        value = self._summed(TrainingLoss.__call__, self._gradient, vector)
+        return value, self._gradient
+
+    def curvature(self) -> Array:
+        """An approximate diagonal of the Hessian at w = 0."""
+        diagonal = np.empty(self.weights.size)
+        self._summed(_curvature_at_zero, diagonal)
+        return diagonal
+
+    def curvature_at(self, vector: Array) -> Array:
+        """The diagonal of the Hessian, as `fuda.training.crf_curvature.curvature` computes it."""
+        diagonal = np.empty(self.weights.size)
+        self._summed(_curvature_at, diagonal, vector)
+        return diagonal
+
+    def _summed(self, function: Callable[..., Any], total: Array, vector: Array | None = None) -> float:
+        """Write the sum over parts of what a function returns beside a number, whose sum is returned."""
+        value = 0.0
+        total.fill(0.0)
+
+        def arguments(number: int) -> tuple[Array, ...]:
+            return () if vector is None else (self._parts[number].of(vector),)
+
+        answers = self._workers.results(function, arguments)
+        for part, (number, array) in zip(self._parts, answers, strict=True):
+            value += number
+            part.add(array, total)
+        return value
+
+
+def _loss_of_part(*arguments: Any) -> TrainingLoss:
+    """The loss of a part, on a worker."""
+    return TrainingLoss(*arguments, n_jobs=worker_threads())
+
+
+def _curvature_at_zero(loss: TrainingLoss) -> tuple[float, Array]:
+    return 0.0, loss.curvature()
+
+
+def _curvature_at(loss: TrainingLoss, vector: Array) -> tuple[float, Array]:
+    return 0.0, curvature(loss, vector)
+
+
+class _Part:
+    """Which weights a part has: the rows of the whole weights of each channel."""
+
+    def __init__(self, part: Encoded, columns: list[Array], whole: Weights) -> None:
+        self.whole, self.own = whole, Weights.of(part, whole.labels)
+        self.by_channel, self.by_edge = (
+            [columns[channel.table] for channel in channels]
+            for channels in (part.channels, part.edge_channels)
+        )
+
+    def of(self, vector: Array) -> Array:
+        """The weights of the part."""
+        cut = np.empty(self.own.size)
+        for (theirs, rows), ours in self._pairs(vector, cut):
+            np.take(theirs, rows, axis=0, out=ours, mode="clip")
+        self.own.views(cut)[1][:] = self.whole.views(vector)[1]
+        return cut
+
+    def add(self, values: Array, total: Array) -> None:
+        """Add values of the weights of the part."""
+        for (theirs, rows), ours in self._pairs(total, values):
+            theirs[rows] += ours
+        self.whole.views(total)[1][:] += self.own.views(values)[1]
+
+    def _pairs(self, whole: Array, own: Array) -> Iterator[tuple[tuple[Array, Array], Array]]:
+        """The weights of each channel, which rows of them the part has, and those of the part."""
+        theirs, _, their_edges = self.whole.views(whole)
+        ours, _, our_edges = self.own.views(own)
+        rows = zip([*theirs, *their_edges], [*self.by_channel, *self.by_edge], strict=True)
+        return zip(rows, [*ours, *our_edges], strict=True)
+
+
+def _shares(offsets: Array, count: int) -> list[Array]:
+    """Ranges of structures of about equally many nodes, at most `count`, none empty."""
+    ends = np.searchsorted(offsets, offsets[-1] * np.arange(1, count) / count)
+    bounds = np.unique([0, *ends, len(offsets) - 1])
+    return [np.arange(first, last) for first, last in itertools.pairwise(bounds)]
+
+
+def _cut(encoded: Encoded, members: Array) -> tuple[Encoded, list[Array]]:
+    """Some structures with only the rows and features that occur in them; the features of each table."""
+    part = encoded.take(members)
+    tables, columns, renumbered = [], [], []
+    for number, table in enumerate(part.tables):
+        matrix: Any = table.matrix
+        own = [c.rows for c in (*part.channels, *part.edge_channels) if c.table == number]
+        rows = np.unique(np.concatenate([np.empty(0, dtype=np.int32), *own]))
+        matrix, found = matrix[rows], np.arange(matrix.shape[1])
+        if not isinstance(matrix, np.ndarray):
+            found = np.unique(matrix.indices)
+            matrix = matrix[:, found]
+        new = np.zeros(table.matrix.shape[0], dtype=np.int32)
+        new[rows] = np.arange(len(rows))
+        tables.append(Table.of(matrix, np.zeros(len(rows)), np.zeros(len(rows))))
+        columns.append(found)
+        renumbered.append(new)
+
+    def cut(channel: Channel) -> Channel:
+        return channel._replace(rows=renumbered[channel.table][channel.rows])
+
+    corpus = _bare(part.corpus)
+    return Encoded(corpus, tables, [*map(cut, part.channels)], [*map(cut, part.edge_channels)]), columns
+
+
+def _bare(corpus: Corpus) -> Corpus:
+    """A corpus without what only encoders need."""
+    if corpus.is_chain:
+        return Corpus.of_rows(corpus.offsets, corpus.kind)
+    bare = copy(corpus)
+    bare.observations, bare.feature_tables, bare.vectors = [], {}, None
+    return bare
