@@ -16,7 +16,15 @@ from fuda.reproduce import genes
 from fuda.reproduce.gene_chain import COUNTED, PLAIN, STATES, TIED, Machine, learned, pieces_of
 from fuda.reproduce.gene_segments import KINDS, LONGEST, best_exons, log_lengths, segment_scores
 from fuda.reproduce.gene_signals import (
-    COLUMNS, Locus, Signals, counts, encoded, load, positions, repeated_words, words,
+    COLUMNS,
+    Locus,
+    Signals,
+    counts,
+    encoded,
+    load,
+    positions,
+    repeated_words,
+    words,
 )  # fmt: skip
 
 STOPS = ("TAA", "TAG", "TGA")

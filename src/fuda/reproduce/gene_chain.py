@@ -156,7 +156,7 @@ class Machine:
         scores = np.where(self.forbidden(bases), -np.inf, scores)
         outside = np.arange(len(self.states)) == self.number["N"]
         scores[[0, -1]] = np.where(outside, scores[[0, -1]], -np.inf)
-        best = inference.viterbi(Graph([0, len(bases)]), scores, steps)[0]
+        best = inference.viterbi(Graph(np.array([0, len(bases)])), scores, steps)[0]
         coding = np.isin(best, [k for k, state in enumerate(self.states) if state[0] in "SET"])
         bounds = np.flatnonzero(np.diff(np.pad(coding, 1).astype(int)))
         return list(zip(bounds[::2].tolist(), bounds[1::2].tolist(), strict=True))

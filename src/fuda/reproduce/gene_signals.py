@@ -101,7 +101,7 @@ def load(data: str | Path) -> list[Locus]:
 
 def _locus(name: str, text: str, path: Path) -> Locus:
     """The locus of a file's text."""
-    header, exons, *lines = text.split("\n") + [""]
+    header, exons, *lines = [*text.split("\n"), ""]
     bases = encoded("".join(lines))
     found = [(int(a) - 1, int(b)) for a, b in re.findall(r"(\d+)\.\.(\d+)", exons)]
     bounds = [0, *(bound for exon in found for bound in exon), len(bases)]
@@ -243,7 +243,7 @@ class Signals:
     def __init__(self, counted: Counts) -> None:
         other = _log_markov(counted.other)
         self._frames = np.stack([_log_markov(part) - other for part in counted.coding])
-        self._sites = {name: _log_odds(*both, name) for name, both in counted.sites.items()}
+        self._sites = {name: _log_odds(both, name) for name, both in counted.sites.items()}
 
     def features(self, bases: Array, repeated: tuple[Array, Array], own: tuple[Array, Array]) -> Array:
         """Return the features of bases.
@@ -288,7 +288,7 @@ def _log_markov(counted: Array) -> Array:
     return np.log(p).reshape(-1)
 
 
-def _log_odds(true: Array, false: Array, site: str) -> Array:
+def _log_odds(both: Array, site: str) -> Array:
     """Log-odds (offsets, 16) of a base given the one before, around true sites against others."""
 
     def log_p(pairs: Array) -> Array:
@@ -299,7 +299,7 @@ def _log_odds(true: Array, false: Array, site: str) -> Array:
             (table + _SITE_BACKED_OFF * alone) / (table.sum(axis=2, keepdims=True) + _SITE_BACKED_OFF)
         )
 
-    odds = (log_p(true) - log_p(false)).reshape(-1, 16)
+    odds = (log_p(both[0]) - log_p(both[1])).reshape(-1, 16)
     odds[np.array(_SHARED[site]) - _WINDOWS[site][0]] = 0.0
     return odds
 
