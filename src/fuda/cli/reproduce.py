@@ -22,7 +22,7 @@ Examples:
   fuda reproduce kernel-labeling --data corpora
   fuda reproduce all --data corpora --report docs/reproduction.md
   fuda reproduce biology --data corpora --report docs/biology.md
-  fuda reproduce letters --data corpora --report docs/biology.md
+  fuda reproduce letters --data corpora --report docs/guide/letters.md
 """
 
 
@@ -159,7 +159,7 @@ def reproduce(name: str, data: str, table: int | None, report: str | None) -> No
     if name == ALL and table is not None:
         raise click.UsageError("--table: all repeats every table; leave --table out, or name a paper")
     if name not in _REPORTED and report is not None:
-        raise click.UsageError(f"--report: only all writes a report; leave it out, or take all for {name}")
+        raise click.UsageError(f"--report: {name} writes no report; leave it out, or take {ALL}")
     if table is not None and table > TABLES[name]:
         raise click.UsageError(f"--table {table}: {name} has {TABLES[name]}; choose a smaller number")
     names = _OF_PAPERS if name == ALL else (name,)
