@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from fuda import DataError
 from fuda.cli.reproduce import reproduce
 from fuda.reproduce import genes
-from fuda.reproduce.gene_chain import COUNTED, PLAIN, STATES, TIED, Machine, learned, pieces_of
+from fuda.reproduce.gene_chain import COUNTED, PLAIN, STATES, TIED, Machine, learned, loss_of, pieces_of
 from fuda.reproduce.gene_segments import KINDS, LONGEST, best_exons, log_lengths, segment_scores
 from fuda.reproduce.gene_signals import (
     COLUMNS,
@@ -65,7 +65,7 @@ def codons(text: str) -> list[str]:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "gene_mouse").mkdir()
     with tarfile.open(tmp_path / "gene_mouse" / "loci.tar.gz", "w:gz") as archive:
-        for k in range(16):
+        for k in range(8):
             text, exons = made_up(k)
             join = ",".join(f"{start + 1}..{end}" for start, end in exons)
             lines = [text[i : i + 70] for i in range(0, len(text), 70)]
@@ -78,7 +78,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_loci_are_read_as_they_were_written(folder: Path) -> None:
     found = load(folder)
-    assert len(found) == 16
+    assert len(found) == 8
     for k, locus in enumerate(found):
         assert (locus.bases == encoded(made_up(k)[0])).all()
         assert locus.exons == made_up(k)[1]
@@ -197,21 +197,23 @@ def test_lengths_are_log_probabilities_by_kind() -> None:
     assert (found[:, 20:].argmax(axis=1) + 20).tolist() == pytest.approx([38, 110, 370, 1095], rel=0.1)
 
 
-def test_learned_weights_are_a_minimum() -> None:
-    parts, plain = loci(5), Machine(PLAIN)
+def test_states_of_loci_are_allowed_and_learned() -> None:
+    parts, plain = loci(4), Machine(PLAIN)
     labels = [plain.labels(locus) for locus in parts]
-    total = counts(parts[0])
-    none = np.zeros(0, dtype=np.int64)
-    rows = [Signals(total).features(locus.bases, repeated_words(parts), (none, none)) for locus in parts]
-    steps = plain.steps(labels)
-    weights = learned(plain, pieces_of(plain, parts, rows), steps)
-    assert not np.allclose(weights, COUNTED)
-    names = list(TIED)
-    assert weights[names.index("codons")] > 0
-    np.testing.assert_allclose(np.exp(steps).sum(axis=1), 1)
     for locus, states in zip(parts, labels, strict=True):
         assert plain.allowed[states[:-1], states[1:]].all()
         assert not plain.forbidden(locus.bases)[np.arange(len(states)), states].any()
+    steps = plain.steps(labels)
+    np.testing.assert_allclose(np.exp(steps).sum(axis=1), 1)
+    none = np.zeros(0, dtype=np.int64)
+    made = Signals(counts(parts[0]))
+    rows = [made.features(locus.bases, repeated_words(parts), (none, none)) for locus in parts]
+    pieces = pieces_of(plain, parts, rows)
+    loss = loss_of(plain, pieces, steps)
+    direction = np.random.RandomState(0).normal(size=len(TIED))
+    ahead, behind = (loss(COUNTED + sign * 1e-5 * direction)[0] for sign in (1, -1))
+    np.testing.assert_allclose((ahead - behind) / 2e-5, loss(COUNTED)[1] @ direction, rtol=1e-4)
+    assert loss(learned(plain, pieces, steps))[0] < loss(COUNTED)[0]
 
 
 def test_accuracy_is_that_of_burset_and_guigo() -> None:

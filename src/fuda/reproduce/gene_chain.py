@@ -28,6 +28,7 @@ import numpy as np
 from fuda import inference
 from fuda.data.graph import Graph
 from fuda.optimize import Lbfgs
+from fuda.optimize.result import Function
 from fuda.reproduce.gene_signals import COLUMNS, Locus, ends_of, positions, signals
 
 Array = np.ndarray
@@ -205,8 +206,8 @@ def pieces_of(machine: Machine, loci: Sequence[Locus], features: Sequence[Array]
     return Pieces(columns[0], columns[1], columns[2], np.array(weights), offsets)
 
 
-def learned(machine: Machine, pieces: Pieces, steps: Array) -> Array:
-    """Learn the weights of `TIED` by −Σ log P(states | bases) + l2 ‖w − w₀‖².
+def loss_of(machine: Machine, pieces: Pieces, steps: Array) -> Function:
+    """Return −Σ log P(states | bases) + l2 ‖w − w₀‖² as a function of the weights of `TIED`.
 
     Parameters
     ----------
@@ -219,8 +220,8 @@ def learned(machine: Machine, pieces: Pieces, steps: Array) -> Array:
 
     Returns
     -------
-    (weights,) array
-        The weights.
+    callable
+        From weights to the loss and its gradient.
     """
     graph, size = Graph(pieces.offsets), len(pieces.labels)
     by_base = np.repeat(pieces.weights, np.diff(pieces.offsets))
@@ -228,7 +229,7 @@ def learned(machine: Machine, pieces: Pieces, steps: Array) -> Array:
     along = by_base[inner] @ steps[pieces.labels[inner - 1], pieces.labels[inner]]
     blocked = np.where(pieces.forbidden, -np.inf, 0.0)
 
-    def objective(weights: Array) -> tuple[float, Array]:
+    def loss(weights: Array) -> tuple[float, Array]:
         scores = machine.scores(pieces.features, weights) + blocked
         log_z, node = inference.marginals(graph, scores, steps)
         right = by_base @ scores[np.arange(size), pieces.labels] + along
@@ -237,4 +238,9 @@ def learned(machine: Machine, pieces: Pieces, steps: Array) -> Array:
         far = weights - COUNTED
         return float(pieces.weights @ log_z - right + _L2 * far @ far), gradient + 2 * _L2 * far
 
-    return Lbfgs(objective, COUNTED.copy()).minimize(max_iter=_ITERATIONS).x
+    return loss
+
+
+def learned(machine: Machine, pieces: Pieces, steps: Array) -> Array:
+    """Return the weights of `TIED` at which the loss is smallest, or after a number of iterations."""
+    return Lbfgs(loss_of(machine, pieces, steps), COUNTED.copy()).minimize(max_iter=_ITERATIONS).x

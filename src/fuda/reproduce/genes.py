@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fuda.parallel import run
 from fuda.reproduce.gene_chain import COUNTED, PLAIN, TIED, Machine, learned, pieces_of
 from fuda.reproduce.gene_segments import Scores, best_exons, log_lengths, segment_scores
 from fuda.reproduce.gene_signals import Counts, Locus, Signals, counts, load, repeated_words
@@ -157,9 +158,7 @@ class Finder:
         """The weights by which most is right in the loci, by a search along `_DIRECTIONS`."""
 
         def worth(weights: Array) -> float:
-            predicted = [
-                self._exons(locus.bases, rows, weights) for locus, rows in zip(loci, features, strict=True)
-            ]
+            predicted = run(lambda k: self._exons(loci[k].bases, features[k], weights), range(len(loci)))
             found = accuracy(loci, predicted)
             return float(_shares(found["exons"]).mean() + 100 * found["correlation"].mean())
 
