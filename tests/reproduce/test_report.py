@@ -71,7 +71,7 @@ def test_all_writes_every_table_of_the_report(tmp_path, experiments):
     ("arguments", "message"),
     [
         (["all", "--table", "1"], "all repeats every table"),
-        (["hm-svm", "--report", "x.md"], "only all writes a report"),
+        (["hm-svm", "--report", "x.md"], "hm-svm writes no report"),
         (["all", "--report", "{empty}"], "has no place for markov-loss 1"),
     ],
 )

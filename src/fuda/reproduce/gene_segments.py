@@ -1,0 +1,250 @@
+"""The best gene structure where exons are segments, whose lengths count.
+
+States other than exons are those of `fuda.reproduce.genes`: bases outside of genes, and introns by how
+many bases of a codon came before and which of T, TA and TG they were. An exon from a to b scores
+
+    Σ_{a ≤ t < b} e_t(position of t in its codon) + log P(b − a | kind) + its two signals
+
+with the kinds initial, internal, terminal and single. It ends at the first stop codon in its frame, so
+that the number of candidates is small: from each AG and each ATG on, bases up to that stop codon are
+read once. The result is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from fuda.compiled import compiled
+from fuda.reproduce.gene_chain import PLAIN
+from fuda.reproduce.gene_signals import signals
+
+Array = np.ndarray
+LONGEST = 20_000
+KINDS = ("initial", "internal", "terminal", "single")
+_BROAD = 0.1, 150.0, 1.2  # the share, median and spread (of logarithms) of a distribution for all
+_BANDWIDTH = 0.3  # of logarithms of lengths
+_OUTSIDE = -1  # where an exon follows no intron
+
+
+class Scores(NamedTuple):
+    """What counts for gene structures in n bases; −inf where a signal is not.
+
+    Attributes
+    ----------
+    bases : (n,) array of int
+    outside, intron : (n,) array
+        Of bases outside of genes and in introns, steps from base to base included.
+    frames : (3, n + 1) array
+        Sums of exon scores up to each base, if the first base of codons is at multiples of three,
+        one after these, and two after them.
+    start, donor, acceptor, stop : (n,) array
+        Of signals, with the steps into and out of them: at the first base of a gene, the first and
+        the last base of an intron, and the last base of a gene.
+    lengths : (4, LONGEST + 1) array
+        log P of the length of an exon, by `KINDS`.
+    """
+
+    bases: Array
+    outside: Array
+    intron: Array
+    frames: Array
+    start: Array
+    donor: Array
+    acceptor: Array
+    stop: Array
+    lengths: Array
+
+
+def log_lengths(exons: Sequence[Sequence[tuple[int, int]]]) -> Array:
+    """Estimate log P of lengths by kind, smooth over their logarithms.
+
+    Parameters
+    ----------
+    exons : list of lists of (start, end)
+        The exons of genes.
+
+    Returns
+    -------
+    (4, LONGEST + 1) array
+        By `KINDS`; −inf for the length 0.
+    """
+    seen: dict[str, list[int]] = {kind: [] for kind in KINDS}
+    for gene in exons:
+        for k, (start, end) in enumerate(gene):
+            first, last = k == 0, k == len(gene) - 1
+            kind = "single" if first and last else "initial" if first else "terminal" if last else "internal"
+            seen[kind].append(end - start)
+    found = np.full((len(KINDS), LONGEST + 1), -np.inf)
+    lengths = np.log(np.arange(1, LONGEST + 1))
+    share, median, spread = _BROAD
+    for row, kind in zip(found, KINDS, strict=True):
+        density = share * _normal(lengths - np.log(median), spread)
+        for length in seen[kind]:
+            density += (1 - share) / len(seen[kind]) * _normal(lengths - np.log(length), _BANDWIDTH)
+        row[1:] = np.log(density) - lengths
+    return found
+
+
+def segment_scores(bases: Array, scores: Array, steps: Array, lengths: Array) -> Scores:
+    """Return what counts for segments by the scores of a chain of the states `PLAIN`.
+
+    Parameters
+    ----------
+    bases : (n,) array of int
+    scores : (n, states) array
+        The scores of the states of bases.
+    steps : (states, states) array
+        log P of steps, of which those within introns and outside of genes count.
+    lengths : (4, LONGEST + 1) array
+        log P of lengths.
+
+    Returns
+    -------
+    Scores
+        What counts. Steps out of exons are left to the lengths of exons.
+    """
+    at, number, here = signals(bases), PLAIN.index, np.arange(len(bases))
+    coding = scores[:, [number("E0"), number("E1"), number("E2")]]
+    frames = np.zeros((3, len(bases) + 1))
+    for frame, row in enumerate(frames):
+        np.cumsum(coding[here, (here - frame) % 3], out=row[1:])
+
+    def signal(values: Array, *names: str) -> Array:
+        found = np.full(len(bases), -np.inf)
+        for name in names:
+            found[at[name]] = values[at[name]]
+        return found
+
+    def step(a: str, b: str) -> float:
+        return float(steps[number(a), number(b)])
+
+    ends = np.logaddexp(step("E0", "D1"), step("E2", "D0"))  # of exons, before an intron or at the stop
+    stop = step("E1", "T")
+    both = np.logaddexp(ends, stop)
+    return Scores(
+        np.ascontiguousarray(bases),
+        scores[:, number("N")] + step("N", "N"),
+        scores[:, number("I0")] + step("I0", "I0"),
+        frames,
+        signal(scores[:, number("S")] - coding[:, 0] + step("N", "S"), "ATG"),
+        signal(scores[:, number("D0")] + ends - both, "GT", "GC"),
+        signal(scores[:, number("A0")] + step("I0", "A0"), "AG"),
+        signal(scores[:, number("T")] - coding[:, 2] + stop - both, "stop"),
+        lengths,
+    )
+
+
+def _normal(x: Array, spread: float) -> Array:
+    """The density of a normal distribution."""
+    return np.exp(-0.5 * (x / spread) ** 2) / (spread * np.sqrt(2 * np.pi))
+
+
+@compiled
+def _is_stop(a: int, b: int, c: int) -> bool:
+    """Whether a codon is TAA, TAG or TGA."""
+    return a == 3 and ((b == 0 and (c == 0 or c == 2)) or (b == 2 and c == 0))
+
+
+@compiled
+def _remembered(position: int, before: int, last: int) -> int:
+    """The number of an intron after the base at a position of its codon: 0; 1, T; others, TA, TG."""
+    if position == 2:
+        return 0
+    if position == 0:
+        return 2 if last == 3 else 1
+    if before == 3 and last == 0:
+        return 4
+    return 5 if before == 3 and last == 2 else 3
+
+
+@compiled
+def _extend(start: int, intron: int, value: float, scores: Scores, best: Array, back: Array) -> None:
+    """Enter into `best` and `back` all exons from a base on, after an intron or at the start of a gene.
+
+    `best` (n, 7) has the values of introns that begin at a base, and of genes that end at one.
+    """
+    bases, frames = scores.bases, scores.frames
+    position = 0 if intron <= 0 else 1 if intron <= 2 else 2
+    frame = (start - position) % 3
+    # The bases of the codon so far; where an intron does not remember them, no stop codon can follow.
+    first = 3 if intron == 2 or intron >= 4 else 0
+    second = 2 if intron == 5 else 0
+    opening = 0 if intron == -1 else 1
+    for t in range(start, min(len(bases), start + LONGEST)):
+        base = bases[t]
+        if position == 2:
+            if _is_stop(first, second, base):
+                if t - start >= 2 and scores.stop[t] > -np.inf:
+                    total = value + frames[frame, t + 1] - frames[frame, start] + scores.stop[t]
+                    total += scores.lengths[2 if opening else 3, t + 1 - start]
+                    if total > best[t, 6]:
+                        best[t, 6], back[t, 6, 0], back[t, 6, 1] = total, start, intron
+                return
+        elif position == 0:
+            first = base
+        else:
+            second = base
+        end = t + 1
+        whole = intron >= 0 or end - start >= 3  # no intron interrupts the start codon
+        if whole and end < len(bases) and scores.donor[end] > -np.inf:
+            total = value + frames[frame, end] - frames[frame, start] + scores.donor[end]
+            total += scores.lengths[opening, end - start]
+            following = _remembered(position, first, base)
+            if total > best[end, following]:
+                best[end, following] = total
+                back[end, following, 0], back[end, following, 1] = start, intron
+        position = (position + 1) % 3
+
+
+@compiled
+def _forward(scores: Scores) -> tuple[Array, Array, Array]:
+    """The values and origins of exons by their ends, and where introns and outsides were entered."""
+    size = len(scores.bases)
+    best = np.full((size, 7), -np.inf)
+    back = np.zeros((size, 7, 2), dtype=np.int32)
+    entered = np.zeros((size, 7), dtype=np.bool_)
+    outside, introns = scores.outside[0], np.full(6, -np.inf)
+    for t in range(1, size):
+        if scores.start[t] > -np.inf:
+            _extend(t, -1, outside + scores.start[t], scores, best, back)
+        for k in range(6):
+            if introns[k] > -np.inf and scores.acceptor[t] > -np.inf and t + 1 < size:
+                _extend(t + 1, k, introns[k] + scores.acceptor[t], scores, best, back)
+            introns[k] += scores.intron[t]
+            if best[t, k] > introns[k]:
+                introns[k], entered[t, k] = best[t, k], True
+        if best[t - 1, 6] > outside:
+            outside, entered[t, 6] = best[t - 1, 6], True
+        outside += scores.outside[t]
+    return best, back, entered
+
+
+def best_exons(scores: Scores) -> list[tuple[int, int]]:
+    """Find the exons of the best gene structure; the ends are outside of genes.
+
+    Parameters
+    ----------
+    scores : Scores
+        What counts.
+
+    Returns
+    -------
+    list of (start, end)
+        In order, as Python slices.
+    """
+    _, back, entered = _forward(scores)
+    found: list[tuple[int, int]] = []
+    t, state = len(scores.bases) - 1, 6
+    while t > 0:
+        if not entered[t, state]:
+            t -= 1
+            continue
+        end, row = (t, t - 1) if state == 6 else (t, t)
+        start, state = back[row, state].tolist()
+        found.append((start, end))
+        t = start - 1 if state == _OUTSIDE else start - 2
+        state = 6 if state == _OUTSIDE else state
+    return found[::-1]
