@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from fuda import inference
 from fuda.checks import check_arrays
 from fuda.data.encoding import Channel, Encoded
+from fuda.data.graph import Graph
 from fuda.data.labels import flat_labels, structure_weights
 from fuda.data.tables import Table
 from fuda.errors import DataError
@@ -25,7 +27,7 @@ from fuda.models.taught_crf import enlarged, teach
 from fuda.models.training_data import TrainingData
 from fuda.optimize.vectors import dot
 from fuda.progress import Iterations
-from fuda.training.crf_curvature import LARGEST_STORED, STORED, curvature, packed
+from fuda.training.crf_curvature import LARGEST_STORED, STORED, diagonal_at, packed
 from fuda.training.crf_loss import Weights, score_structures
 from fuda.training.perceptron import Mistakes, State
 
@@ -109,29 +111,48 @@ def firmness_of(model: Model, data: TrainingData) -> Firmness | None:
     """
     if model.kernel_ is not None or model._voted or model.order_ > 1:
         return None
-    twin = _Twin.of(model, None)
-    data = data._replace(encoded=twin.seen(data.encoded), held=None)
-    scale = _likeliest_scale(twin, data)
-    return Firmness(scale, packed(curvature(twin._training_loss(data), scale * twin.weights_)))
+    twin, corpus = _Twin.of(model, None), data.encoded.corpus
+    encoded = twin.seen(data.encoded)
+    nodes, pairs = score_structures(encoded, twin._layout, twin.weights_)
+    weight = np.ones(len(corpus)) if data.sample_weight is None else data.sample_weight
+    scale = _Ray(corpus.graph, nodes, pairs, data.labels, weight).likeliest(dot(twin.weights_, twin.weights_))
+    p = inference.marginals(corpus.graph, scale * nodes, scale * pairs, n_jobs=model.n_jobs)[1]
+    counted = np.repeat(weight, np.diff(corpus.offsets))
+    tables = [table.matrix.T for table in encoded.tables]
+    return Firmness(scale, packed(diagonal_at(encoded, twin._layout, p, counted, tables)))
 
 
-def _likeliest_scale(twin: _Twin, data: TrainingData) -> float:
-    """The s for which loss(s w) + l2 ‖s w‖² is smallest; the loss is estimated by part of the data."""
-    count = len(data.encoded.corpus)
-    chosen = np.unique(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
-    part = data.take(chosen)
-    scores = score_structures(part.encoded, twin._layout, twin.weights_)[0]
-    spread = float(np.std(scores - scores.mean(axis=1, keepdims=True)))
-    if not 0 < spread < np.inf:
-        return 1.0
-    loss, w = twin._training_loss(part), twin.weights_
-    square = 2 * twin.l2 * dot(w, w)
-    least, most = np.log([1e-2 / spread, 1e2 / spread])
-    for _ in range(_HALVINGS):  # the objective is convex in s: its slope tells on which side of s it is
-        s = float(np.exp((least + most) / 2))
-        slope = count / len(chosen) * dot(loss(s * w)[1], w) + s * square
-        least, most = (least, np.log(s)) if slope > 0 else (np.log(s), most)
-    return float(np.exp((least + most) / 2))
+class _Ray:
+    """The loss of the weights s w as a function of s, by a sample of the structures."""
+
+    def __init__(self, graph: Graph, nodes: Array, pairs: Array, labels: Array, weight: Array) -> None:
+        chosen = np.unique(np.linspace(0, len(graph) - 1, min(len(graph), _SAMPLE)).astype(np.int64))
+        self.share, at = len(chosen) / len(graph), graph.nodes_of(chosen)
+        self.graph, self.nodes, self.pairs = graph.take(chosen), nodes[at], pairs
+        self.weight = weight[chosen]
+        self.by_node = np.repeat(self.weight, np.diff(self.graph.offsets))[:, None]
+        known = np.flatnonzero(labels[at] >= 0)
+        self.fits = self.nodes.copy()
+        self.fits[known] = -np.inf
+        self.fits[known, labels[at][known]] = self.nodes[known, labels[at][known]]
+
+    def likeliest(self, square: float) -> float:
+        """The s for which loss(s w) + s² ‖w‖² is smallest."""
+        spread = float(np.std(self.nodes - self.nodes.mean(axis=1, keepdims=True)))
+        if not 0 < spread < np.inf:
+            return 1.0
+        least, most = np.log([1e-2 / spread, 1e2 / spread])
+        for _ in range(_HALVINGS):  # what is minimized is convex in s: its slope tells where to go
+            middle = (least + most) / 2
+            s = float(np.exp(middle))
+            slope = (self._mean(self.nodes, s) - self._mean(self.fits, s)) / self.share + 2 * s * square
+            least, most = (least, middle) if slope > 0 else (middle, most)
+        return float(np.exp((least + most) / 2))
+
+    def _mean(self, allowed: Array, s: float) -> float:
+        """Σ weight · E[F(y)] over the labelings that are allowed, at s w."""
+        _, p, edges = inference.expectations(self.graph, s * allowed, s * self.pairs, self.weight, n_jobs=1)
+        return float((self.by_node * p * self.nodes).sum() + (edges * self.pairs).sum())
 
 
 def grow_labels(model: Model, new: list[Any]) -> None:
@@ -232,7 +253,7 @@ def _changed(state: State, twin: _Twin, change: Array) -> State:
 
 def restored(model: Model, arrays: dict[str, Array]) -> Firmness | None:
     """Take the firmness of a perceptron out of the arrays of a file; older files have none."""
-    found = {name: arrays.pop(name) for name in ("curvature", "scale") if name in arrays}
+    found: dict[str, Array] = {name: arrays.pop(name) for name in ("curvature", "scale") if name in arrays}
     if not found:
         return None
     if model.kernel_ is not None or model._voted or model.order_ > 1:
