@@ -18,11 +18,12 @@ import numpy as np
 from sklearn.base import clone
 
 from common import load
-from fuda import CRF, MarginalizedPerceptron
+from fuda import CRF, HMPerceptron, MarginalizedPerceptron
 from fuda.metrics import entity_scores
 
 MODELS: dict[str, Any] = {
     "CRF": CRF(),
+    "HM-perceptron": HMPerceptron(),
     "marginalized perceptron": MarginalizedPerceptron(),
     "with a CRF as prior, legal Viterbi": MarginalizedPerceptron(
         prior=CRF(), decode="viterbi", scheme="IOB2"

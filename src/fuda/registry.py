@@ -32,7 +32,7 @@ MODELS = {
     "HMM": Model("fuda.models.hmm", "hmm"),
     "MEMM": Model("fuda.models.memm", "memm"),
     "SemiCRF": Model("fuda.models.semi_crf", "semi-crf"),
-    "HMPerceptron": Model("fuda.models.hm_perceptron", "hm-perceptron"),
+    "HMPerceptron": Model("fuda.models.hm_perceptron", "hm-perceptron", version=2),  # 2: curvature
     "HMSVM": Model("fuda.models.hm_svm", "hm-svm"),
     # 2: coefficients of labelings beside the scores of a prior
     "MarginalizedPerceptron": Model("fuda.models.marginalized_perceptron", "marginalized", version=2),

@@ -16,6 +16,7 @@ import fuda
 from fuda import DataError, Sequence, Template, Tree, read
 from fuda.kernels import RBF, Delta, Linear, Polynomial
 from fuda.metrics import entity_scores
+from fuda.models import taught_crf
 from fuda.models.hm_perceptron import HMPerceptron, Mistakes
 from fuda.training.perceptron import Dual, Primal
 from structure_cases import forest_heads
@@ -236,10 +237,13 @@ def test_schemes_and_known_labels_with_a_higher_order():
         assert all(b != "I-PER" or a in ("B-PER", "I-PER") for a, b in itertools.pairwise(["O", *labels]))
 
 
-@pytest.mark.parametrize("kernel", [None, 1.0 * Linear()])
-@pytest.mark.parametrize("average", [True, False, "voted"])
-def test_going_on_is_as_if_all_had_come_at_once(kernel, average):
-    parameters = {"kernel": kernel, "average": average, "features": "word", "shuffle": False}
+@pytest.mark.parametrize(
+    ("kernel", "average", "order"),
+    [(None, True, 2), (None, False, 2), (None, "voted", 1)]
+    + [(1.0 * Linear(), average, 1) for average in (True, False, "voted")],
+)
+def test_going_on_is_as_if_all_had_come_at_once(kernel, average, order):
+    parameters = {"kernel": kernel, "average": average, "order": order, "features": "word", "shuffle": False}
     whole = HMPerceptron(epochs=1, **parameters).fit(X, Y)
     parts = HMPerceptron(epochs=7, **parameters)
     first = [["Ana", "in", "Lima"]], [["PER", "O", "LOC"]]
@@ -407,13 +411,15 @@ def test_an_interrupted_fit_is_a_fit(monkeypatch, average):
 def test_going_on_interrupted(monkeypatch, kernel, average):
     model = HMPerceptron(kernel=kernel, average=average, random_state=0).fit(X, Y)
     before = model.predict(X).tolist()
-    learner = Primal if kernel is None else Dual
+    learner, step = (Dual, "run") if kernel is not None else (Primal, "run")
+    if kernel is None and average != "voted":
+        learner, step = taught_crf._Step, "minimum"
 
     def interrupted(self, which):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(learner, "run", interrupted)
+        patch.setattr(learner, step, interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit([["new", "words"]], [["PER", "LOC"]])
     assert model.predict(X).tolist() == before

@@ -102,7 +102,7 @@ def test_more_structures_minimize_the_proximal_objective(parameters, monkeypatch
     grown.encoder_ = encoder
     labels = np.arange(len(model.classes_))
     start, stored = (
-        taught_crf._enlarged(before._layout, grown._layout, a, labels)
+        taught_crf.enlarged(before._layout, grown._layout, a, labels)
         for a in (before.weights_, before._curvature)
     )
     grown.weights_ = start

@@ -32,6 +32,7 @@ MODELS = {
     "memm-1.fuda": (fuda.MEMM(l2=0.01), X),
     "semicrf-1.fuda": (fuda.SemiCRF(l2=0.1), X),
     "hmperceptron-1.fuda": (fuda.HMPerceptron(), X),
+    "hmperceptron-2.fuda": (fuda.HMPerceptron(), X),
     "hmperceptron-dual-1.fuda": (fuda.HMPerceptron(kernel=Polynomial(2) + Delta()), TREES),
     "hmsvm-1.fuda": (fuda.HMSVM(tol=1e-6), X),
     "hmsvm-push-1.fuda": (fuda.HMSVM(kernel=RBF(0.1), C=100.0, tol=1e-6), TREES),

@@ -27,7 +27,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from fuda.checks import check_choice, check_counts, check_flags, check_numbers, is_flag
 from fuda.data.encoding import Encoded
-from fuda.data.labels import flat_labels, structure_weights
 from fuda.errors import DataError, short
 from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for
 from fuda.functions.linear import LinearFunction
@@ -37,9 +36,10 @@ from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import as_kernel
 from fuda.models import explained_markov, hm_perceptron_file
 from fuda.models.base import Labeler
-from fuda.models.label_growth import added_labels, grow_perceptron
+from fuda.models.label_growth import added_labels
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import NamedWeights, feature_names, largest
+from fuda.models.taught_perceptron import Firmness, firmness_of, grow_labels, learn_more
 from fuda.models.training_data import TrainingData
 from fuda.models.validation import Held, Validation
 from fuda.progress import Callback, Iterations, warn
@@ -162,6 +162,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     decode = "viterbi"
     _defaults: ClassVar[dict[str, Any]] = {"features": "text"}
     _state: State
+    _firmness: Firmness | None
 
     def __init__(
         self,
@@ -198,10 +199,12 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         return len(self.mistakes_)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
-        """Learn from more structures, in one epoch; a model that is not fitted begins with them.
+        """Learn from more structures, such as corrected predictions; they hold from now on.
 
-        New features and labels are added. After any exception, an interrupt included, the model is
-        as it was before.
+        New features and labels are added. A model that is not fitted begins with the structures, in
+        one epoch. With a kernel, votes or an order above 1, and in files of older versions of fuda,
+        learning goes on in one more epoch, which moves a mean of many steps by little. After any
+        exception, an interrupt included, the model is as it was before.
 
         Parameters
         ----------
@@ -222,39 +225,16 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         learner = copy(self)
         with inner_training():
             if hasattr(self, "classes_"):
-                learner._learn_more(X, y, sample_weight, classes)
+                learn_more(learner, X, y, sample_weight, classes)
             else:
                 learner.epochs, learner.checkpoint = 1, None
                 learner.fit(X, y, sample_weight)
                 learner.epochs = learner._fitted_params["epochs"] = self.epochs
                 learner.checkpoint = learner._fitted_params["checkpoint"] = self.checkpoint
-                grow_perceptron(learner, added_labels(learner, [], classes))
+                grow_labels(learner, added_labels(learner, [], classes))
                 learner._prepare_predictions()
         self._become(learner)
         return self
-
-    def _learn_more(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
-        """Learn from more structures; arrays and vocabularies are copied before they change."""
-        self._check_parameters()
-        new = self._encode(X)
-        found = [] if new is None else flat_labels(y, new.corpus)
-        grow_perceptron(self, added_labels(self, found, classes))
-        if new is None:
-            self._prepare_predictions()
-            return
-        labels, eta = self._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
-        encoder, encoded = self.encoder_.grown(new.corpus)
-        encoded.check_values()
-        before, self.encoder_ = self._feature_counts(), encoder
-        linear = self.kernel_ is None
-        self._state = self._state.insert(before, self._feature_counts()) if linear else self._state.copy()
-        if self._support is not None:
-            encoded = self._support.widen(list(map(len, encoder.vocabularies()))).followed_by(encoded)
-        labels = np.concatenate([np.full(encoded.corpus.size - len(labels), -1), labels])
-        eta = np.ones(len(new.corpus)) if eta is None else eta
-        known = np.zeros(len(encoded.corpus) - len(eta))
-        self._learn(encoded, labels, np.concatenate([known, eta]), epochs=1)
-        self._prepare_predictions()
 
     def _best(self, encoded: Encoded, known: Any) -> Array:
         if self.order_ < 2 or self._voted:
@@ -341,6 +321,11 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         eta = np.ones(len(encoded.corpus)) if sample_weight is None else sample_weight
         self._learn(encoded, data.labels, eta, self.epochs, data.held)
         self._prepare_predictions()
+        self._firmness = self._measure_firmness(data)
+
+    def _measure_firmness(self, data: TrainingData) -> Firmness | None:
+        """How firmly the data hold the weights; None if `partial_fit` is to go on by epochs."""
+        return firmness_of(self, data)
 
     def _variances(self, data: TrainingData, state: State) -> Array:
         """Σ at the start of a fit, empty where it stays 1."""

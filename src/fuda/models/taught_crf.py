@@ -46,8 +46,8 @@ def grow_labels(model: Model, new: list[Any]) -> None:
     if not new:
         return
     old, at = model._layout, enlarge_classes(model, new)
-    model.weights_ = _enlarged(old, model._layout, model.weights_, at, unlikeliest=True)
-    model._curvature = _enlarged(old, model._layout, model._curvature, at, unlikeliest=False)
+    model.weights_ = enlarged(old, model._layout, model.weights_, at, unlikeliest=True)
+    model._curvature = enlarged(old, model._layout, model._curvature, at, unlikeliest=False)
 
 
 def teach(model: Model, encoder: Any, data: TrainingData) -> None:
@@ -65,11 +65,11 @@ def teach(model: Model, encoder: Any, data: TrainingData) -> None:
     old, labels = model._layout, np.arange(len(model.classes_))
     model.encoder_ = encoder
     weights, stored = (
-        _enlarged(old, model._layout, array, labels) for array in (model.weights_, model._curvature)
+        enlarged(old, model._layout, array, labels) for array in (model.weights_, model._curvature)
     )
     step = _Step(model, data, weights, stored)
     if model._fitted_params["l1"]:  # what the L1 term has set to 0 stays 0
-        known = _enlarged(old, model._layout, np.ones(old.size, dtype=bool), labels)
+        known = enlarged(old, model._layout, np.ones(old.size, dtype=bool), labels)
         step.freeze(known & (weights == 0))
     a = np.ones(len(data.encoded.corpus)) if data.sample_weight is None else data.sample_weight
     first = model.weights_ = step.minimum(a)
@@ -153,7 +153,7 @@ def _indices(layout: Weights, encoded: Encoded, columns: list[Array | None]) -> 
     return np.concatenate([*of_nodes, transitions.ravel(), *map(part, encoded.edge_channels, by_edge)])
 
 
-def _enlarged(old: Weights, new: Weights, array: Array, labels: Array, unlikeliest: bool = False) -> Array:
+def enlarged(old: Weights, new: Weights, array: Array, labels: Array, unlikeliest: bool = False) -> Array:
     """An array with room for more features, which come last, and for labels; `labels` numbers old ones.
 
     What is new is 0, or for `unlikeliest` labels the smallest value that another label has there.

@@ -16,7 +16,7 @@ import numpy as np
 
 from fuda import inference
 from fuda.data.encoding import Encoded
-from fuda.training.crf_loss import TrainingLoss, score_structures, squared
+from fuda.training.crf_loss import TrainingLoss, Weights, score_structures, squared
 
 Array = np.ndarray
 STORED = np.dtype(np.float16)
@@ -39,26 +39,51 @@ def curvature(loss: TrainingLoss, vector: Array) -> Array:
         One number of at least 0 per weight.
     """
     encoded, weights = loss.encoded, loss.weights
-    corpus, L = encoded.corpus, weights.labels
     scores, transitions = score_structures(encoded, weights, vector)
-    p = inference.marginals(corpus.graph, scores, transitions, n_jobs=loss.n_jobs)[1]
-    counted = loss.loss.omega * np.repeat(loss.sample_weight, np.diff(corpus.offsets))
+    p = inference.marginals(encoded.corpus.graph, scores, transitions, n_jobs=loss.n_jobs)[1]
+    counted = loss.loss.omega * np.repeat(loss.sample_weight, np.diff(encoded.corpus.offsets))
     if loss.loss.pointwise:
         counted = counted + loss.node_weight
+    return diagonal_at(encoded, weights, p, counted, loss.transposed)
+
+
+def diagonal_at(encoded: Encoded, weights: Weights, p: Array, counted: Array, transposed: list[Any]) -> Array:
+    """Compute the diagonal of the Hessian from marginals.
+
+    Parameters
+    ----------
+    encoded : Encoded
+        The structures.
+    weights : Weights
+        The layout of the weights.
+    p : (N, L) array
+        The node marginals.
+    counted : (N,) array
+        The weights of nodes.
+    transposed : list
+        The matrices of the tables, transposed.
+
+    Returns
+    -------
+    ndarray
+        One number of at least 0 per weight.
+    """
+    corpus, L = encoded.corpus, weights.labels
     diagonal = np.zeros(weights.size)
     by_channel, of_pairs, by_edge = weights.views(diagonal)
+    squares = [squared(table) for table in transposed]
     for channel, part in zip(encoded.channels, by_channel, strict=True):
-        squares = squared(loss.transposed[channel.table])
-        part += squares @ channel.scatter(counted[:, None] * p * (1 - p), squares.shape[1])
+        table = squares[channel.table]
+        part += table @ channel.scatter(counted[:, None] * p * (1 - p), table.shape[1])
     parent, child = corpus.graph.edges.T
     above, below = p[parent], p[child]
     of_pairs += _variances(above, below, counted[child])
     for channel, part in zip(encoded.edge_channels, by_edge, strict=True):
-        squares, at = squared(loss.transposed[channel.table]), np.zeros((corpus.size, L))
+        table, at = squares[channel.table], np.zeros((corpus.size, L))
         for a in range(L):  # a label of the parent at a time: pairs of all nodes may not fit in memory
             q = above[:, a, None] * below
             at[child] = counted[child, None] * q * (1 - q)
-            part[:, a] += squares @ channel.scatter(at, squares.shape[1])
+            part[:, a] += table @ channel.scatter(at, table.shape[1])
     return diagonal
 
 

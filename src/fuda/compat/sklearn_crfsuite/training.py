@@ -173,6 +173,9 @@ class _ChainPerceptron(HMPerceptron):
         pairs = generated[-L * L :].reshape(L, L).T.ravel()
         return np.concatenate([generated[: -L * L], np.zeros(state.short.size), pairs])
 
+    def _measure_firmness(self, data: TrainingData) -> None:
+        return None
+
     def _after_epoch(self, found: Pass, examples: Examples) -> None:
         sizes = np.diff(examples.offsets)
         costs = found.costs if self._update.kind else found.mistaken / sizes
