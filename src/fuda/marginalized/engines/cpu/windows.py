@@ -32,7 +32,7 @@ _TILE = 128  # targets for which rows of k are computed at a time
 _LARGEST = 2.0  # k, so that κ is far from the largest of these numbers
 _NUMBER = np.float32  # of rows of k
 _BLOCK = 4096  # nodes per task of a thread
-_NEAR = 1  # the reach for codes that clear cases are decided by
+_NEAR = 1  # the reach for codes that clear cases are decided by, see `_near_up`
 _SEEN = 4  # how far equal observations are looked for
 _SPREAD = 2  # how far from a narrow margin nodes are scored with the whole reach
 
@@ -252,9 +252,15 @@ def add_windows(targets: Windows, at: Array, table: Array, support: Merged, scor
                     row[i] = table[code, targets.codes[some[i], j]]
         sums[:] = 0
         for g in range(len(support.lefts)):
-            _up(rows, support.lefts[g], one, up)
+            if support.near == _NEAR:
+                _near_up(rows, support.lefts[g, -1], one, up)
+            else:
+                _up(rows, support.lefts[g], one, up)
             for p in range(support.groups[g], support.groups[g + 1]):
-                _kappa_row(rows, support.rights[p], one, up, kappa)
+                if support.near == _NEAR:
+                    _near_kappa_row(rows, support.rights[p, 0], support.rights[p, 1], one, up, kappa)
+                else:
+                    _kappa_row(rows, support.rights[p], one, up, kappa)
                 n, end = support.terms[p], support.terms[p + 1]
                 while n + 1 < end:
                     places = support.sums[n], support.sums[n + 1]
@@ -285,6 +291,22 @@ def _kappa_row(rows: Array, right: Array, one: float, up: Array, out: Array) -> 
     for t in range(np.uint64(_TILE)):
         far = one + rows[d + t] * (one + rows[e + t] * (one + rows[f + t]))
         out[t] = up[t] * rows[z + t] * (one + rows[a + t] * (one + rows[b + t] * (one + rows[c + t] * far)))
+
+
+@compiled
+def _near_up(rows: Array, left: int, one: float, out: Array) -> None:
+    """Write u of one row to the left."""
+    a = np.uint64(left)
+    for t in range(np.uint64(_TILE)):
+        out[t] = one + rows[a + t]
+
+
+@compiled
+def _near_kappa_row(rows: Array, middle: int, right: int, one: float, up: Array, out: Array) -> None:
+    """Write k u d, from the row of a position and one to the right."""
+    z, a = np.uint64(middle), np.uint64(right)
+    for t in range(np.uint64(_TILE)):
+        out[t] = up[t] * rows[z + t] * (one + rows[a + t])
 
 
 @compiled(fastmath={"contract"})
