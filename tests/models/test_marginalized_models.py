@@ -184,6 +184,6 @@ def test_support_is_prepared_once_and_never_stored(tmp_path, cls):
     again = pickle.loads(pickle.dumps(model))
     assert again._support[0]._prepared is None
     assert (scores(again) == first).all()
-    model.prune(0.9)
-    assert all(part._prepared is None for part in model._support)
+    model.prune(X, Y, loss=1)
+    assert all(part._prepared is not prepared for part in model._support)
     assert not hasattr(clone(model), "classes_")

@@ -326,21 +326,6 @@ def test_probabilities_are_calibrated():
     assert -np.log(marginals[np.arange(len(truth)), truth]).mean() < -(base * np.log(base)).sum()
 
 
-def test_support_is_listed_and_pruned():
-    X, y, _ = random_problem(9, count=20)
-    model = MarginalizedPerceptron(epochs=4).fit(X, y)
-    largest = max(abs(v) for p in model.support_ for v in p.alpha.values())
-    small = [p for p in model.support_ if all(abs(v) < 0.5 * largest for v in p.alpha.values())]
-    count = len(model.support_)
-    assert small
-    assert model.prune(0.5) == len(small)
-    assert len(model.support_) == count - len(small)
-    assert all(abs(v) >= 0.5 * largest for p in model.support_ for v in p.alpha.values())
-    assert model.prune(0.0) == 0
-    with pytest.raises(DataError, match="from 0 to 1"):
-        model.prune(2)
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("prior", ["uniform", "hmm", "chain", "given"])
 def test_stored_models_predict_the_same(tmp_path, shape, prior):

@@ -202,13 +202,28 @@ def _number_rows(points: Points, norms: list[Array]) -> tuple[Array, Array]:
     """Number points by features and norms; also return a point per number."""
     matrix: Any = points.features
     matrix.sort_indices()
-    sizes = np.column_stack([points.beyond, *norms])
-    numbers: dict[bytes, int] = {}
-    codes = np.empty(len(points), dtype=np.int64)
-    members: list[int] = []
-    for i, (a, b) in enumerate(zip(matrix.indptr[:-1].tolist(), matrix.indptr[1:].tolist(), strict=True)):
-        key = matrix.indices[a:b].tobytes() + matrix.data[a:b].tobytes() + sizes[i].tobytes()
-        codes[i] = numbers.setdefault(key, len(numbers))
-        if codes[i] == len(members):
-            members.append(i)
-    return codes, np.array(members, dtype=np.int64)
+    features, lengths = matrix.indices, np.diff(matrix.indptr)
+    values, sizes = _bits(matrix.data), _bits(np.column_stack([points.beyond, *norms]))
+    random = np.random.default_rng(0)
+    while True:  # once, unless different points have the same hash
+        factors = random.integers(
+            1 << 63, size=matrix.shape[1] + sizes.shape[1], dtype=np.uint64
+        ) | np.uint64(1)
+        sums = np.append(np.uint64(0), np.cumsum(factors[features] * _mixed(values)))
+        hashes = np.diff(sums[matrix.indptr]) + _mixed(sizes) @ factors[matrix.shape[1] :]
+        _, members, codes = np.unique(hashes, return_index=True, return_inverse=True)
+        same = members[codes]
+        if (lengths[same] == lengths).all() and (sizes[same] == sizes).all():
+            there = np.arange(len(features)) + np.repeat(matrix.indptr[same] - matrix.indptr[:-1], lengths)
+            if (features[there] == features).all() and (values[there] == values).all():
+                return codes, members
+
+
+def _bits(values: Array) -> Array:
+    """Return the bits of numbers, by which NaN equals itself; −0 is 0."""
+    return np.ascontiguousarray(np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)
+
+
+def _mixed(bits: Array) -> Array:
+    """Return numbers that differ in many bits where the given ones differ."""
+    return (bits ^ (bits >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)

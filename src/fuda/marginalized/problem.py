@@ -311,6 +311,9 @@ def _largest(label_gram: Array, examples: Examples, types: Types) -> tuple[float
     diagonal, prior = types.diagonal[examples.encoded.corpus.types], examples.prior
     if prior.before is not None:
         return float(diagonal.max()), float(diagonal.max())
+    constant = _constant(prior)
+    if constant is not None:
+        return float(diagonal.max()), float(diagonal.max() * (constant @ label_gram @ constant))
     products = np.einsum("ts,ts->t", prior.nodes @ label_gram, prior.nodes)
     return float(diagonal.max()), float((diagonal * products).max())
 

@@ -1,7 +1,7 @@
 """What a model file contains of a labeler with the marginalized kernel.
 
 The structures of the support and of the memory of corrections, with priors, and for all of their
-nodes α and, where there is a memory, its coefficients.
+nodes α and, where there is a memory, its coefficients; the margin of clear cases, where `prune` chose one.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ def arrays_of(model: Model) -> dict[str, Array]:
     fitted, support, memory = model._calibration, model._support, model._memory
     arrays = stored_structures.pack(model.support_structures_)[1]
     arrays |= {"mixing": np.array([model.mixing_])}
+    if model.margin_ is not None:
+        arrays["margin"] = np.array([model.margin_])
     whole = "joint" if fitted.by_labelings else "whole"
     arrays |= {"point": fitted.point, whole: fitted.whole, "pairs": fitted.pairs}
 
@@ -66,6 +68,7 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Lab
     whole = _whole(arrays)
     model._calibration = Calibration(arrays["point"], arrays[whole], arrays["pairs"], whole == "joint")
     model._support, model._memory = [], []
+    model.margin_ = float(arrays["margin"][0]) if "margin" in arrays else None
     if not structures:
         return
     encoded = model.encoder_.encode(structures)
@@ -95,6 +98,8 @@ def _check(model: Model, arrays: dict[str, Array], source: Any) -> None:
     shapes |= {"point": (2,), _whole(arrays): (3,), "pairs": (L, L)}
     if "memory" in arrays:
         shapes["memory"] = (N, L)
+    if "margin" in arrays:
+        shapes["margin"] = (1,)
     if source != priors.UNIFORM:
         shapes["prior_nodes"] = (N, L)
         if model.prior_form == "chain":
@@ -103,5 +108,7 @@ def _check(model: Model, arrays: dict[str, Array], source: Any) -> None:
     mixing = float(arrays["mixing"][0])
     if not is_number(mixing, *MIXING):
         raise DataError(f"its mixing is {mixing}, not from {MIXING[0]} to {MIXING[1]}")
+    if "margin" in arrays and not is_number(float(arrays["margin"][0]), 0, 2):
+        raise DataError(f"its margin is {arrays['margin'][0]}, not from 0 to 2")
     if (arrays["point"] < 0).any() or (arrays[_whole(arrays)] < 0).any():
         raise DataError("its calibration has negative numbers")

@@ -108,10 +108,21 @@ class Engine(Protocol):
         """
         ...
 
-    def scores(self, alpha: Array) -> Numbers:
+    def scores(self, alpha: Array, margin: float | None = None) -> Numbers:
         """Return S (N, L) of all targets from coefficients of all sources, where epochs continue.
 
-        `alpha` must not be modified afterwards.
+        Parameters
+        ----------
+        alpha : array (N, L)
+            The coefficients, which must not be modified afterwards.
+        margin : float or None
+            Where given, an engine may approximate scores, most of all those of nodes whose best label
+            leads by more than this, in units of their largest |score|. Epochs cannot continue then.
+
+        Returns
+        -------
+        Numbers
+            The scores.
         """
         ...
 

@@ -62,8 +62,8 @@ class ExplicitEngine(OnlineEngine):
         """See `Engine`."""
         return ExplicitEngine(problem, max_nodes=self._max_nodes)
 
-    def scores(self, alpha: Array) -> Numbers:
-        """See `Engine`."""
+    def scores(self, alpha: Array, margin: float | None = None) -> Numbers:
+        """See `Engine`; never approximated."""
         self.weights = {}
         for structure in range(len(self.problem.sources.sizes)):
             self.push(structure, alpha[self.problem.sources.nodes(structure)])

@@ -28,6 +28,7 @@ from fuda.marginalized.engines.cpu.pairs import Workspace
 from fuda.marginalized.engines.cpu.push import Pushes, Sources, Task, Values
 from fuda.marginalized.engines.cpu.runs import runs
 from fuda.marginalized.engines.cpu.trees import families, trees
+from fuda.marginalized.engines.cpu.windows import WindowSupport, has_windows
 from fuda.marginalized.engines.online import OnlineEngine
 from fuda.marginalized.numbers import Numbers, empty_cells
 from fuda.marginalized.problem import Problem
@@ -77,8 +78,10 @@ class CpuEngine(OnlineEngine):
         """See `Engine`."""
         return CpuEngine(problem, self._n_jobs, self)
 
-    def scores(self, alpha: Array) -> Numbers:
+    def scores(self, alpha: Array, margin: float | None = None) -> Numbers:
         """See `Engine`."""
+        if margin is not None and has_windows(self.problem):
+            return Numbers(WindowSupport(self.problem, alpha).scores(self.problem, margin, self._n_jobs))
         self._start(self._prepared.log_of(self.problem, alpha))
         return self.all_scores()
 

@@ -85,8 +85,8 @@ class CudaEngine(OnlineEngine):
         state.steps += len(order)
         return len(at)
 
-    def scores(self, alpha: Array) -> Numbers:
-        """See `Engine`."""
+    def scores(self, alpha: Array, margin: float | None = None) -> Numbers:
+        """See `Engine`; never approximated."""
         self._machine.clear(self._scores)
         self._machine.add(self._scores, self._machine.pushes_of(alpha))
         return self.all_scores()
