@@ -172,8 +172,9 @@ class State(NamedTuple):
         variances = self.variances
         if len(variances):
             variances = np.insert(variances, np.repeat(at * nodes.shape[1], nodes.shape[1]), 1.0)
-        others = [array.copy() for array in self[2:7]]  # not W, which may take a hundred megabytes
-        return State(nodes, late_nodes, *others, variances)
+        # not W, which may take a hundred megabytes
+        others = {name: getattr(self, name).copy() for name in self._fields[2:7]}
+        return self._replace(nodes=nodes, late_nodes=late_nodes, variances=variances, **others)
 
     def arrays(self) -> dict[str, Array]:
         """The arrays of the state by name, for model files."""
