@@ -360,7 +360,9 @@ class CRF(NamedWeights, MarkovLabeler):
         own = encoded.channels[self.encoder_.own_channel()]
         return replace(encoded, edge_channels=[*encoded.edge_channels, own])
 
-    def _training_arguments(self, data: TrainingData) -> tuple[Any, ...]:
+    def _training_arguments(
+        self, data: TrainingData
+    ) -> tuple[Encoded, np.ndarray, int, Loss, np.ndarray | None, np.ndarray | None]:
         loss = Loss.named(self._fitted_params["loss"], self._fitted_params["order"])
         encoded, weights = self._with_pairs(data.encoded), (data.sample_weight, data.position_weight)
         return encoded, data.labels, len(self.classes_), loss, *weights
@@ -395,8 +397,9 @@ class CRF(NamedWeights, MarkovLabeler):
 
     def _measure_curvature(self, loss: TrainingLoss | DistributedLoss) -> np.ndarray | None:
         """How firmly the data hold each weight; None if the model will not learn more."""
-        is_shared = isinstance(loss, DistributedLoss)
-        return packed(loss.curvature_at(self.weights_) if is_shared else curvature(loss, self.weights_))
+        if isinstance(loss, DistributedLoss):
+            return packed(loss.curvature_at(self.weights_))
+        return packed(curvature(loss, self.weights_))
 
     def _scaled_minimizer(
         self, loss: TrainingLoss | DistributedLoss, start: np.ndarray

@@ -115,9 +115,17 @@ class DistributedLoss:
         return value
 
 
-def _loss_of_part(*arguments: Any) -> TrainingLoss:
+def _loss_of_part(
+    encoded: Encoded,
+    labels: Array,
+    label_count: int,
+    loss: Loss,
+    sample_weight: Array | None,
+    position_weight: Array | None,
+) -> TrainingLoss:
     """The loss of a part, on a worker."""
-    return TrainingLoss(*arguments, n_jobs=worker_threads())
+    weights = sample_weight, position_weight
+    return TrainingLoss(encoded, labels, label_count, loss, *weights, worker_threads())
 
 
 def _curvature_at_zero(loss: TrainingLoss) -> tuple[float, Array]:

@@ -198,7 +198,10 @@ def part_of(problem: Problem, structures: Array, side: str = "targets") -> Probl
     """Return the problem with only some of the structures of one side."""
     old: Side = getattr(problem, side)
     nodes = _nodes_of(old, structures)
-    arrays = [None if array is None else array[nodes] for array in old[1:-1]]
+    arrays: dict[str, Any] = {
+        name: None if array is None else array[nodes]
+        for name, array in zip(Side._fields[1:-1], old[1:-1], strict=True)
+    }
     offsets = np.concatenate([[0], np.cumsum(old.sizes[structures])])
     if problem.shape == SHAPES["sequence"]:
         links = Graph.of_chains(offsets).links
@@ -208,7 +211,7 @@ def part_of(problem: Problem, structures: Array, side: str = "targets") -> Probl
             [parents.indices, np.repeat(np.arange(old.offsets[-1]), np.diff(parents.indptr))]
         )
         links = Graph.of_edges(old.offsets, edges, old.links.order).take(structures).links
-    new = Side(offsets, *arrays, links)  # type: ignore[arg-type]
+    new = Side(offsets=offsets, links=links, **arrays)
     if side == "targets":
         return replace(problem, targets=new)
     return replace(problem, sources=new, own=problem.own[nodes])
