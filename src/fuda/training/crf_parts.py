@@ -125,7 +125,7 @@ def _loss_of_part(
 ) -> TrainingLoss:
     """The loss of a part, on a worker."""
     weights = sample_weight, position_weight
-    return TrainingLoss(encoded, labels, label_count, loss, *weights, n_jobs=worker_threads())
+    return TrainingLoss(encoded, labels, label_count, loss, *weights, worker_threads())
 
 
 def _curvature_at_zero(loss: TrainingLoss) -> tuple[float, Array]:

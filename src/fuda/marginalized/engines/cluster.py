@@ -198,9 +198,9 @@ def part_of(problem: Problem, structures: Array, side: str = "targets") -> Probl
     """Return the problem with only some of the structures of one side."""
     old: Side = getattr(problem, side)
     nodes = _nodes_of(old, structures)
-    fields = old._fields[1:-1]
     arrays: dict[str, Any] = {
-        name: None if (array := getattr(old, name)) is None else array[nodes] for name in fields
+        name: None if array is None else array[nodes]
+        for name, array in zip(Side._fields[1:-1], old[1:-1], strict=True)
     }
     offsets = np.concatenate([[0], np.cumsum(old.sizes[structures])])
     if problem.shape == SHAPES["sequence"]:
@@ -211,7 +211,7 @@ def part_of(problem: Problem, structures: Array, side: str = "targets") -> Probl
             [parents.indices, np.repeat(np.arange(old.offsets[-1]), np.diff(parents.indptr))]
         )
         links = Graph.of_edges(old.offsets, edges, old.links.order).take(structures).links
-    new = old._replace(offsets=offsets, links=links, **arrays)
+    new = Side(offsets=offsets, links=links, **arrays)
     if side == "targets":
         return replace(problem, targets=new)
     return replace(problem, sources=new, own=problem.own[nodes])
