@@ -173,7 +173,7 @@ class State(NamedTuple):
         if len(variances):
             variances = np.insert(variances, np.repeat(at * nodes.shape[1], nodes.shape[1]), 1.0)
         others = [array.copy() for array in self[2:7]]  # not W, which may take a hundred megabytes
-        return State(nodes, late_nodes, *others, variances)
+        return State._make([nodes, late_nodes, *others, variances])
 
     def arrays(self) -> dict[str, Array]:
         """The arrays of the state by name, for model files."""
