@@ -133,7 +133,7 @@ def test_by_the_book(update, order, trees, rescale):
 def test_learning_goes_on_from_files_and_pieces(tmp_path, update):
     X, _, y, _ = random_case(1, False, unknown=False)
     every = [[{f"f{k}": 0.0 for k in range(5)}] * 3]  # all features and labels, without effect
-    parameters = {"window": 0, "update": update, "shuffle": False, "average": False, "epochs": 1}
+    parameters = {"window": 0, "update": update, "shuffle": False, "average": False, "epochs": 1, "order": 2}
     whole = HMPerceptron(**parameters).fit([*every, *X], [LABELS, *y])
     path = tmp_path / "model.fuda"
     HMPerceptron(**parameters).fit([*every, *X[:2]], [LABELS, *y[:2]]).save(path)

@@ -33,7 +33,7 @@ from fuda.training.perceptron import Mistakes, State
 
 Array = np.ndarray
 Model = Any  # an `HMPerceptron`, which imports this module
-_SAMPLE, _HALVINGS = 500, 8  # structures that s is chosen by; s is found within 2 %
+_SAMPLE, _HALVINGS = 200, 8  # structures that s is chosen by; s is found within 2 %
 _START = Table.of(sp.csr_matrix([[0.0], [1.0]]), np.zeros(2), np.zeros(2))
 
 
@@ -132,7 +132,7 @@ class _Ray:
         self.weight = weight[chosen]
         self.by_node = np.repeat(self.weight, np.diff(self.graph.offsets))[:, None]
         known = np.flatnonzero(labels[at] >= 0)
-        self.fits = self.nodes.copy()
+        self.all_known, self.fits = len(known) == len(self.nodes), self.nodes.copy()
         self.fits[known] = -np.inf
         self.fits[known, labels[at][known]] = self.nodes[known, labels[at][known]]
 
@@ -142,10 +142,12 @@ class _Ray:
         if not 0 < spread < np.inf:
             return 1.0
         least, most = np.log([1e-2 / spread, 1e2 / spread])
+        given = self._mean(self.fits, 1.0)  # F of the labels, whatever s, where all of them are known
         for _ in range(_HALVINGS):  # what is minimized is convex in s: its slope tells where to go
             middle = (least + most) / 2
             s = float(np.exp(middle))
-            slope = (self._mean(self.nodes, s) - self._mean(self.fits, s)) / self.share + 2 * s * square
+            given = given if self.all_known else self._mean(self.fits, s)
+            slope = (self._mean(self.nodes, s) - given) / self.share + 2 * s * square
             least, most = (least, middle) if slope > 0 else (middle, most)
         return float(np.exp((least + most) / 2))
 

@@ -172,9 +172,8 @@ class State(NamedTuple):
         variances = self.variances
         if len(variances):
             variances = np.insert(variances, np.repeat(at * nodes.shape[1], nodes.shape[1]), 1.0)
-        # not W, which may take a hundred megabytes
-        others = {name: getattr(self, name).copy() for name in self._fields[2:7]}
-        return self._replace(nodes=nodes, late_nodes=late_nodes, variances=variances, **others)
+        others = [array.copy() for array in self[2:7]]  # not W, which may take a hundred megabytes
+        return State._make([nodes, late_nodes, *others, variances])
 
     def arrays(self) -> dict[str, Array]:
         """The arrays of the state by name, for model files."""
