@@ -153,8 +153,7 @@ def records(
         table = [split(line) for line in rows]
         for row, cells in enumerate(table):
             if not fits(cells) or "" in cells:
-                is_text = len(table) > 2 and sum(map(fits, table)) < len(table) / 2
-                raise _bad_row(name, end - len(rows) + row, rows[row], cells, layout, first + 1, is_text)
+                raise _bad_row(name, end, row, rows, layout, first + 1)
         labels: list[Label] | None = None
         if layout.label is not None:
             labels = [None if (cell := cells[layout.label]) == UNKNOWN else cell for cells in table]
@@ -362,27 +361,20 @@ def _observed(columns: int | Sequence[int] | None, layout: Layout, name: str) ->
     return indices
 
 
-def _bad_row(
-    name: str, number: int, line: str, cells: list[str], layout: Layout, first: int, is_text: bool
-) -> DataError:
-    """The error for a line with an empty column or the wrong number of columns, as most lines of text."""
+def _bad_row(name: str, end: int, row: int, rows: list[str], layout: Layout, first: int) -> DataError:
+    """The error for a row of the sentence before a line, with an empty column or too few or many."""
+    line, number, table = rows[row], end - len(rows) + row, list(map(_splitter(layout.separator), rows))
+    cells, widths = table[row], list(map(len, table))
     if "" in cells and (len(cells) == layout.width or layout.ragged):
         problem = f"column {cells.index('') + 1} is empty: {short(line)}"
         return fault(name, number, f"{problem}; fill it, or write _ for an unknown label")
     between = {None: "spaces or tabs", "\t": "tabs"}.get(layout.separator, repr(layout.separator))
-    comment = line.startswith("#")
-    hint = "a comment comes before the first token" if comment else "a blank line ends a sentence"
+    hint = "a comment comes before the first token" if line[0] == "#" else "a blank line ends a sentence"
     remedy = f"give all the same columns ({hint}) or pass ragged=True"
-    if is_text and layout.separator is None:
-        remedy = (
-            "most lines differ, as in running text, which has no labels to learn from: make some with "
-            "`fuda label`, tag it with `fuda tag --text`, or read it with format='text'"
-        )
-    message = (
-        f"{_columns(len(cells))} where {layout.width} are expected (line {first} has {layout.width}, "
-        f"separated by {between}): {short(line)}; {remedy}"
-    )
-    return fault(name, number, message)
+    if layout.separator is None and len(rows) > 2 and widths.count(layout.width) < len(rows) / 2:
+        remedy = "running text has no columns: label it with `fuda label`, or read it with format='text'"
+    expected = f"{layout.width} are expected (line {first} has {layout.width}, separated by {between})"
+    return fault(name, number, f"{_columns(len(cells))} where {expected}: {short(line)}; {remedy}")
 
 
 def _width(record: Record, labelled: bool) -> int:
