@@ -29,6 +29,7 @@ from fuda.marginalized.parts import branches, parts_to_choose_from, usual_parts,
 from fuda.marginalized.problem import Examples, Sources
 from fuda.marginalized.support import members_of
 from fuda.models.folds import TRIED, calibration_parts, some_structures
+from fuda.models.marginalized_checks import checked_scores
 from fuda.schemes import OUTSIDE
 from fuda.selection.goals import goal_for
 from fuda.storage.checkpoint import part
@@ -180,6 +181,6 @@ def _held_out(
             problem = others.take(support).problem(held_out)
             engine = make_engine(learner.engine, problem, learner.n_jobs)
             by_others = engine.scores(alpha[others.examples.encoded.corpus.nodes_of(support)])
-        found.append(learner._checked(by_others, held_out.encoded.corpus).doubles())
+        found.append(checked_scores(learner, by_others, held_out.encoded.corpus).doubles())
     prior = examples.take(np.concatenate(parts)).prior
     return Evidence(np.concatenate(found), prior.nodes, joint=prior.joint)

@@ -19,8 +19,7 @@ from fuda.checks import check_flags, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.structures import Structure
-from fuda.data.window_encoding import WindowEncoder
-from fuda.errors import DataError, place, short
+from fuda.errors import DataError, short
 from fuda.explanations.base import Explanation
 from fuda.explanations.decisions import Decision, explained
 from fuda.interrupts import inner_training, is_inner
@@ -41,6 +40,7 @@ from fuda.models.base import Labeler
 from fuda.models.explained_marginalized import marginalized_decision
 from fuda.models.explained_markov import encoded_question
 from fuda.models.held_out import Choice
+from fuda.models.marginalized_checks import check_decoder, check_fits, checked_scores
 from fuda.models.marginalized_defaults import marginalized_defaults
 from fuda.models.priors import PriorSource
 from fuda.models.training_data import TrainingData
@@ -291,7 +291,7 @@ class MarginalizedLabeler(Labeler):
 
     def _fit_machine(self, data: TrainingData) -> None:
         encoded, corpus, sample_weight = data.encoded, data.encoded.corpus, data.sample_weight
-        self._check_fits(corpus)
+        check_fits(self, corpus)
         labels = data.labels.astype(np.int64)
         with inner_training(), part("prior"):
             prior, self.prior_source_ = priors.for_training(
@@ -360,22 +360,6 @@ class MarginalizedLabeler(Labeler):
     def _memory_settings(self) -> Settings:
         return memory.settings(self.label_kernel_, self.prior_source_.source == priors.UNIFORM)
 
-    def _check_fits(self, corpus: Corpus) -> None:
-        """Raise DataError where the parameters do not fit the encoder or the shape of the structures."""
-        if not isinstance(self.encoder_, WindowEncoder) or self.encoder_.window:
-            raise DataError(
-                f"features={short(self.features)}: the marginalized kernel compares the neighbours of nodes "
-                "itself, from single observations; give a feature set without a window, or a "
-                "function of one observation"
-            )
-        if self.gap and not corpus.is_chain:
-            raise DataError(
-                f"gap={self.gap}: only sequences have gaps, but structure 0 is a {corpus.shape}; "
-                "leave gap at 0"
-            )
-        usual_parts(corpus.shape, self.parts)
-        self._check_decoder(corpus)
-
     def _defaults_by(self, corpus: Corpus, letters: str | None) -> dict[str, Any]:
         return marginalized_defaults(self, corpus, letters)
 
@@ -385,18 +369,6 @@ class MarginalizedLabeler(Labeler):
         if self.decode is not None:
             return self.decode
         return "viterbi" if self.scheme is not None else str(self._fitted_params["decode"])
-
-    def _check_decoder(self, corpus: Corpus) -> None:
-        if self._decoding == "viterbi" and corpus.shape == "dag":
-            raise DataError(
-                "decode='viterbi' finds the best labeling of a sequence or tree, but structure 0 is a dag; "
-                "choose decode='pointwise'"
-            )
-        if self.scheme is not None and not corpus.is_chain:
-            raise DataError(
-                f"scheme={self.scheme!r}: a tag scheme defines which labels follow each other in a sequence, "
-                f"but structure 0 is a {corpus.shape}; set scheme=None"
-            )
 
     def _largest_mixing(self, examples: Examples) -> float:
         """The largest c with c²k ≤ 1, so that no number grows with the length of a match."""
@@ -470,30 +442,12 @@ class MarginalizedLabeler(Labeler):
         for support in parts:
             engine = self._support_engine(support, encoded, prior, settings)
             scores = scores + engine.scores(support.alpha, margin)
-        return self._checked(scores, encoded.corpus)
-
-    def _checked(self, scores: Numbers, corpus: Corpus) -> Numbers:
-        """The scores, after a check that all of them are finite."""
-        rows = scores.doubles()
-        if np.isfinite(rows).all():
-            return scores
-        if np.isnan(rows).any():
-            node = int(np.isnan(rows).any(axis=1).argmax())
-            structure = int(np.searchsorted(corpus.offsets, node, side="right")) - 1
-            raise DataError(
-                f"{place(structure)}: the kernel {short(self.kernel_)} is nan for an observation in it and "
-                "one of the training data; correct the kernel, or the observation"
-            )
-        raise DataError(
-            f"scores exceed the range of doubles with mixing={self.mixing_:g} and {short(self.kernel_)}, "
-            "which is larger for two observations than for each with itself; correct the kernel, or "
-            "choose a smaller mixing"
-        )
+        return checked_scores(self, scores, encoded.corpus)
 
     def _best(self, encoded: Encoded, scores: Array, pairs: Array) -> Array:
         """The best labeling as a whole, well-formed where there is a scheme."""
         corpus = encoded.corpus
-        self._check_decoder(corpus)
+        check_decoder(self, corpus)
         if self.scheme is not None:
             pairs = forbid(scores, pairs, self.classes_, self.scheme, corpus.graph.roots, corpus.graph.leaves)
         return inference.viterbi(corpus.graph, scores, pairs, self.n_jobs)[0]

@@ -20,6 +20,7 @@ from fuda.marginalized.problem import Examples
 from fuda.marginalized.support import Support, supports
 from fuda.models import priors
 from fuda.models.base import Labeler
+from fuda.models.marginalized_checks import check_fits
 from fuda.models.priors import PriorSource
 from fuda.storage import structures as stored_structures
 
@@ -72,7 +73,7 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Lab
     if not structures:
         return
     encoded = model.encoder_.encode(structures)
-    model._check_fits(encoded.corpus)
+    check_fits(model, encoded.corpus)
     if source == priors.UNIFORM:
         of_structures = model.prior_source_.prior_of(encoded.corpus)
     else:

@@ -11,6 +11,7 @@ from fuda.data.encoding import Encoded
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.problem import Examples, Sources
+from fuda.models.marginalized_checks import checked_scores
 from fuda.models.validation import State, Validation
 from fuda.storage.checkpoint import Learner
 
@@ -54,7 +55,7 @@ def validation_of(
             prior = model._prior_of(encoded.corpus, None)
             targets = Examples.of(encoded, prior, sources.examples.numbering)
             engines.append(make_engine(model.engine, sources.problem(targets), model.n_jobs))
-        scores = model._checked(engines[0].scores(alpha()), encoded.corpus).doubles()
+        scores = checked_scores(model, engines[0].scores(alpha()), encoded.corpus).doubles()
         return model._named(encoded, scores.argmax(axis=1))
 
     def keep() -> State:
