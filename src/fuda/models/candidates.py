@@ -27,7 +27,7 @@ from fuda.selection.search import Candidate
 
 _LINEAR, _SQUARE = Polynomial(1).normalized(), Polynomial(2).normalized()
 
-_TEXT = {"features": "text", "kernel": _LINEAR}  # of the marginalized kernel
+_TEXT = {"features": "text"}  # of the marginalized kernel, whose k_x follows from the features and the shape
 Row = tuple[str, str, dict[str, Any]]
 TABLE: dict[str, list[Row]] = {
     "text": [
@@ -38,7 +38,7 @@ TABLE: dict[str, list[Row]] = {
         ("crf l2=0.1", "CRF", {"l2": 0.1}),
         ("crf window=2", "CRF", {"window": 2}),
         ("marginalized text", "MarginalizedPerceptron", _TEXT),
-        ("marginalized spelling", "MarginalizedPerceptron", {"features": "spelling", "kernel": _SQUARE}),
+        ("marginalized spelling", "MarginalizedPerceptron", {"features": "spelling"}),
         ("crf pointwise l2=0.3", "CRF", {"loss": "pointwise", "l2": 0.3}),
         ("crf l2=3", "CRF", {"l2": 3.0}),
         ("hm-svm degree 2", "HMSVM", {"kernel": Polynomial(2)}),
@@ -50,7 +50,7 @@ TABLE: dict[str, list[Row]] = {
         ("crf window=3", "CRF", {"features": "protein", "window": 3}),
         ("crf pointwise window=7", "CRF", {"features": "protein", "window": 7, "loss": "pointwise"}),
         ("crf window=7 l2=10", "CRF", {"features": "protein", "window": 7, "l2": 10.0}),
-        ("marginalized", "MarginalizedPerceptron", {"features": "protein", "kernel": _SQUARE}),
+        ("marginalized", "MarginalizedPerceptron", {"features": "protein"}),
         ("crf window=12 l2=3", "CRF", {"features": "protein", "window": 12, "l2": 3.0}),
         ("hm-perceptron window=7", "HMPerceptron", {"features": "protein", "window": 7}),
         ("hm-svm degree 2", "HMSVM", {"features": "protein", "window": 3, "kernel": Polynomial(2)}),
@@ -62,7 +62,7 @@ TABLE: dict[str, list[Row]] = {
         ("crf window=12", "CRF", {"features": "dna", "window": 12}),
         ("hm-perceptron window=6", "HMPerceptron", {"features": "dna", "window": 6}),
         ("hm-svm degree 2", "HMSVM", {"features": "dna", "window": 3, "kernel": Polynomial(2)}),
-        ("marginalized", "MarginalizedPerceptron", {"features": "dna", "kernel": _SQUARE}),
+        ("marginalized", "MarginalizedPerceptron", {"features": "dna"}),
     ],
     "features": [
         ("crf", "CRF", {}),
@@ -72,14 +72,14 @@ TABLE: dict[str, list[Row]] = {
         ("crf pointwise", "CRF", {"loss": "pointwise"}),
         ("crf l2=0.1", "CRF", {"l2": 0.1}),
         ("crf l2=3", "CRF", {"l2": 3.0}),
-        ("marginalized degree 2", "MarginalizedPerceptron", {"kernel": _SQUARE}),
+        ("marginalized", "MarginalizedPerceptron", {}),
         ("crf window=1", "CRF", {"window": 1}),
         ("hm-svm degree 2", "HMSVM", {"kernel": Polynomial(2)}),
     ],
     "vector": [
         ("crf", "CRF", {}),
         ("crf window=0", "CRF", {"window": 0}),
-        ("marginalized degree 2", "MarginalizedPerceptron", {"kernel": _SQUARE}),
+        ("marginalized", "MarginalizedPerceptron", {}),
         ("crf l2=0.1", "CRF", {"l2": 0.1}),
         ("hm-perceptron degree 2", "HMPerceptron", {"kernel": _SQUARE, "window": 0}),
         ("hm-svm degree 3", "HMSVM", {"kernel": Polynomial(3).normalized(), "window": 0}),
