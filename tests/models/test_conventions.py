@@ -60,6 +60,7 @@ ORDER = [
     "warm_start",
     "engine",
     "n_jobs",
+    "cluster",
     "cache_bytes",
     "random_state",
     "checkpoint",

@@ -484,7 +484,8 @@ def test_small_corpus_of_the_papers(corpora):
     X, y, scores = [[columns[0] for columns in x] for x in X[:300]], y[:300], []
     for fold in range(5):
         inside = [i for i in range(300) if i // 60 != fold]
-        model = MarginalizedPerceptron(calibrate=False).fit([X[i] for i in inside], [y[i] for i in inside])
+        model = MarginalizedPerceptron(features="spelling", calibrate=False)
+        model.fit([X[i] for i in inside], [y[i] for i in inside])
         outside = slice(60 * fold, 60 * fold + 60)
         scores.append(label_scores(y[outside], model.predict(X[outside])).micro.f1)
     assert np.mean(scores) > 0.54

@@ -22,7 +22,9 @@ def data():
 
 @pytest.fixture
 def model(data):
-    return MarginalizedPerceptron(mixing=3.0, epochs=3, orders=2, calibrate=False).fit(*data[0])
+    return MarginalizedPerceptron(features="spelling", mixing=3.0, epochs=3, orders=2, calibrate=False).fit(
+        *data[0]
+    )
 
 
 def quality(true, predicted):
