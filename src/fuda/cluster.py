@@ -5,6 +5,7 @@ Nothing here imports Dask before a cluster is used.
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections import Counter
@@ -36,11 +37,13 @@ def connected(address: str) -> Iterator[Any]:
     """
     try:
         from distributed import Client
+        from distributed.comm.addressing import get_address_host_port
     except ImportError:
         raise ClusterError(
             f"cluster={address}: Dask is not installed; run pip install 'fuda[cluster]'"
         ) from None
     try:
+        get_address_host_port(address)  # where it has none, a client raises the same but is not closed
         client = Client(address, direct_to_workers=True, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
@@ -50,7 +53,13 @@ def connected(address: str) -> Iterator[Any]:
     try:
         yield client
     finally:
-        client.close(timeout=5)
+        log = logging.getLogger("distributed.client")
+        level = log.level
+        log.setLevel(logging.CRITICAL)  # that it cannot connect again has been said
+        try:
+            client.close(timeout=5)
+        finally:
+            log.setLevel(level)
 
 
 def worker_threads() -> int:
@@ -242,7 +251,11 @@ class Shared:
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Let a worker call a function of the value and arguments: its answer in the future."""
-        return self.client.submit(_called, function, self._value, *arguments, pure=False)
+        try:
+            return self.client.submit(_called, function, self._value, *arguments, pure=False)
+        except OSError:  # of the connection
+            workers_of(self.client)
+            raise
 
     def result(self, answer: Any) -> Any:
         """Return what the function returned, or raise what it raised."""
@@ -250,15 +263,20 @@ class Shared:
 
         while True:
             try:
-                return _value(answer.result(timeout=_POLL))
+                found = answer.result(timeout=_POLL)
+                break
             except TimeoutError:
                 workers_of(self.client)
+            except OSError:  # of the connection: errors of the function are part of the answer
+                workers_of(self.client)
+                time.sleep(0.1)
             except KilledWorker as error:
                 message = f"several workers died of the same piece ({error}); give them more memory"
                 raise ClusterError(message) from None
             except CancelledError:
                 workers_of(self.client)
                 raise
+        return _value(found)
 
 
 def _same(value: Any) -> Any:

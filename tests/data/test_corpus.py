@@ -98,7 +98,8 @@ def test_what_is_no_observation(bad):
         ({"f": np.inf}, "feature 'f' has the value inf"),
         ({"f": 10**400}, "feature 'f' has the value 1000"),
         ({"f": None}, "feature 'f' has the value None (NoneType)"),
-        ({"f": [1]}, "1 (int) is not a feature name"),
+        ({"f": ["g", 1]}, "1 (int) is not a feature name"),
+        ({"f": [1, "g"]}, "feature 'f': [1, 'g'] (list) is not a numeric vector"),
         ({"f": 1j}, "feature 'f' has the value 1j"),
         ({"f": np.complex128(1j)}, "feature 'f' has the value"),
         ({1: 1.0}, "1 (int) is not a feature name; feature names are strings"),
@@ -253,7 +254,7 @@ def test_feature_dicts_as_crfsuite_takes_them():
     assert Corpus([Sequence(items)]).observations == [
         {"a=x": True, "a=y": True, "b:k": 2.0, "b:s": "t", "b:deep:z": True, "c=u": True, "d": 1.0}
     ]
-    for bad in ({"a": [1]}, {"a": {1: 2.0}}, {"a": {"b": None}}, {"a": None}):
+    for bad in ({"a": [1, "x"]}, {"a": ["x", 1]}, {"a": {1: 2.0}}, {"a": {"b": None}}, {"a": None}):
         with pytest.raises(DataError, match="structure 0, node 0"):
             Corpus([Sequence([bad])])
 
@@ -276,7 +277,12 @@ def test_words_and_vectors_in_one_observation():
     again = observations.from_json(json.loads(line))
     assert Sequence([again]) == Sequence([X[0][0]])
     assert again["vector"].tolist() == X[0][0]["vector"].tolist()
-    for bad in (np.zeros((2, 2)), np.array([np.nan]), np.array(["x"])):
+    listed = {"word": "Ana", "vector": [0.5, -0.0]}
+    assert Corpus([Sequence([listed])]).observations == [found]
+    assert observations.to_json(listed) == {"features": {"word": "Ana", "vector": [0.5, 0.0]}}
+    with pytest.raises(DataError, match="'tags=x': true"):
+        observations.from_json({"features": {"tags": ["x", "y"]}})
+    for bad in (np.zeros((2, 2)), np.array([np.nan]), np.array(["x"]), [1, "x"], [[1.0]], [None]):
         with pytest.raises(DataError, match="structure 0, node 0: feature 'vector'"):
             Corpus([Sequence([{"vector": bad}])])
 

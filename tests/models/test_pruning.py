@@ -72,6 +72,8 @@ def test_margins_are_chosen_by_quality_and_stored(monkeypatch, tmp_path, data, m
 def test_bad_arguments_are_named(data, model):
     with pytest.raises(DataError, match="loss=2: give the loss of quality that is allowed, from 0 to 1"):
         model.prune(*data[1], loss=2)
+    with pytest.raises(DataError, match=r"prune\(X, y\)"):
+        model.prune(0.01)  # a threshold, which earlier versions took
     with pytest.raises(DataError, match="X is empty: give structures"):
         model.prune([], [])
     with pytest.raises(DataError, match="was never seen in training"):

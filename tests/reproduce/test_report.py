@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from rich.table import Table
 
+from fuda import CRF
 from fuda.cli import group
 from fuda.errors import DataError
 from fuda.reproduce.report import check_places, markdown, replace_table
@@ -83,3 +84,19 @@ def test_what_cannot_be_written_is_refused_before_anything_runs(tmp_path, experi
     assert result.exit_code == 2
     assert message in result.output
     assert "on D" not in result.output
+
+
+def test_an_interrupt_ends_the_command(monkeypatch):
+    """A training within an experiment does not end early, as one of the user's own does."""
+
+    def run(data, number, show, progress):
+        CRF(callback=interrupted).fit([["a", "b"], ["b"]], [["A", "B"], ["B"]])
+        show("after the interrupt")
+
+    def interrupted(iteration):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(import_module("fuda.cli.reproduce").EXPERIMENTS, "hm-svm", run)
+    result = CliRunner().invoke(group, ["reproduce", "hm-svm", "--data", "D"])
+    assert result.exit_code == 130
+    assert "after the interrupt" not in result.output

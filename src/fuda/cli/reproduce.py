@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from fuda.cli.options import printer
+from fuda.interrupts import inner_training
 
 Show = Callable[[Any], None]
 
@@ -165,9 +166,11 @@ def reproduce(name: str, data: str, table: int | None, report: str | None) -> No
     names = _OF_PAPERS if name == ALL else (name,)
     if report is not None:
         check_places(report, names)
-    with Console(stderr=True).status("") if sys.stderr.isatty() else nullcontext() as status:
+    shown = Console(stderr=True).status("") if sys.stderr.isatty() else nullcontext()
+    with inner_training(), shown as status:  # Ctrl-C ends the command, and not just one training
         progress = status.update if status else lambda text: None
         for experiment in names:
+            progress(experiment)
             show = printer() if report is None else _reporting(report, experiment, table or 1, printer())
             EXPERIMENTS[experiment](data, table, show, progress)
 

@@ -172,7 +172,7 @@ class FeaturesKind(ObservationKind):
         return list(map(_text, x)) if isinstance(x, list) else {"set": sorted(map(_text, x))}
 
     def _json_value(self, name: str, value: Any) -> Any:
-        return _entries(name, value) if isinstance(value, np.ndarray) else _scalar(name, value)
+        return _entries(name, value) if _is_vector(value) else _scalar(name, value)
 
 
 KINDS: dict[str, ObservationKind] = {
@@ -242,7 +242,8 @@ def plain_features(x: Any, depth: int = 1) -> Any:
     x : dict, or iterable of str
         Features. As in CRFsuite's items, a value may be a list or set of strings, where
         {"a": ["x", "y"]} is {"a=x": True, "a=y": True}, or a dict, where {"a": {"b": 2}} is
-        {"a:b": 2}. It may also be a vector: {"a": array([3.0, 4.0])} is {"a:0": 3.0, "a:1": 4.0}.
+        {"a:b": 2}. It may also be a vector, an array or a list of numbers: {"a": [3.0, 4.0]} is
+        {"a:0": 3.0, "a:1": 4.0}.
     depth : int
         The number of dicts around x, itself included.
 
@@ -271,7 +272,7 @@ def _flat(x: dict[Any, Any], depth: int) -> dict[Any, Any]:
         if isinstance(value, dict):
             features = plain_features(value, depth + 1)
             flat |= {f"{_name(name)}:{inner}": v for inner, v in features.items()}
-        elif isinstance(value, np.ndarray):
+        elif _is_vector(value):
             flat |= {f"{_name(name)}:{i}": v for i, v in enumerate(_entries(name, value))}
         elif type(value) in _CONTAINERS:
             flat |= {f"{_name(name)}={_name(inner)}": True for inner in value}
@@ -280,7 +281,14 @@ def _flat(x: dict[Any, Any], depth: int) -> dict[Any, Any]:
     return flat
 
 
-def _entries(name: Any, value: np.ndarray) -> list[float]:
+def _is_vector(value: Any) -> bool:
+    """Whether the value of a feature is a vector: an array, or a list that does not begin with a name."""
+    if isinstance(value, list):
+        return bool(value) and not isinstance(value[0], str)
+    return isinstance(value, np.ndarray)
+
+
+def _entries(name: Any, value: Any) -> list[float]:
     """The numbers of a vector that is the value of a feature."""
     try:
         entries: list[float] = KINDS["vector"].plain(value).tolist()
@@ -351,10 +359,20 @@ def from_json(value: Any) -> Observation:
             return set(inner)
         if form == "features" and isinstance(inner, dict):
             return {
-                name: _numbers(x) if isinstance(x, list) and x else _scalar(name, x)
+                name: _vector(name, x) if isinstance(x, list) and x else _scalar(name, x)
                 for name, x in inner.items()
             }
     raise DataError(f"the observation {short(value)} is none of: {_JSON_FORMS}")
+
+
+def _vector(name: str, values: list[Any]) -> np.ndarray:
+    """The vector of JSON numbers that is the value of a feature."""
+    if all(isinstance(value, str) for value in values):
+        raise DataError(
+            f"feature {short(name)} has the value {short(values)}; of arrays only those of numbers are "
+            f"values in JSON lines, so give each string a feature: {short(f'{name}={values[0]}')}: true"
+        )
+    return _numbers(values)
 
 
 def _numbers(values: list[Any]) -> np.ndarray:

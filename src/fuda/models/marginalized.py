@@ -223,7 +223,7 @@ class MarginalizedLabeler(Labeler):
         parts = [*self._support, *self._memory]
         return [s for part in parts for s in part.examples.encoded.corpus.structures]
 
-    def prune(self, X: Any, y: Any, loss: float = 0.001, prior: Any = None) -> int:
+    def prune(self, X: Any, y: Any = None, loss: float = 0.001, prior: Any = None) -> int:
         """Make predictions faster, as far as labels of other data are predicted as well as before.
 
         On sequences with a uniform prior, `predict` labels large inputs by approximate scores, if there
@@ -249,6 +249,11 @@ class MarginalizedLabeler(Labeler):
             The number of support positions removed.
         """
         self._check_fitted()
+        if y is None:
+            raise DataError(
+                "y is missing: prune(X, y) chooses by labelled data that the model was not fitted on what "
+                "predictions can do without; a threshold is not given"
+            )
         if not is_number(loss, 0, 1):
             raise DataError(f"loss={short(loss)}: give the loss of quality that is allowed, from 0 to 1")
         encoded = self._encode(X)

@@ -227,7 +227,7 @@ def comparison(data: str | Path, progress: Callable[[str], None]) -> Iterator[Ro
     data : str or Path
         The folder with the loci.
     progress : callable
-        Called with a line of text after each fold.
+        Called with a line of text before and after each fold.
 
     Yields
     ------
@@ -242,6 +242,7 @@ def comparison(data: str | Path, progress: Callable[[str], None]) -> Iterator[Ro
         started = time.perf_counter()
         predicted: dict[int, Exons] = {}
         for k, fold in enumerate(folds, 1):
+            progress(f"{name}, fold {k} of {FOLDS}")
             train = [i for i in range(len(loci)) if i not in fold]
             finder = Finder([loci[i] for i in train], [counted[i] for i in train], method)
             predicted |= {i: finder.exons(loci[i].bases) for i in fold}
