@@ -92,7 +92,12 @@ BAD = {
         "None (NoneType)",
         "finite number",
     ),
-    "dict of lists": (fit([[{"f": [2]}]], [["A"]]), "structure 0, node 0", "2 (int)", "names are strings"),
+    "dict of lists": (
+        fit([[{"f": [2, "x"]}]], [["A"]]),
+        "structure 0, node 0",
+        "feature 'f'",
+        "numeric vector",
+    ),
     "dict of arrays": (fit([[{"f": np.ones((2, 2))}]], [["A"]]), "structure 0, node 0", "feature 'f'", "1-D"),
     "dict of numbers": (fit([[{1: 2.0}]], [["A"]]), "structure 0, node 0", "1 (int)", "names are strings"),
     "names of numbers": (fit([[["f", 1]]], [["A"]]), "structure 0, node 0", "1 (int)", "names are strings"),
