@@ -185,7 +185,7 @@ def test_what_features_may_be(found, expected):
         ({"f": None}, "feature 'f' has the value None"),
         ({"f": np.nan}, "feature 'f' has the value nan"),
         ({"f": -np.inf}, "feature 'f' has the value -inf"),
-        ({"f": [1.0, "x"]}, "1.0 (float) is not a feature name"),
+        ({"f": [1.0, "x"]}, "[1.0, 'x'] (list) is not a numeric vector"),
         ({"f": 10**400}, "feature 'f' has the value 1000"),
         ({"f": np.complex64(1j)}, "feature 'f' has the value"),
     ],
