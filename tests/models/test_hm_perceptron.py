@@ -16,9 +16,8 @@ import fuda
 from fuda import DataError, Sequence, Template, Tree, read
 from fuda.kernels import RBF, Delta, Linear, Polynomial
 from fuda.metrics import entity_scores
-from fuda.models import taught_crf
 from fuda.models.hm_perceptron import HMPerceptron, Mistakes
-from fuda.training.perceptron import Dual, Primal
+from fuda.training.perceptron import Primal
 from structure_cases import forest_heads
 
 LABELS = ["A", "B", "C"]
@@ -404,28 +403,6 @@ def test_an_interrupted_fit_is_a_fit(monkeypatch, average):
         model.fit(X, Y)
     with pytest.raises(NotFittedError):
         model.predict(X)
-
-
-@pytest.mark.parametrize("kernel", [None, Linear(), RBF(0.1)])
-@pytest.mark.parametrize("average", [True, False, "voted"])
-def test_going_on_interrupted(monkeypatch, kernel, average):
-    model = HMPerceptron(kernel=kernel, average=average, random_state=0).fit(X, Y)
-    before = model.predict(X).tolist()
-    learner, step = (Dual, "run") if kernel is not None else (Primal, "run")
-    if kernel is None and average != "voted":
-        learner, step = taught_crf._Step, "minimum"
-
-    def interrupted(self, which):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(learner, step, interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            model.partial_fit([["new", "words"]], [["PER", "LOC"]])
-    assert model.predict(X).tolist() == before
-    epochs = len(model.mistakes_)
-    assert len(model.partial_fit([["new", "words"]], [["PER", "LOC"]]).mistakes_) == epochs + 1
-    assert model.score(X, Y) > 0.6
 
 
 def fit(*data, **parameters):

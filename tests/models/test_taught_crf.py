@@ -15,18 +15,8 @@ from fuda.data.structures import Tree
 from fuda.errors import DataError
 from fuda.models import taught_crf
 from fuda.training.crf_curvature import LARGEST_STORED, curvature, packed, unpacked
+from teaching_cases import NEW, NEW_Y, TREE_Y, TREES, X, Y
 
-X = [
-    ["Ana", "lives", "in", "Lima"],
-    ["Lima", "is", "big"],
-    ["Rosa", "sees", "Lima"],
-    ["he", "is", "in", "Rome"],
-]
-Y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O", "LOC"], ["O", "O", "O", "LOC"]]
-NEW = [["Paris", "sees", "Rome", "in", "May"]]
-NEW_Y = [["PER", "O", "LOC", "O", "O"]]
-TREES = [Tree(["sees", "Ana", "Lima"], [-1, 0, 0]), Tree(["is", "Lima", "big"], [-1, 0, 0])]
-TREE_Y = [["O", "PER", "LOC"], ["O", "LOC", "O"]]
 PARAMETERS = [
     {},
     {"loss": "pointwise"},

@@ -12,21 +12,13 @@ from hypothesis import strategies as st
 import fuda
 from fuda import DataError, HMPerceptron, Sequence, Tree
 from fuda.datasets import load_product_usage
-from fuda.kernels import Linear
+from fuda.kernels import RBF, Linear
 from fuda.metrics import label_scores
+from fuda.models import taught_crf
 from fuda.models.taught_perceptron import _Twin
+from fuda.training.perceptron import Dual, Primal
+from teaching_cases import NEW, NEW_Y, TREE_Y, TREES, X, Y
 
-X = [
-    ["Ana", "lives", "in", "Lima"],
-    ["Lima", "is", "big"],
-    ["Rosa", "sees", "Lima"],
-    ["he", "is", "in", "Rome"],
-]
-Y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O", "LOC"], ["O", "O", "O", "LOC"]]
-NEW = [["Paris", "sees", "Rome", "in", "May"]]
-NEW_Y = [["PER", "O", "LOC", "O", "O"]]
-TREES = [Tree(["sees", "Ana", "Lima"], [-1, 0, 0]), Tree(["is", "Lima", "big"], [-1, 0, 0])]
-TREE_Y = [["O", "PER", "LOC"], ["O", "LOC", "O"]]
 PARAMETERS = [
     {},
     {"order": 0},
@@ -206,3 +198,25 @@ def test_models_without_weights_learn_too():
     assert not model.weights_.any()
     model.partial_fit([["a", "c"]], [["O", "PER"]])
     assert model.predict([["a", "c"]])[0] == ["O", "PER"]
+
+
+@pytest.mark.parametrize("kernel", [None, Linear(), RBF(0.1)])
+@pytest.mark.parametrize("average", [True, False, "voted"])
+def test_going_on_interrupted(monkeypatch, kernel, average):
+    model = HMPerceptron(kernel=kernel, average=average, random_state=0).fit(X, Y)
+    before = model.predict(X).tolist()
+    learner, step = (Dual, "run") if kernel is not None else (Primal, "run")
+    if kernel is None and average != "voted":
+        learner, step = taught_crf._Step, "minimum"
+
+    def interrupted(self, which):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(learner, step, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit([["new", "words"]], [["PER", "LOC"]])
+    assert model.predict(X).tolist() == before
+    epochs = len(model.mistakes_)
+    assert len(model.partial_fit([["new", "words"]], [["PER", "LOC"]]).mistakes_) == epochs + 1
+    assert model.score(X, Y) > 0.6

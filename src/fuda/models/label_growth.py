@@ -67,7 +67,7 @@ def enlarge_classes(model: Model, new: list[Any]) -> Array:
     return np.array([classes.index(label) for label in before], dtype=np.int64)
 
 
-def grow_perceptron(model: Model, new: list[Any]) -> None:
+def grow_perceptron(model: Model, new: list[Any]) -> Array:
     """Add labels to an HM-perceptron whose predictions are prepared afterwards.
 
     Parameters
@@ -76,9 +76,14 @@ def grow_perceptron(model: Model, new: list[Any]) -> None:
         A fitted model, whose arrays are replaced and not changed.
     new : list
         The labels.
+
+    Returns
+    -------
+    array
+        The new numbers of the old labels.
     """
     if not new:
-        return
+        return np.arange(len(model.classes_))
     at = enlarge_classes(model, new)
     model._state = _grown_state(model._state, model.order_, at, len(model.classes_))
     numbers = at.astype(np.int32)
@@ -86,6 +91,7 @@ def grow_perceptron(model: Model, new: list[Any]) -> None:
         change._replace(target=numbers[change.target], predicted=numbers[change.predicted])
         for change in model._changes
     ]
+    return at
 
 
 def _grown_state(state: State, order: int, at: Array, count: int) -> State:

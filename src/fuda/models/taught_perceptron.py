@@ -171,10 +171,8 @@ def grow_labels(model: Model, new: list[Any]) -> None:
         grow_perceptron(model, new)
         return
     twin = _Twin.of(model, model._firmness)
-    old, before = twin._layout, model.classes_.tolist()
-    grow_perceptron(model, new)
+    old, at = twin._layout, grow_perceptron(model, new)
     twin.classes_ = model.classes_
-    at = np.searchsorted(model.classes_.astype(type(before[0])), before)
     grown = enlarged(old, twin._layout, model._firmness.curvature, at)
     model._firmness = model._firmness._replace(curvature=grown)
 
