@@ -251,6 +251,10 @@ def test_the_folds_are_seeded():
     assert scores(None)
 
 
+def test_the_budget_grows_with_the_data():
+    assert [auto.budget_for(nodes) for nodes in (1, 13_000, 26_000, 10**6)] == [60, 60, 120, 1200]
+
+
 def test_one_structure_and_no_time_are_enough_for_the_default():
     assert isinstance(Auto(candidates=FEW).fit(X[:1], Y[:1]).best_, CRF)
     model = Auto(budget=0, candidates=FEW).fit(X, Y)

@@ -36,11 +36,17 @@ from fuda.selection.validation import Stopwatch, taken
 
 Array = np.ndarray
 _MOST_MEMBERS = 4
+_LEAST_SECONDS, _MOST_SECONDS, _NODES = 60.0, 1200.0, 13_000  # budgets, and the nodes for the first
 _COLD_NODES, _FEW = 1000, 8  # nodes from which a few structures are learned from before time counts
 _ERRORS = 1.0  # standard errors of the difference, by which another than the default must be better
 # What one more member must bring: nothing if it is of another family of learners, since means of
 # different models are better than out-of-fold scores of few structures can show.
 _GAIN, _GAIN_OF_ANOTHER = 0.002, -0.005
+
+
+def budget_for(nodes: int) -> float:
+    """Seconds in which candidates can be compared on so many nodes."""
+    return min(_MOST_SECONDS, _LEAST_SECONDS * max(1.0, nodes / _NODES))
 
 
 class _Output(NamedTuple):
@@ -62,9 +68,10 @@ class Auto(Labeler):
 
     Parameters
     ----------
-    budget : float, default=60.0
+    budget : float or None, default=None
         Seconds for everything, the last fit included, but not the compilation of code on its first
-        use. Where no candidate can be compared in that time, the default of the kind of data is
+        use. None is 60 seconds for up to 13,000 nodes, in proportion for more, and 20 minutes at
+        most. Where no candidate can be compared in that time, the default of the kind of data is
         fitted, whatever it takes.
     combine : bool, default=True
         Whether several models may decide together. A single one has all methods of its learner, such
@@ -120,7 +127,7 @@ class Auto(Labeler):
 
     def __init__(
         self,
-        budget: float = 60.0,
+        budget: float | None = None,
         *,
         combine: bool = True,
         features: Any = None,
@@ -169,8 +176,8 @@ class Auto(Labeler):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not is_number(self.budget, 0):
-            raise DataError(f"budget={short(self.budget)}: give seconds, a number of at least 0")
+        if self.budget is not None and not is_number(self.budget, 0):
+            raise DataError(f"budget={short(self.budget)}: give seconds, a number of at least 0, or None")
         check_flags(self, "combine")
         if self.candidates is not None:
             if not isinstance(self.candidates, dict) or not self.candidates:
@@ -256,7 +263,8 @@ class _Search:
         if auto.candidates is not None:
             candidates = [Candidate(name, model) for name, model in auto.candidates.items()]
         sizes = np.diff(self.corpus.offsets)
-        self.race = Race(candidates, sizes, self.goal, auto.budget, self._observe, self._judge, self._show)
+        budget = budget_for(self.corpus.size) if auto.budget is None else auto.budget
+        self.race = Race(candidates, sizes, self.goal, budget, self._observe, self._judge, self._show)
         self.race.seed = int(check_random_state(auto.random_state).randint(1 << 30))
         self._tuner: tuple[int, Tuner] | None = None
 

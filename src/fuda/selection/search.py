@@ -30,7 +30,8 @@ from fuda.selection.tables import Table
 from fuda.selection.validation import Stopwatch, Times
 
 FOLDS = 5
-_NODES_A_SECOND = 150  # of the budget: nodes of the structures of the first heats
+_NODES_A_SECOND = 150  # of the budget: nodes of the structures of the first heats,
+_MOST_NODES = 20_000  # and how many they are at most, so that slow candidates are soon known
 _GROWTH = 4  # of structures from one set of heats to the next
 _SMALL = 100  # nodes a second of the budget up to which all folds are repeated with other shuffles
 _REPEATS = 2
@@ -275,7 +276,7 @@ class Race:
         """Yield the splits of each heat, and whether it is on other structures than the one before."""
         count, nodes = len(self.sizes), int(self.sizes.sum())
         order = np.random.RandomState(self.seed).permutation(count)
-        some = min(nodes, int(self.budget * _NODES_A_SECOND))
+        some = min(nodes, _MOST_NODES, int(self.budget * _NODES_A_SECOND))
         while some * _GROWTH <= 2 * nodes:
             few = int(np.searchsorted(np.cumsum(self.sizes[order]), some, side="right"))
             members = np.sort(order[: max(2, few)])
