@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from fuda.active.doubts import Doubt
+from fuda.page.teacher import Teacher
 from page_cases import Served, drag, marks, sentence, serving, wait_for_sentence, wait_until
 
 Open = Callable[..., Any]
@@ -284,3 +286,45 @@ def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) 
     page.keyboard.press("z")  # the answer, which was given before the restart
     wait_for_sentence(page, "Anna")
     assert served.answers() == {}
+
+
+def test_the_page_says_that_the_model_is_being_prepared(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = Event()
+    monkeypatch.setattr(Teacher, "_warm_up", lambda self: compiled.wait(60))
+    file = tmp_path / "news.txt"
+    file.write_text("Anna Lind lives in Oslo.\nAnna Lind lives in Oslo.\nBert sings.\n", encoding="utf-8")
+    for served in serving(tmp_path, file, "PER"):
+        page = opened(served)
+        wait_for_sentence(page, "Anna")
+        page.wait_for_selector("#model >> text=preparing the model")
+        drag(page, 0, 1)
+        page.keyboard.press("1")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".meta >> text=answers are kept, and learned when the model is ready")
+        assert marks(page) == []
+        compiled.set()
+        page.wait_for_selector("#model >> text=taught by 1 sentence", timeout=60_000)
+        page.wait_for_selector("#sentence .mark[data-label=PER]")
+        assert marks(page) == ["Anna Lind/PER"]
+
+
+def test_one_word_of_a_span_is_chosen_by_a_drag_or_a_second_click(served: Served, opened: Open) -> None:
+    page = opened(served)
+    wait_for_sentence(page, "Anna")
+    drag(page, 0, 1)
+    page.keyboard.press("1")
+    words = page.locator("#sentence .word")
+    words.nth(1).click()  # the span that is chosen already: now the word
+    page.keyboard.press("2")
+    assert marks(page) == ["Lind/LOC"]
+    page.keyboard.press("z")
+    words.nth(3).click()
+    words.nth(1).click()  # the span
+    page.keyboard.press("3")
+    assert marks(page) == ["Anna Lind/ORG"]
+    words.nth(3).click()
+    drag(page, 0, 0)
+    page.keyboard.press("1")
+    assert marks(page) == ["Anna/PER"]

@@ -104,6 +104,7 @@ class Desk:
                 "text": self.teacher.text(),
             },
             "refitting": self.teacher.refitting,
+            "preparing": self.teacher.preparing,
             "undo": store.depth(self._others(by)),
         }
 
@@ -323,5 +324,6 @@ class Desk:
                 raise DataError(f"{name} {short(value)} is not known; choose one of {', '.join(choices)}")
             self.store.set_about(name, value, "setting", by)
         if "learner" in content:
+            self.teacher.preparing = True
             self.teacher.notice(again=True)
         return self.state(by)

@@ -216,7 +216,13 @@ export class Session extends EventTarget {
       return;
     }
     this.#comes(next);
-    if (!this.outbox.size) this.#learned(entry.kind === "accept" ? LESSON : [0]);
+    if (!this.outbox.size) this.#learned(entry.kind === "accept" && !this.state.preparing ? LESSON : [0]);
+  }
+
+  /** The model is ready: draw in what it has learned of answers that came before. */
+  async prepared() {
+    await this.refreshState();
+    if (this.state.done) await this.#learned(LESSON);
   }
 
   /** Draw in what the model has learned, as soon as it has. Predictions that stay as they were harm nobody. */
