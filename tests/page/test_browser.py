@@ -172,8 +172,10 @@ def test_doubtful_labels_are_changed_kept_and_explained(
 ) -> None:
     def found(X: Any, y: Any, scheme: str, progress: Any) -> list[Doubt]:
         progress(0.5)
-        late = Doubt(2, 4, 5, ["B-LOC"], ["B-ORG"], 0.4, [4], "Oslo elsewhere: LOC 1")
-        return [Doubt(1, 4, 5, ["B-ORG"], ["B-PER"], 1.4, [4], "Volvo elsewhere: ORG 0"), late]
+        late = Doubt(2, 4, 5, ["B-LOC"], ["B-ORG"], 0.4, [4], "Oslo", [("B-LOC", 1)])
+        features = [("[0] w=Volvo", 0.9), ("[0] s1=o", 0.5), ("[-1] w=for", 0.2)]
+        first = Doubt(1, 4, 5, ["B-ORG"], ["B-PER"], 1.4, [4], "Volvo", [("O", 1)], features)
+        return [first, late]
 
     monkeypatch.setattr("fuda.active.doubts.doubts", found)
     served.teach()
@@ -188,7 +190,8 @@ def test_doubtful_labels_are_changed_kept_and_explained(
     wait_for_sentence(page, "Erik")
     page.get_by_role("link", name="Doubts").click()
     page.get_by_role("button", name="Look for doubtful labels").click()
-    page.wait_for_selector(".doubt >> text=Volvo elsewhere")
+    said = "“Volvo” elsewhere: no span 1 ×. for begin of PER speak: the word is “Volvo”, ends in “o”"
+    page.wait_for_selector(f".doubt >> text={said}; the word before is “for”")
     assert page.locator(".doubt").first.locator("dd").all_text_contents() == [
         "Bert EkPER works for VolvoORG in ParisLOC.",
         "Bert EkPER works for VolvoPER in ParisLOC.",

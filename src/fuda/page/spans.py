@@ -212,6 +212,28 @@ class Unit:
         text = str(label)
         return text if self.scheme is None or text == schemes.OUTSIDE else schemes.split_label(text)[1]
 
+    def named(self, label: Label) -> str:
+        """Return a label of a node in words, with its place in a span.
+
+        Parameters
+        ----------
+        label : str
+            The label of a node.
+
+        Returns
+        -------
+        str
+            The words.
+
+        Examples
+        --------
+        >>> Unit("IOB2").named("B-PER"), Unit("IOB2").named("O"), Unit(None).named("N")
+        ('begin of PER', 'no span', 'N')
+        """
+        if self.scheme is None:
+            return str(label)
+        return "no span" if label == schemes.OUTSIDE else plain_tags(str(label))
+
 
 def unit_of(shape: str, labels: Iterable[Sequence[Label]], nodes: bool = False) -> Unit:
     """Return what is labelled in such data: spans of sequences, unless labels are not those of spans.

@@ -11,7 +11,7 @@ from fuda.page.spans import Unit, plain_tags
 from fuda.page.store import Item, Store
 from fuda.page.views import spaces_of, stretch_of, words_of
 from fuda.page.witnesses import Witness, Witnesses
-from fuda.page.wording import elsewhere_in_words, features_in_words, follows_in_words, parsed
+from fuda.page.wording import elsewhere_in_words, features_in_words, follows_in_words, parsed, place_of
 
 _POSITIONS, _FEATURES = 6, 40  # contributions of each kind that are looked at
 _SHOWN = 6  # voices for a label, and against it
@@ -84,9 +84,8 @@ def _groups(found: Explanation, classes: Collection[str]) -> list[list[Contribut
     for part in found.contributions:
         if part.count > 1:
             continue
-        feature = parsed(part.text, classes) if part.kind == "feature" else None
-        words = part.text if feature is None else (*(p[0] for p in feature.parts), feature.after)
-        together.setdefault((part.kind, words, part.node, part.value > 0), []).append(part)
+        place = place_of(part.text, classes) if part.kind == "feature" else part.text
+        together.setdefault((part.kind, place, part.node, part.value > 0), []).append(part)
     groups = [sorted(group, key=lambda part: -abs(part.value)) for group in together.values()]
     return sorted(groups, key=lambda group: -abs(sum(part.value for part in group)))
 
@@ -107,31 +106,20 @@ def _witnessed(unit: Unit, witness: Witness, label: Any) -> Json:
 def _text(words: str, found: Explanation, unit: Unit) -> str:
     """The decision in a sentence."""
     if found.rival is None:
-        return f"“{words}” is {_named(found.chosen.label, unit)}; {found.without_rival}."
-    chosen, rival = (_named(label, unit) for label in (found.chosen.label, found.rival.label))
+        return f"“{words}” is {unit.named(found.chosen.label)}; {found.without_rival}."
+    chosen, rival = (unit.named(label) for label in (found.chosen.label, found.rival.label))
     return f"“{words}” is {chosen}, not {rival}: ahead by {found.difference:.3g} ({found.unit})."
-
-
-def _named(label: Any, unit: Unit) -> str:
-    """A label of a node in words."""
-    if unit.scheme is None:
-        return str(label)
-    return "no span" if label == "O" else plain_tags(str(label))
 
 
 def _in_words(group: list[Contribution], unit: Unit, classes: Collection[str], is_chain: bool) -> str:
     """Parts of the difference that belong together, in plain words."""
-
-    def named(label: str) -> str:
-        return _named(label, unit)
-
     part = group[0]
     if part.kind == "feature":
-        return features_in_words([part.text for part in group], is_chain, classes, named)
+        return features_in_words([part.text for part in group], is_chain, classes, unit.named)
     if part.kind == "transition":
-        return follows_in_words(part.text, is_chain, named)
+        return follows_in_words(part.text, is_chain, unit.named)
     if part.kind == "elsewhere":
-        return elsewhere_in_words(part.text, named)
+        return elsewhere_in_words(part.text, unit.named)
     return part.text if unit.scheme is None else plain_tags(part.text)
 
 

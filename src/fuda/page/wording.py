@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fuda.features.sets import JOINT_KEYS
 
@@ -88,6 +88,16 @@ def parsed(text: str, labels: Collection[str] = ()) -> Feature | None:
     parts = [(int(p[1]), p[2], t) for p, t in zip(places, texts, strict=True) if p is not None]
     known = all(not key or key in JOINT_KEYS for _, key, _ in parts)
     return Feature(parts, after or None) if len(parts) == len(places) and known else None
+
+
+def place_of(text: str, labels: Collection[str] = ()) -> Any:
+    """Return what features of the same words have in common, to tell them together.
+
+    >>> place_of("[+1] p1=d") == place_of("[+1] w=di"), place_of("[0] w=di") == place_of("[+1] w=di")
+    (True, False)
+    """
+    found = parsed(text, labels)
+    return text if found is None else (*(offset for offset, *_ in found.parts), found.after)
 
 
 def feature_in_words(text: str, is_chain: bool, labels: Collection[str], named: Named) -> str:
