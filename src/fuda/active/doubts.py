@@ -228,14 +228,14 @@ def _fold_doubts(judge: Any, test: list[tuple[int, Structure, list[Any]]], schem
     names = sorted({*judge.classes_.tolist(), *labels, *([] if scheme is None else [OUTSIDE])})
     number = {name: k for k, name in enumerate(names)}
     fields = _fields(judge, [x for _, x, _ in test], names)
-    for (i, _, own), field in zip(test, fields, strict=True):
+    for (i, _, own), judged in zip(test, fields, strict=True):
         known = np.array([label is not None for label in own])
         given = np.array([number.get(label, -1) for label in own])
         if not known.all():
             filled = given.copy()
-            filled[~known] = field.scores[~known].argmax(axis=1)
+            filled[~known] = judged.scores[~known].argmax(axis=1)
             given = filled
-        for change in changes(field, given, names, scheme, known):
+        for change in changes(judged, given, names, scheme, known):
             found.append(_doubt(i, own, change, names, scheme))
     return found
 
