@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fuda import load, read
 from fuda.active.doubts import Doubt
 from fuda.page.teacher import Teacher
 from page_cases import Served, drag, marks, sentence, serving, wait_for_sentence, wait_until
@@ -148,7 +149,7 @@ def test_sentences_are_searched_filtered_and_opened(served: Served, opened: Open
     assert marks(page) == ["Carla Dahl/PER", "Oslo/LOC", "Rome/LOC"]
 
 
-def test_settings_labels_and_export(served: Served, opened: Open, tmp_path: Path) -> None:
+def test_settings_and_labels(served: Served, opened: Open) -> None:
     served.teach()
     page = opened(served)
     page.get_by_role("button", name="Settings").click()
@@ -159,12 +160,27 @@ def test_settings_labels_and_export(served: Served, opened: Open, tmp_path: Path
     wait_until(lambda: served.store.about("order") == "useful")
     page.keyboard.press("Escape")
     page.wait_for_selector(".pick >> text=Event")
-    page.get_by_role("button", name="Export").click()
-    with page.expect_download() as download:
-        page.get_by_role("link", name="JSON Lines").click()
-    download.value.save_as(tmp_path / "out.jsonl")
-    lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
-    assert any("Anna Lind lives in Oslo." in json.dumps(json.loads(line)) for line in lines)
+
+
+def test_what_is_downloaded_reads_back(served: Served, opened: Open, tmp_path: Path) -> None:
+    served.teach()
+    page = opened(served)
+    found = {}
+    for name in ("Model", "CoNLL", "JSON Lines", "CoNLL-U"):
+        page.get_by_role("button", name="Export").click()
+        with page.expect_download() as download:
+            page.locator("#export-menu a", has=page.get_by_text(name, exact=True)).click()
+        found[name] = tmp_path / download.value.suggested_filename
+        download.value.save_as(found[name])
+        page.wait_for_selector("#export-menu", state="hidden")
+    given = list(served.answers().values())
+    assert [list(y) for y in read(found["CoNLL"]).y] == given
+    assert [list(y) for y in read(found["JSON Lines"]).y] == given
+    assert [list(y) for y in read(found["CoNLL-U"], label="MISC:NE", graph="sequence", absent="O").y] == given
+    first = json.loads(found["JSON Lines"].read_text(encoding="utf-8").splitlines()[0])
+    assert first["text"][first["spans"][1]["start"] : first["spans"][1]["end"]] == "Oslo"
+    words = ["Anna", "Lind", "lives", "in", "Oslo", "."]
+    assert list(load(found["Model"]).predict([words])[0]) == given[0]
 
 
 def test_doubtful_labels_are_changed_kept_and_explained(
@@ -220,7 +236,10 @@ def test_progress_is_drawn_and_written_out(served: Served, opened: Open) -> None
     assert "3" in page.locator(".facts").text_content()
 
 
-def test_two_tabs_that_change_one_sentence_see_both_versions(served: Served, opened: Open) -> None:
+@pytest.mark.parametrize(("kept", "label"), [("Keep mine", "B-ORG"), ("Keep theirs", "B-PER")])
+def test_two_tabs_that_change_one_sentence_see_both_versions(
+    kept: str, label: str, served: Served, opened: Open
+) -> None:
     one = opened(served, at="#label/1")
     wait_for_sentence(one, "Anna")
     two = opened(served, context=one.context, at="#label/1")
@@ -241,9 +260,15 @@ def test_two_tabs_that_change_one_sentence_see_both_versions(served: Served, ope
     assert "PER" in texts[1]
     for _ in range(3):
         two.keyboard.press("Escape")  # which of the two holds has to be said
-    two.get_by_role("button", name="Keep mine").click()
-    wait_until(lambda: "B-ORG" in next(iter(served.answers().values())))
+    two.get_by_role("button", name=kept).click()
+    two.wait_for_selector("dialog", state="detached")
+    wait_until(lambda: label in next(iter(served.answers().values())))
     assert len(served.answers()) == 1
+    two.goto(f"{served.address}#label/1")  # no draft is left of what was given up
+    wait_for_sentence(two, "Anna")
+    two.wait_for_selector(".meta .pill.done")
+    assert marks(two) == [f"Anna Lind/{label[2:]}"]
+    assert "changed by you" not in two.locator(".meta").inner_text()
 
 
 def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened: Open) -> None:

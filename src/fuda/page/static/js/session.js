@@ -143,7 +143,14 @@ export class Session extends EventTarget {
   giveWay(id) {
     this.forget(id);
     this.answered.delete(id);
+    this.#settled();
     if (!this.current) this.advance();
+  }
+
+  /** Nothing more is to come of an answer, which was counted when it was given. */
+  #settled() {
+    this.#tell("learned");
+    this.refreshState().catch(() => {}); // the next answer brings the numbers too
   }
 
   /** The order was changed: what was fetched ahead is no longer next. */
@@ -245,6 +252,7 @@ export class Session extends EventTarget {
 
   #refused(entry, error) {
     this.#tell("refused", { entry, error });
+    this.#settled();
     if (!this.current) this.#fetchNext(null);
   }
 
