@@ -206,8 +206,9 @@ def test_doubtful_labels_are_changed_kept_and_explained(
     wait_for_sentence(page, "Erik")
     page.get_by_role("link", name="Doubts").click()
     page.get_by_role("button", name="Look for doubtful labels").click()
-    said = "“Volvo” elsewhere: no span 1 ×. for begin of PER speak: the word is “Volvo”, ends in “o”"
+    said = "“Volvo” elsewhere: no span 1 ×. For begin of PER speak: the word is “Volvo”, ends in “o”"
     page.wait_for_selector(f".doubt >> text={said}; the word before is “for”")
+    assert "2 labels are contradicted" in page.locator(".doubts-view").inner_text()
     assert page.locator(".doubt").first.locator("dd").all_text_contents() == [
         "Bert EkPER works for VolvoORG in ParisLOC.",
         "Bert EkPER works for VolvoPER in ParisLOC.",

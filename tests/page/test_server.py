@@ -10,6 +10,7 @@ import pytest
 import fuda
 from fuda.page.store import Step, Store
 from fuda.page.teacher import Teacher
+from page_cases import wait_until
 from page.conftest import ME, Page, add_file
 
 
@@ -326,6 +327,19 @@ def test_a_crf_learns_at_once_and_is_refitted_from_warm_weights(page, monkeypatc
     assert page.post("why", id=4, start=0, end=1)["for"]
 
 
+def test_the_next_sentence_is_chosen_before_it_is_asked_for(page, monkeypatch):
+    pool = page.desk.pool
+    wait_until(lambda: pool._expected is not None)
+    pool.stop(10)
+    order, number = pool._expected
+    monkeypatch.setattr(pool, "_chosen", lambda order, leave_out: 0)
+    assert (order, page.post("next")["item"]["id"]) == ("useful", number)
+    assert pool.next(set()) == 0, "each is handed out once"
+    for changed in (("file", 3), ("useful", number)):  # another order; one that a tab has
+        pool._expected = changed
+        assert pool.next({number}) == 0
+
+
 def test_progress(page):
     assert page.get("progress")["points"] == []
     for number, spans in ((1, [(0, 1, "PER")]), (2, [(0, 1, "PER"), (3, 4, "LOC")]), (4, [(0, 1, "PER")])):
@@ -399,6 +413,7 @@ def test_doubts_are_found_and_go_when_corrected(tmp_path):
             "progress": 0.0,
             "search": 0,
             "total": 0,
+            "likely": 0,
             "doubts": [],
         }
         page.post("doubts")

@@ -71,6 +71,7 @@ class Review:
             "progress": self._progress,
             "search": self._search,
             "total": len(found),
+            "likely": sum(doubtful.doubt.score > 0 for doubtful in found),
             "doubts": [self._shown(doubtful) for doubtful in part],
         }
 
@@ -126,7 +127,7 @@ class Review:
         found = [features_in_words(group, is_chain, classes, unit.named) for group in groups.values()]
         if found:
             suggested = doubt.suggested[doubt.nodes[0] - doubt.start]
-            reasons.append(f"for {unit.named(suggested)} speak: {'; '.join(found)}")
+            reasons.append(f"For {unit.named(suggested)} speak: {'; '.join(found)}")
         return ". ".join(reasons if doubt.word else reasons[1:])
 
 
