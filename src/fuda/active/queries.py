@@ -91,11 +91,11 @@ class Chooser:
         self.order = order
         corpus = Corpus(as_structures(structures))
         self._offsets, self._lengths = corpus.offsets, np.diff(corpus.offsets) ** _LENGTH
-        nodes, edges = np.arange(corpus.size)[:, None], corpus.graph.edges
-        pairs = corpus.types[edges] @ np.array([len(corpus.observations), 1])
+        above, below = _edges(corpus)
+        pairs = corpus.types[above].astype(np.int64) * len(corpus.observations) + corpus.types[below]
         self._parts = [
-            _Parts(corpus.types, nodes, corpus.offsets),
-            _Parts(np.unique(pairs, return_inverse=True)[1], edges, corpus.offsets),
+            _Parts(corpus.types, [np.arange(corpus.size, dtype=np.int32)], corpus.offsets),
+            _Parts(np.unique(pairs, return_inverse=True)[1], [above, below], corpus.offsets),
         ]
         self._entropies: np.ndarray | None = None  # of nodes; 0 where they have not been scored
         self._disagreement = np.full(len(structures), -1.0)
@@ -134,7 +134,7 @@ class Chooser:
         against = None if labels is None else _disagreements(marginals, labels, model.classes_.tolist())
         with self._lock:
             if self._entropies is None:
-                self._entropies = np.zeros(self._offsets[-1])
+                self._entropies = np.zeros(self._offsets[-1], dtype=np.float32)
                 for parts in self._parts:
                     parts.unknown[:] = 0.0
             places = [_ranges(parts.bounds, ids) for parts in self._parts]
@@ -199,16 +199,16 @@ class _Parts:
     ----------
     ids : array (P,)
         The part at each place, by number.
-    places : array (P, k)
-        The nodes of each place; sorted by the last of them.
+    nodes : list of arrays (P,)
+        The nodes of each place; those of the last array in order.
     offsets : array (n + 1,)
         The bounds of the structures.
     """
 
-    def __init__(self, ids: np.ndarray, places: np.ndarray, offsets: np.ndarray) -> None:
-        self.ids, self.places = ids.astype(np.int32), places.astype(np.int32)
-        self.bounds = np.searchsorted(places[:, -1], offsets)
-        self.unknown = places.shape[1] * np.bincount(ids).astype(np.float64)  # E, with H = 1 of all nodes
+    def __init__(self, ids: np.ndarray, nodes: list[np.ndarray], offsets: np.ndarray) -> None:
+        self.ids, self.nodes = ids.astype(np.int32), nodes
+        self.bounds = np.searchsorted(nodes[-1], offsets).astype(np.int32)
+        self.unknown = len(nodes) * np.bincount(ids).astype(np.float64)  # E, with H = 1 of all nodes
         ones, shape = np.ones(len(ids), dtype=np.float32), (len(offsets) - 1, len(self.unknown))
         self._bags = csr_array((ones, self.ids, self.bounds), shape=shape, copy=True)
         self._bags.sum_duplicates()
@@ -216,7 +216,7 @@ class _Parts:
 
     def sums(self, at: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the sums of values of nodes over some places."""
-        found: np.ndarray = values[self.places[at]].sum(axis=1)
+        found: np.ndarray = sum(values[nodes[at]] for nodes in self.nodes)
         return found
 
     def uses(self, labelled: np.ndarray) -> np.ndarray:
@@ -227,6 +227,17 @@ class _Parts:
         weights[known] *= _FADING ** seen[known]
         found: np.ndarray = self._bags @ weights
         return found
+
+
+def _edges(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
+    """Parents and children, by child; of sequences without their graph, which takes more memory."""
+    if not corpus.is_chain:
+        above, below = corpus.graph.edges.T.astype(np.int32)
+        return above, below
+    is_below = np.ones(corpus.size, dtype=bool)
+    is_below[corpus.offsets[:-1][np.diff(corpus.offsets) > 0]] = False
+    below = np.flatnonzero(is_below).astype(np.int32)
+    return below - 1, below
 
 
 def _ranges(bounds: np.ndarray, ids: Sequence[int]) -> np.ndarray:
