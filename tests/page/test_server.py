@@ -10,8 +10,8 @@ import pytest
 import fuda
 from fuda.page.store import Step, Store
 from fuda.page.teacher import Teacher
-from page_cases import wait_until
 from page.conftest import ME, Page, add_file
+from page_cases import wait_until
 
 
 def predictions(teacher, store):

@@ -73,17 +73,20 @@ class Pool:
             listed = ", ".join(map(str, leave_out))
             first = f"SELECT MIN(id) FROM items WHERE {wanted} AND id NOT IN ({listed})"
             return next(iter(self.store.numbers(f"id = ({first})")), None)
-        expected, self._expected = self._expected, None
-        if expected is not None and expected[0] == order and expected[1] not in leave_out:
-            if self.store.numbers(f"id = {expected[1]} AND {wanted}"):
-                return expected[1]
+        (chosen_in, expected), self._expected = self._expected or ("", 0), None
+        is_open = chosen_in == order and expected not in leave_out
+        if is_open and self.store.numbers(f"id = {expected} AND {wanted}"):
+            return expected
         return self._chosen(order, leave_out)
 
     def _chosen(self, order: str, leave_out: set[int]) -> int | None:
         """The structure to label next, when those that tabs have are labelled too."""
         assert self._chooser is not None
         self._chooser.order = order
-        closed, held = self._closed(order), np.array([i for i in leave_out if i <= self._size], dtype=np.int64)
+        closed, held = (
+            self._closed(order),
+            np.array([i for i in leave_out if i <= self._size], dtype=np.int64),
+        )
         closed[held - 1] = True
         labelled = np.array(self.store.numbers("status = 'done'"), dtype=np.int64)
         chosen = self._chooser.next(np.flatnonzero(closed), np.union1d(labelled, held) - 1)
