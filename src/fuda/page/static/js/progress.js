@@ -33,7 +33,6 @@ export class ProgressView {
       corrected !== null && [corrected.toFixed(1), "spans a sentence changed, added or removed, lately"],
       f1 && words !== null && [percent(words), "of words right, those without a label too"],
       pace > 0 && [pace.toFixed(1), `sentences a minute; ${duration(left / pace)} for all`],
-      outlook && Number.isFinite(outlook.gain) && [`${outlook.gain < 0 ? "−" : "+"}${Math.abs(100 * outlook.gain).toFixed(1)}`, `points by the next ${outlook.next}, likely`],
     ];
     put(
       this.body,
