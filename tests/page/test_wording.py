@@ -53,6 +53,9 @@ def test_features_of_one_word_are_told_together() -> None:
         "the word before is “in”, the word is “lima”; "
         "the word before is “in”, the word has capitals, then small letters"
     )
+    alike = ["[0classes&+1lower] Xx&<+1>", "[0classes&+1classes] Xx&<+1>"]
+    said = features_in_words(alike, False, (), str)
+    assert said == "the word has capitals, then small letters, there is no dependent"
     assert features_in_words(["of another form"], True, (), str) == "of another form"
 
 

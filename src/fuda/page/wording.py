@@ -140,7 +140,7 @@ def features_in_words(texts: list[str], is_chain: bool, labels: Collection[str],
     found = [(parsed(text, labels), feature_in_words(text, is_chain, labels, named)) for text in texts]
     places = {feature.parts[0][0] for feature, _ in found if feature is not None and len(feature.parts) == 1}
     if len(places) != 1 or any(feature is None or len(feature.parts) > 1 for feature, _ in found):
-        return "; ".join(said for _, said in found[:_NAMED])
+        return "; ".join(list(dict.fromkeys(said for _, said in found))[:_NAMED])
     place = _place(places.pop(), is_chain)
     found.sort(key=lambda pair: (not pair[1].startswith(f"{place} is “"), _ANY_CASE in pair[1]))
     distinct: dict[str, str] = {}
