@@ -9,7 +9,8 @@ Before a sentence is taught, the model proposes its entities, and what the perso
 counted: entities that are missed, that are of another type or extent, or that are invented. The rival is
 the same CRF when it is only refitted after every 25 sentences; it gets the same sentences.
 
-Run: ``python benchmarks/labelling.py [CORPUS ...] [--part test] [--json FILE] [--plot FILE]``.
+Run: ``python benchmarks/labelling.py [CORPUS ...] [--part test] [--seeds N] [--jobs N] [--json FILE]
+[--plot FILE]``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import json
 import time
 import warnings
 from copy import copy
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from fuda.metrics import entity_scores
 from fuda.schemes import entities
 
 MEASURED, EVERY = (50, 100, 200, 300, 500), 25
-POOL, TEST = 2_000, 500
+POOL, TEST = 2_000, 1_000
 Labels = list[list[str]]
 
 
@@ -95,6 +97,12 @@ def label(corpus: str, order: str, part: str, seed: int, followed: int) -> dict[
     return found | {"ms": float(np.median(times or [0.0])), "seconds": time.perf_counter() - began}
 
 
+def one(job: tuple[str, str, str, int, int]) -> dict[str, Any]:
+    """The figures of one person, in a process of its own."""
+    warnings.simplefilter("ignore")
+    return label(*job)
+
+
 def plot(found: list[dict[str, Any]], path: Path) -> None:
     """Draw F1 by the number of sentences, one panel per corpus."""
     import matplotlib as mpl
@@ -127,20 +135,24 @@ def main() -> None:
     parser.add_argument("corpora", nargs="*", default=list(FILES))
     parser.add_argument("--part", default="test")
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--followed", type=int, default=MEASURED[-1])
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
+    jobs = [
+        (corpus, order, options.part, seed, 0 if order == "file" else options.followed)
+        for seed in range(options.seeds)
+        for corpus in options.corpora
+        for order in ("ours", "random", "file")
+    ]
     found = []
-    for seed in range(options.seeds):
-        for corpus in options.corpora:
-            for order in ("random", "ours", "file"):
-                followed = 0 if order == "file" else options.followed
-                found.append(label(corpus, order, options.part, seed, followed))
-                print(json.dumps(found[-1]), flush=True)
-                if options.json is not None:
-                    options.json.write_text(json.dumps(found, indent=1))
+    with get_context("spawn").Pool(options.jobs) as pool:
+        for run in pool.imap_unordered(one, jobs, chunksize=1):
+            found.append(run)
+            print(json.dumps(run), flush=True)
+            if options.json is not None:
+                options.json.write_text(json.dumps(found, indent=1))
     if options.plot is not None:
         plot(found, options.plot)
 

@@ -10,6 +10,7 @@ file, repeated; a simulated person gives the labels of the file.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -115,6 +116,7 @@ def main() -> None:
             item = answer["next"]
             time.sleep(asked.pause)
         half, most = np.percentile(times, [50, 95])
+        print(f"load average: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         print(f"accept to next: median {1000 * half:.0f} ms, 95th percentile {1000 * most:.0f} ms")
         print(f"waited for teaching: median {np.median(taught):.0f} ms")
         print(f"memory: {page.megabytes('VmRSS'):.0f} MB now, {page.megabytes('VmHWM'):.0f} MB at most")

@@ -20,6 +20,21 @@ def test_the_curve_sums_over_a_window_and_its_band_contains_it():
         assert 0 <= low <= accuracy <= high <= 1
 
 
+def test_f1_is_that_of_the_entities_in_the_window():
+    proposed, taught, both = [3, 2, 0, 4], [2, 2, 1, 4], [1, 2, 0, 3]
+    either = [p + t - b for p, t, b in zip(proposed, taught, both, strict=True)]
+    points = learning_curve(both, either, window=2, f1=True)
+    for n, f1, low, high in points:
+        part = slice(max(0, n - 2), n)
+        assert f1 == pytest.approx(2 * sum(both[part]) / (sum(proposed[part]) + sum(taught[part])))
+        assert 0 <= low <= f1 <= high <= 1
+    learned = [10 - round(10 / n**0.5) for n in range(1, 101)]
+    share, f1 = outlook(learned, [10] * 100), outlook(learned, [10] * 100, f1=True)
+    now, then = 0.9, 0.9 + share.gain
+    assert f1.gain == pytest.approx(2 * then / (1 + then) - 2 * now / (1 + now), rel=0.1)
+    assert "points of F1" in f1.text
+
+
 def test_structures_without_labels_have_no_point():
     assert [point.n for point in learning_curve([0, 0, 2], [0, 1, 2])] == [2, 3]
     assert learning_curve([], []) == []

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fuda import CRF, DataError
+from fuda import CRF, DataError, Tree
 from fuda.active import Chooser, entropies
+from fuda.active.queries import _FADING as FADING
 
 X = [["Ana", "sings"], ["Ana", "sings"], ["Lima", "is", "big"], ["Ana", "is", "in", "Lima"]]
 
@@ -38,29 +39,47 @@ def test_the_entropy_of_what_is_certain_is_zero():
     assert [own.tolist() for own in found] == [[0.0], []]
 
 
-def plain_uses(pool, labelled, by_word):
-    """The uses by their definition."""
+def plain_uses(pool, labelled, values):
+    """The uses by their definition, with values of nodes."""
+
+    def parts(x):
+        return {(w,) for w in x} | set(pairwise(x))
+
+    unknown = {part: 0.0 for x in pool for part in parts(x)}
+    for x, own in zip(pool, values, strict=True):
+        for t, w in enumerate(x):
+            unknown[w,] += own[t]
+        for t, pair in enumerate(pairwise(x)):
+            unknown[pair] += own[t] + own[t + 1]
     found = []
     for x in pool:
-        seen = {w: sum(w in pool[i] for i in labelled) for w in x}
-        found.append(sum(math.sqrt(by_word[w]) * 0.3 ** seen[w] for w in set(x)) / len(x) ** 0.25)
+        seen = {part: sum(part in parts(pool[i]) for i in labelled) for part in parts(x)}
+        use = sum(math.sqrt(unknown[part]) * FADING ** seen[part] for part in parts(x))
+        found.append(use / len(x) ** 0.25)
     return found
 
 
 def test_uses_are_those_of_the_definition_whatever_the_order_of_scores():
-    pool = [["0.5", "0.9", "0.5"], ["0.9"], ["0.6", "0.5"], ["1.0", "0.7"]]
+    pool = [["0.5", "0.9", "0.5"], ["0.9"], ["0.6", "0.5", "0.9"], ["1.0", "0.7"], ["0.5", "0.9", "0.5"]]
     chooser = Chooser(pool)
-    counts = {"0.5": 3, "0.9": 2, "0.6": 1, "1.0": 1, "0.7": 1}
-    assert chooser.uses([0]) == pytest.approx(plain_uses(pool, [0], counts))
-    chooser.scored([2, 0], Certain(), [["0.99", "0.98"], pool[0]])
-    chooser.scored([1, 2, 3], Certain(), pool[1:])
+    alike = [[1.0] * len(x) for x in pool]
+    assert chooser.uses([0]) == pytest.approx(plain_uses(pool, [0], alike), rel=1e-6)
+    chooser.scored([2, 0], Certain(), [["0.99", "0.98", "0.97"], pool[0]])
+    chooser.scored([1, 2, 4, 3], Certain(), [pool[i] for i in (1, 2, 4, 3)])
     chooser.scored([], Certain(), [])
-    by_word = {}
-    for w in counts:
-        p = float(w)
-        by_word[w] = counts[w] * -sum(q * math.log(q) for q in (p, 1 - p) if q)
+    values = [[-sum(q * math.log(q) for q in (p, 1 - p) if q) for p in map(float, x)] for x in pool]
     for labelled in ([], [1], [0, 2]):
-        assert chooser.uses(labelled) == pytest.approx(plain_uses(pool, labelled, by_word), abs=1e-6)
+        assert chooser.uses(labelled) == pytest.approx(plain_uses(pool, labelled, values), abs=1e-6)
+
+
+def test_neighbours_in_trees_and_graphs_are_those_of_their_edges():
+    pool = [
+        Tree(["a", "b", "c"], [-1, 0, 0]),
+        Tree(["a", "b", "c"], [-1, 0, 1]),
+        Tree(["a", "b", "c"], [-1, 0, 0]),
+    ]
+    near, same = Chooser(pool).uses([0])[1:]
+    assert near > same  # has an edge that the first has not
 
 
 def test_the_most_uncertain_comes_first_and_none_is_left_at_the_end():
@@ -83,7 +102,7 @@ def test_a_copy_comes_after_what_is_new():
 
 
 def test_only_labelled_structures_make_others_less_useful():
-    chooser = Chooser([["a", "b"], ["a", "b"], ["c"]])
+    chooser = Chooser([["a", "b"], ["a", "b"], ["c", "d"]])
     assert chooser.next(exclude=[0]) == 2
     assert chooser.next(exclude=[0], labelled=[]) == 1
 

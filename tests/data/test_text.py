@@ -18,6 +18,9 @@ tokens = st.sampled_from(
 )
 RULES = {
     "Dr. O'Brien paid 1,000.50 €.": ["Dr.", "O'Brien", "paid", "1,000.50", "€", "."],
+    "Uno spicchio d'aglio nell’olio": ["Uno", "spicchio", "d'", "aglio", "nell’", "olio"],
+    "Qu'il aime l'École aujourd'hui": ["Qu'", "il", "aime", "l'", "École", "aujourd'hui"],
+    "c'mon, don't eat rock'n'roll": ["c'mon", ",", "don't", "eat", "rock'n'roll"],
     "(see https://a.pe/b?c=1, or www.x.org).": [
         *("(", "see", "https://a.pe/b?c=1", ",", "or", "www.x.org", ")", "."),
     ],

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
+from fuda import load, read
 from fuda.active.doubts import Doubt
+from fuda.page.teacher import Teacher
 from page_cases import Served, drag, marks, sentence, serving, wait_for_sentence, wait_until
 
 Open = Callable[..., Any]
@@ -146,7 +149,7 @@ def test_sentences_are_searched_filtered_and_opened(served: Served, opened: Open
     assert marks(page) == ["Carla Dahl/PER", "Oslo/LOC", "Rome/LOC"]
 
 
-def test_settings_labels_and_export(served: Served, opened: Open, tmp_path: Path) -> None:
+def test_settings_and_labels(served: Served, opened: Open) -> None:
     served.teach()
     page = opened(served)
     page.get_by_role("button", name="Settings").click()
@@ -157,12 +160,27 @@ def test_settings_labels_and_export(served: Served, opened: Open, tmp_path: Path
     wait_until(lambda: served.store.about("order") == "useful")
     page.keyboard.press("Escape")
     page.wait_for_selector(".pick >> text=Event")
-    page.get_by_role("button", name="Export").click()
-    with page.expect_download() as download:
-        page.get_by_role("link", name="JSON Lines").click()
-    download.value.save_as(tmp_path / "out.jsonl")
-    lines = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
-    assert any("Anna Lind lives in Oslo." in json.dumps(json.loads(line)) for line in lines)
+
+
+def test_what_is_downloaded_reads_back(served: Served, opened: Open, tmp_path: Path) -> None:
+    served.teach()
+    page = opened(served)
+    found = {}
+    for name in ("Model", "CoNLL", "JSON Lines", "CoNLL-U"):
+        page.get_by_role("button", name="Export").click()
+        with page.expect_download() as download:
+            page.locator("#export-menu a", has=page.get_by_text(name, exact=True)).click()
+        found[name] = tmp_path / download.value.suggested_filename
+        download.value.save_as(found[name])
+        page.wait_for_selector("#export-menu", state="hidden")
+    given = list(served.answers().values())
+    assert [list(y) for y in read(found["CoNLL"]).y] == given
+    assert [list(y) for y in read(found["JSON Lines"]).y] == given
+    assert [list(y) for y in read(found["CoNLL-U"], label="MISC:NE", graph="sequence", absent="O").y] == given
+    first = json.loads(found["JSON Lines"].read_text(encoding="utf-8").splitlines()[0])
+    assert first["text"][first["spans"][1]["start"] : first["spans"][1]["end"]] == "Oslo"
+    words = ["Anna", "Lind", "lives", "in", "Oslo", "."]
+    assert list(load(found["Model"]).predict([words])[0]) == given[0]
 
 
 def test_doubtful_labels_are_changed_kept_and_explained(
@@ -170,8 +188,10 @@ def test_doubtful_labels_are_changed_kept_and_explained(
 ) -> None:
     def found(X: Any, y: Any, scheme: str, progress: Any) -> list[Doubt]:
         progress(0.5)
-        late = Doubt(2, 4, 5, ["B-LOC"], ["B-ORG"], 0.4, [4], "Oslo elsewhere: LOC 1")
-        return [Doubt(1, 4, 5, ["B-ORG"], ["B-PER"], 1.4, [4], "Volvo elsewhere: ORG 0"), late]
+        late = Doubt(2, 4, 5, ["B-LOC"], ["B-ORG"], 0.4, [4], "Oslo", [("B-LOC", 1)])
+        features = [("[0] w=Volvo", 0.9), ("[0] s1=o", 0.5), ("[-1] w=for", 0.2)]
+        first = Doubt(1, 4, 5, ["B-ORG"], ["B-PER"], 1.4, [4], "Volvo", [("O", 1)], features)
+        return [first, late]
 
     monkeypatch.setattr("fuda.active.doubts.doubts", found)
     served.teach()
@@ -186,7 +206,9 @@ def test_doubtful_labels_are_changed_kept_and_explained(
     wait_for_sentence(page, "Erik")
     page.get_by_role("link", name="Doubts").click()
     page.get_by_role("button", name="Look for doubtful labels").click()
-    page.wait_for_selector(".doubt >> text=Volvo elsewhere")
+    said = "“Volvo” elsewhere: no span 1 ×. For begin of PER speak: the word is “Volvo”, ends in “o”"
+    page.wait_for_selector(f".doubt >> text={said}; the word before is “for”")
+    assert "2 labels are contradicted" in page.locator(".doubts-view").inner_text()
     assert page.locator(".doubt").first.locator("dd").all_text_contents() == [
         "Bert EkPER works for VolvoORG in ParisLOC.",
         "Bert EkPER works for VolvoPER in ParisLOC.",
@@ -215,7 +237,10 @@ def test_progress_is_drawn_and_written_out(served: Served, opened: Open) -> None
     assert "3" in page.locator(".facts").text_content()
 
 
-def test_two_tabs_that_change_one_sentence_see_both_versions(served: Served, opened: Open) -> None:
+@pytest.mark.parametrize(("kept", "label"), [("Keep mine", "B-ORG"), ("Keep theirs", "B-PER")])
+def test_two_tabs_that_change_one_sentence_see_both_versions(
+    kept: str, label: str, served: Served, opened: Open
+) -> None:
     one = opened(served, at="#label/1")
     wait_for_sentence(one, "Anna")
     two = opened(served, context=one.context, at="#label/1")
@@ -236,9 +261,15 @@ def test_two_tabs_that_change_one_sentence_see_both_versions(served: Served, ope
     assert "PER" in texts[1]
     for _ in range(3):
         two.keyboard.press("Escape")  # which of the two holds has to be said
-    two.get_by_role("button", name="Keep mine").click()
-    wait_until(lambda: "B-ORG" in next(iter(served.answers().values())))
+    two.get_by_role("button", name=kept).click()
+    two.wait_for_selector("dialog", state="detached")
+    wait_until(lambda: label in next(iter(served.answers().values())))
     assert len(served.answers()) == 1
+    two.goto(f"{served.address}#label/1")  # no draft is left of what was given up
+    wait_for_sentence(two, "Anna")
+    two.wait_for_selector(".meta .pill.done")
+    assert marks(two) == [f"Anna Lind/{label[2:]}"]
+    assert "changed by you" not in two.locator(".meta").inner_text()
 
 
 def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened: Open) -> None:
@@ -284,3 +315,45 @@ def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) 
     page.keyboard.press("z")  # the answer, which was given before the restart
     wait_for_sentence(page, "Anna")
     assert served.answers() == {}
+
+
+def test_the_page_says_that_the_model_is_being_prepared(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = Event()
+    monkeypatch.setattr(Teacher, "_warm_up", lambda self: compiled.wait(60))
+    file = tmp_path / "news.txt"
+    file.write_text("Anna Lind lives in Oslo.\nAnna Lind lives in Oslo.\nBert sings.\n", encoding="utf-8")
+    for served in serving(tmp_path, file, "PER"):
+        page = opened(served)
+        wait_for_sentence(page, "Anna")
+        page.wait_for_selector("#model >> text=preparing the model")
+        drag(page, 0, 1)
+        page.keyboard.press("1")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".meta >> text=answers are kept, and learned when the model is ready")
+        assert marks(page) == []
+        compiled.set()
+        page.wait_for_selector("#model >> text=taught by 1 sentence", timeout=60_000)
+        page.wait_for_selector("#sentence .mark[data-label=PER]")
+        assert marks(page) == ["Anna Lind/PER"]
+
+
+def test_one_word_of_a_span_is_chosen_by_a_drag_or_a_second_click(served: Served, opened: Open) -> None:
+    page = opened(served)
+    wait_for_sentence(page, "Anna")
+    drag(page, 0, 1)
+    page.keyboard.press("1")
+    words = page.locator("#sentence .word")
+    words.nth(1).click()  # the span that is chosen already: now the word
+    page.keyboard.press("2")
+    assert marks(page) == ["Lind/LOC"]
+    page.keyboard.press("z")
+    words.nth(3).click()
+    words.nth(1).click()  # the span
+    page.keyboard.press("3")
+    assert marks(page) == ["Anna Lind/ORG"]
+    words.nth(3).click()
+    drag(page, 0, 0)
+    page.keyboard.press("1")
+    assert marks(page) == ["Anna/PER"]

@@ -89,6 +89,14 @@ def test_a_finger_labels_on_a_narrow_page(served: Served, opened: Open) -> None:
     words.nth(4).tap()
     page.locator(".pick", has_text="LOC").tap()
     wait_until(lambda: marks(page) == ["Anna Lind/PER", "Oslo/LOC"])
+    page.get_by_role("button", name="Undo").tap()
+    words.nth(2).tap()
+    words.nth(4).tap()  # from the first to the second
+    page.locator(".pick", has_text="ORG").tap()
+    wait_until(lambda: marks(page) == ["Anna Lind/PER", "lives in Oslo/ORG"])
+    words.nth(4).tap()  # within the span that is chosen: its last word
+    page.locator(".pick", has_text="LOC").tap()
+    wait_until(lambda: marks(page) == ["Anna Lind/PER", "Oslo/LOC"])
     page.get_by_role("button", name="Accept").tap()
     wait_until(served.answers)
     assert list(served.answers().values()) == [["B-PER", "I-PER", "O", "O", "B-LOC", "O"]]

@@ -11,6 +11,7 @@ import fuda
 from fuda.page.store import Step, Store
 from fuda.page.teacher import Teacher
 from page.conftest import ME, Page, add_file
+from page_cases import wait_until
 
 
 def predictions(teacher, store):
@@ -164,6 +165,11 @@ def test_why_of_features_has_a_sentence_that_has_them(page):
     own = next(voice for voice in found["for"] if voice["matched"] == [0])
     assert (own["item"], own["node"], own["matched"], own["label"]) == (1, 0, [0], "PER")
     assert own["words"][0] == "Ana"
+    assert own["text"].startswith("the word is “Ana”, ")
+    features = [tuple(voice["matched"]) for voice in found["for"] if voice["kind"] == "feature"]
+    assert len(set(features)) == len(features), "a word and its endings are one voice"
+    total = sum(v["value"] for v in found["for"] + found["against"]) + found["rest"]
+    assert total == pytest.approx(found["difference"])
     assert all(voice["item"] in (None, 1, 6) for voice in found["for"] + found["against"])
 
 
@@ -282,8 +288,9 @@ def test_a_refit_replaces_what_was_learned_one_by_one(page, monkeypatch):
         if any(message["type"] == "model" for message in seen):
             break
         page.desk.teacher.wait_for(10**9, 0.1)
-    assert [message.get("running") for message in seen[:2]] == [True, False]
-    assert seen[2]["text"] == "a better model is in use, taught by 3 sentences"
+    assert [message["running"] for message in seen if message["type"] == "refit"][:2] == [True, False]
+    better = next(message for message in seen if message["type"] == "model")
+    assert better["text"] == "a better model is in use, taught by 3 sentences"
     assert page.store.last_refit("kernel") == page.store.last_event()
     page.accept(page.get("items/5")["item"], [])
     page.taught()
@@ -320,6 +327,19 @@ def test_a_crf_learns_at_once_and_is_refitted_from_warm_weights(page, monkeypatc
     assert page.post("why", id=4, start=0, end=1)["for"]
 
 
+def test_the_next_sentence_is_chosen_before_it_is_asked_for(page, monkeypatch):
+    pool = page.desk.pool
+    wait_until(lambda: pool._expected is not None)
+    pool.stop(10)
+    order, number = pool._expected
+    monkeypatch.setattr(pool, "_chosen", lambda order, leave_out: 0)
+    assert (order, page.post("next")["item"]["id"]) == ("useful", number)
+    assert pool.next(set()) == 0, "each is handed out once"
+    for changed in (("file", 3), ("useful", number)):  # another order; one that a tab has
+        pool._expected = changed
+        assert pool.next({number}) == 0
+
+
 def test_progress(page):
     assert page.get("progress")["points"] == []
     for number, spans in ((1, [(0, 1, "PER")]), (2, [(0, 1, "PER"), (3, 4, "LOC")]), (4, [(0, 1, "PER")])):
@@ -327,6 +347,13 @@ def test_progress(page):
         page.taught()
     found = page.get("progress")
     assert [point["n"] for point in found["points"]] == [1, 2], "the first was not predicted"
+    told = [more for *_, more in page.store.steps()]
+    assert told[0] == {}
+    hits, either = (sum(more[name] for more in told[1:]) for name in ("hits", "spans"))
+    assert found["measure"] == "f1"
+    assert found["points"][-1]["accuracy"] == pytest.approx(2 * hits / (hits + either))
+    assert found["corrected"] == sum(more["corrected"] for more in told[1:]) / 2
+    assert found["words"] == sum(m["right"] for m in told[1:]) / sum(m["words"] for m in told[1:])
     assert all(p["low"] <= p["accuracy"] <= p["high"] for p in found["points"])
     assert found["labels"] == [{"label": "PER", "count": 3}, {"label": "LOC", "count": 1}]
     assert found["per_minute"] > 0
@@ -386,6 +413,7 @@ def test_doubts_are_found_and_go_when_corrected(tmp_path):
             "progress": 0.0,
             "search": 0,
             "total": 0,
+            "likely": 0,
             "doubts": [],
         }
         page.post("doubts")

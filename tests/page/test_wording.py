@@ -9,7 +9,13 @@ import pytest
 from fuda.features.sets import JOINTS, text
 from fuda.page.store import Store
 from fuda.page.witnesses import Witnesses
-from fuda.page.wording import elsewhere_in_words, feature_in_words, follows_in_words, parsed
+from fuda.page.wording import (
+    elsewhere_in_words,
+    feature_in_words,
+    features_in_words,
+    follows_in_words,
+    parsed,
+)
 from page.conftest import Page, add_file
 
 FEATURES = {
@@ -35,6 +41,22 @@ FEATURES = {
 @pytest.mark.parametrize("raw", FEATURES)
 def test_features_in_words(raw: str) -> None:
     assert feature_in_words(raw, True, {"B-PER"}, "*{}*".format) == FEATURES[raw]
+
+
+def test_features_of_one_word_are_told_together() -> None:
+    ending = ["[+1] s1=i", "[+1] l=di", "[+1] w=di", "[+1] shape=xx", "[+1] length=2", "[+1] p1=d"]
+    said = features_in_words(ending, True, (), str)
+    assert said == "the word after is “di”, ends in “i”, is 2 small letters, has 2 characters and 1 more"
+    assert features_in_words(["[-1] <-1>"], True, (), str) == "there is no word before"
+    both = ["[-1lower&0lower] in&lima", "[-1lower&0classes] in&Xx"]
+    assert features_in_words(both, True, (), str) == (
+        "the word before is “in”, the word is “lima”; "
+        "the word before is “in”, the word has capitals, then small letters"
+    )
+    alike = ["[0classes&+1lower] Xx&<+1>", "[0classes&+1classes] Xx&<+1>"]
+    said = features_in_words(alike, False, (), str)
+    assert said == "the word has capitals, then small letters, there is no dependent"
+    assert features_in_words(["of another form"], True, (), str) == "of another form"
 
 
 def test_neighbours_in_trees_are_heads_and_dependents() -> None:
@@ -95,7 +117,7 @@ def test_features_of_trees_have_sentences(tmp_path: Path) -> None:
         found = page.post("why", id=3, start=0, end=1)
         heads = [voice for voice in found["for"] if voice["text"].startswith("the head")]
         assert heads
-        assert all((voice["node"], voice["matched"], voice["item"]) == (0, [1], 2) for voice in heads)
+        assert all((voice["node"], voice["matched"][0], voice["item"]) == (0, 1, 2) for voice in heads)
     store.close()
 
 

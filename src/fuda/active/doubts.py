@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -56,9 +56,12 @@ class Doubt:
         The log-odds of the suggestion against what is given.
     nodes : list of int
         The nodes whose labels differ.
-    explanation : str
-        How the same word is labelled elsewhere, and the features that speak most for the
-        suggestion, where the model has such.
+    word : str
+        The observation of the first of these.
+    elsewhere : list of (label, int)
+        How often the same word has which labels elsewhere, the most frequent first.
+    features : list of (str, float)
+        What speaks most for the suggestion at the first of these, where the model has such.
     """
 
     structure: int
@@ -68,7 +71,19 @@ class Doubt:
     suggested: list[Any]
     score: float
     nodes: list[int]
-    explanation: str = ""
+    word: str = ""
+    elsewhere: list[tuple[Any, int]] = field(default_factory=list)
+    features: list[tuple[str, float]] = field(default_factory=list)
+
+    @property
+    def explanation(self) -> str:
+        """How the same word is labelled elsewhere, and what speaks most for the suggestion."""
+        counts = ", ".join(f"{label} {count}" for label, count in self.elsewhere)
+        parts = [f"{self.word} elsewhere: {counts}" if counts else f"{self.word} is nowhere else"]
+        if self.features:
+            named = ", ".join(f"{text} {value:+.1f}" for text, value in self.features)
+            parts.append(f"for {self.suggested[self.nodes[0] - self.start]}: {named}")
+        return "; ".join(parts if self.word else parts[1:])
 
     @property
     def probability(self) -> float:
@@ -81,9 +96,9 @@ class Doubt:
         Returns
         -------
         dict
-            With the probability.
+            With the probability and the explanation.
         """
-        return {**vars(self), "probability": self.probability}
+        return {**vars(self), "probability": self.probability, "explanation": self.explanation}
 
 
 def doubts(
@@ -213,14 +228,14 @@ def _fold_doubts(judge: Any, test: list[tuple[int, Structure, list[Any]]], schem
     names = sorted({*judge.classes_.tolist(), *labels, *([] if scheme is None else [OUTSIDE])})
     number = {name: k for k, name in enumerate(names)}
     fields = _fields(judge, [x for _, x, _ in test], names)
-    for (i, _, own), field in zip(test, fields, strict=True):
+    for (i, _, own), judged in zip(test, fields, strict=True):
         known = np.array([label is not None for label in own])
         given = np.array([number.get(label, -1) for label in own])
         if not known.all():
             filled = given.copy()
-            filled[~known] = field.scores[~known].argmax(axis=1)
+            filled[~known] = judged.scores[~known].argmax(axis=1)
             given = filled
-        for change in changes(field, given, names, scheme, known):
+        for change in changes(judged, given, names, scheme, known):
             found.append(_doubt(i, own, change, names, scheme))
     return found
 
@@ -286,23 +301,18 @@ class _Explainer:
         """The doubt with its explanation, at the first node whose label differs."""
         node = doubt.nodes[0]
         given, suggested = (labels[node - doubt.start] for labels in (doubt.given, doubt.suggested))
-        parts = [self._words(doubt, node, given), self._features(doubt, node, given, suggested)]
-        return Doubt(**{**vars(doubt), "explanation": "; ".join(filter(None, parts))})
-
-    def _words(self, doubt: Doubt, node: int, given: Any) -> str:
         word = shown(self.structures[doubt.structure].observations[node])
         others = Counter(self.elsewhere.get(word, {}))
         others[given] -= 1
-        found = [f"{label} {count}" for label, count in others.most_common(_MOST_FOUND) if count > 0]
-        if not found:
-            return "" if word not in self.elsewhere else f"{word} is nowhere else"
-        return f"{word} elsewhere: {', '.join(found)}"
+        found = [(label, count) for label, count in others.most_common(_MOST_FOUND) if count > 0]
+        features = self._features(doubt, node, given, suggested)
+        known = word if word in self.elsewhere else ""
+        return replace(doubt, word=known, elsewhere=found, features=features)
 
-    def _features(self, doubt: Doubt, node: int, given: Any, suggested: Any) -> str:
+    def _features(self, doubt: Doubt, node: int, given: Any, suggested: Any) -> list[tuple[str, float]]:
         if not isinstance(self.judge, CRF) or given not in self.number or suggested not in self.number:
-            return ""
+            return []
         encoded: Any = self.judge._encode([self.structures[doubt.structure]])
         terms = self.judge._node_terms(encoded, node, self.number[suggested], self.number[given], _FEATURES)
         best = sorted((term for term in terms if term.value > 0), key=lambda term: -term.value)
-        named = [f"{term.text} {term.value:+.1f}" for term in best[:_FEATURES]]
-        return f"for {suggested}: {', '.join(named)}" if named else ""
+        return [(term.text, term.value) for term in best[:_FEATURES]]

@@ -15,7 +15,8 @@ from fuda.models.marginalized_perceptron import MarginalizedPerceptron
 _SAMPLE = 1_000  # structures by which the kind of the data is told
 _WINDOWS = {"protein": 7, "dna": 6}  # of a CRF, as `fuda.Auto` begins with
 # From how many labelled structures on more entities than the likeliest labeling has are predicted.
-# Fewer teach which words begin an entity, but not yet which do not.
+# Fewer teach which words begin an entity, but not yet which do not. Sentences that were chosen for
+# their use have more entities than others, so that the model expects enough of them by itself.
 _SEARCHING = 25
 
 
@@ -47,7 +48,7 @@ def learner_for(
     Examples
     --------
     >>> learner_for([["Ana", "lives", "in", "Lima"]], scheme="IOB2", labelled=100)
-    CRF(features='text', l2=0.1, outside_penalty=1.0, scheme='IOB2', tol=0.001,
+    CRF(features='text', l2=0.1, outside_penalty=0.5, scheme='IOB2', tol=0.001,
         warm_start=True)
     >>> learner_for([list("MKTAYIAKQR")], kernel=True).features
     'protein'
@@ -64,5 +65,5 @@ def learner_for(
     if kind in _WINDOWS:
         parameters["window"] = _WINDOWS[kind]
     if scheme is not None and labelled >= _SEARCHING:
-        parameters["outside_penalty"] = 1.0
+        parameters["outside_penalty"] = 0.5
     return CRF(l2=0.1, tol=1e-3, warm_start=True, **parameters)

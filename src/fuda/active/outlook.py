@@ -12,13 +12,16 @@ the residuals: the sandwich estimate H⁻¹ (Σ g_i g_iᵀ) H⁻¹, with g_i the
 by one minus its leverage. The gain of k more structures is e(n) − e(n+k); its band has the quantiles
 over (a, b) drawn from the normal distribution with these variances. To have learned more does no harm:
 a gain below 0 is 0.
+
+Of entities, those count that a person or the model had: the share of them that both had is J. Each is
+right or wrong, so that J is a share like that of labels; what is told of it is F1 = 2 J / (1 + J).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,14 +37,14 @@ _LITTLE = 0.005  # below this a gain is said to be little
 
 
 class Point(NamedTuple):
-    """The share of labels predicted right around the n-th structure, with a band of 90 %.
+    """The share of labels predicted right, or F1, around the n-th structure, with a band of 90 %.
 
     Parameters
     ----------
     n : int
         The number of structures labelled by then.
     accuracy, low, high : float
-        The share and its band.
+        The share, or F1, and its band.
     """
 
     n: int
@@ -58,7 +61,7 @@ class Outlook(NamedTuple):
     next : int
         How many more.
     gain, low, high : float
-        By how much the share of labels predicted right grows, with a band of 90 %.
+        By how much the share of labels predicted right, or F1, grows, with a band of 90 %.
     text : str
         The same in words.
     """
@@ -70,8 +73,10 @@ class Outlook(NamedTuple):
     text: str
 
 
-def learning_curve(right: Sequence[int], total: Sequence[int], window: int = 25) -> list[Point]:
-    """Return how the share of labels that were predicted right developed.
+def learning_curve(
+    right: Sequence[int], total: Sequence[int], window: int = 25, *, f1: bool = False
+) -> list[Point]:
+    """Return how the share of labels that were predicted right, or F1 over entities, developed.
 
     Parameters
     ----------
@@ -80,6 +85,9 @@ def learning_curve(right: Sequence[int], total: Sequence[int], window: int = 25)
         predicted right before it was taught them, and how many labels it has.
     window : int, default=25
         A point sums over so many structures, up to its own.
+    f1 : bool, default=False
+        Whether F1 is wanted; `total` then counts the entities that were predicted, taught or
+        both, and `right` those that were both.
 
     Returns
     -------
@@ -97,11 +105,14 @@ def learning_curve(right: Sequence[int], total: Sequence[int], window: int = 25)
         of_window = sums[n] - sums[max(0, n - window)]
         if total[n - 1] > 0:
             share, (low, high) = of_window[0] / of_window[1], _wilson(*of_window)
-            found.append(Point(n, float(share), min(low, share), max(high, share)))
+            told = [_f1(value) if f1 else float(value) for value in (share, low, high)]
+            found.append(Point(n, told[0], min(told), max(told)))
     return found
 
 
-def outlook(right: Sequence[int], total: Sequence[int], ahead: int = 50) -> Outlook | None:
+def outlook(
+    right: Sequence[int], total: Sequence[int], ahead: int = 50, *, f1: bool = False
+) -> Outlook | None:
     """Estimate what labelling more structures will bring.
 
     Parameters
@@ -110,6 +121,8 @@ def outlook(right: Sequence[int], total: Sequence[int], ahead: int = 50) -> Outl
         As of `learning_curve`.
     ahead : int, default=50
         How many more structures.
+    f1 : bool, default=False
+        As of `learning_curve`.
 
     Returns
     -------
@@ -145,12 +158,14 @@ def outlook(right: Sequence[int], total: Sequence[int], ahead: int = 50) -> Outl
     places = np.array([[1.0, math.log(n) - middle], [1.0, math.log(n + ahead) - middle]])
 
     def gains(parameters: Array) -> Array:
-        wrong_then = np.minimum(1.0, np.exp(parameters @ places.T))
-        return np.maximum(0.0, wrong_then[:, 0] - wrong_then[:, 1])
+        right_then = 1 - np.minimum(1.0, np.exp(parameters @ places.T))
+        now, later = (_f1(right_then) if f1 else right_then).T
+        return np.maximum(0.0, later - now)
 
     low, high = np.quantile(gains(draws), [_SIDE, 1 - _SIDE]).tolist()
     gain = float(gains(fitted[None])[0])
-    return Outlook(ahead, gain, low, high, _in_words(ahead, gain, low, high))
+    what = "points of F1" if f1 else "right labels in 100"
+    return Outlook(ahead, gain, low, high, _in_words(ahead, gain, low, high, what))
 
 
 def _fitted(design: Array, wrong: Array, sizes: Array) -> Array:
@@ -181,10 +196,12 @@ def _wilson(right: float, total: float) -> tuple[float, float]:
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def _in_words(ahead: int, gain: float, low: float, high: float) -> str:
+def _f1(share: Any) -> Any:
+    """F1 by the share of the entities of either side that both have."""
+    return 2 * share / (1 + share)
+
+
+def _in_words(ahead: int, gain: float, low: float, high: float, what: str) -> str:
     if high < _LITTLE:
         return f"the next {ahead} will hardly change anything"
-    return (
-        f"the next {ahead} should bring {100 * gain:.1f} more right labels in 100 "
-        f"({100 * low:.1f} to {100 * high:.1f})"
-    )
+    return f"the next {ahead} should bring {100 * gain:.1f} more {what} ({100 * low:.1f} to {100 * high:.1f})"

@@ -1,20 +1,22 @@
 """Which structure to label next.
 
-What a model does not know about an observation w, such as a word, is the sum of the entropies of its
-nodes t over all structures, by the marginals p_t of the model:
+What a model does not know about a *part* f of structures, an observation such as a word or a pair of
+neighbours, is the sum of the entropies of its nodes t over all structures, by the marginals p_t of the
+model:
 
-    E_w = Σ_{t of w} H(p_t),    H(p) = −Σ_σ p(σ) log p(σ).
+    E_f = Σ_{t of f} H(p_t),    H(p) = −Σ_σ p(σ) log p(σ).
 
-With n_w the number of labelled structures that have w, the *use* of labelling a structure x is
+With n_f the number of labelled structures that have f, the *use* of labelling a structure x is
 
-    Σ_w √E_w γ^{n_w} / |x|^¼    over its distinct observations w.
+    Σ_f √E_f γ^{n_f} / |x|^¼    over its distinct parts f.
 
-So an uncertain word counts by how often it will be met again, and the less the more often it was
-labelled: ten near-copies of a sentence do not come in a row, since the first takes most of their use
-away. Long structures tell more, but cost more; the exponent is a compromise. Before any model all
-nodes count alike, and what comes first is what is typical.
+So an uncertain word or pair counts by how often it will be met again, and the less the more often it
+was labelled: ten near-copies of a sentence do not come in a row, since the first takes most of their
+use away. A word that is known is still of use in a new context. Long structures tell more, but cost
+more; the exponent is a compromise. Before any model all nodes count alike, and what comes first is
+what is typical.
 
-All uses are one product of a sparse matrix with a vector, some milliseconds for 100,000 sentences, and
+All uses are products of sparse matrices with vectors, some milliseconds for 100,000 sentences, and
 the entropies of a piece of the pool can be replaced at any time.
 """
 
@@ -88,11 +90,14 @@ class Chooser:
     def __init__(self, structures: Sequence[Any], order: str = "useful", random_state: int = 0) -> None:
         self.order = order
         corpus = Corpus(as_structures(structures))
-        self._types, self._offsets = corpus.types, corpus.offsets
-        self._words = _bags(corpus)
-        self._lengths = np.diff(corpus.offsets) ** _LENGTH
+        self._offsets, self._lengths = corpus.offsets, np.diff(corpus.offsets) ** _LENGTH
+        above, below = _edges(corpus)
+        pairs = corpus.types[above].astype(np.int64) * len(corpus.observations) + corpus.types[below]
+        self._parts = [
+            _Parts(corpus.types, [np.arange(corpus.size, dtype=np.int32)], corpus.offsets),
+            _Parts(np.unique(pairs, return_inverse=True)[1], [above, below], corpus.offsets),
+        ]
         self._entropies: np.ndarray | None = None  # of nodes; 0 where they have not been scored
-        self._uncertain = np.bincount(corpus.types, minlength=len(corpus.observations)).astype(np.float64)
         self._disagreement = np.full(len(structures), -1.0)
         self._shuffled = np.random.RandomState(random_state).permutation(len(structures))
         self._lock = Lock()
@@ -129,13 +134,15 @@ class Chooser:
         against = None if labels is None else _disagreements(marginals, labels, model.classes_.tolist())
         with self._lock:
             if self._entropies is None:
-                self._entropies = np.zeros(len(self._types))
-                self._uncertain = np.zeros(len(self._uncertain))
-            ranges = [np.arange(self._offsets[i], self._offsets[i + 1]) for i in ids]
-            nodes = np.concatenate([np.empty(0, dtype=np.int64), *ranges])
-            change = uncertain - self._entropies[nodes]
-            self._entropies[nodes] = uncertain
-            self._uncertain += np.bincount(self._types[nodes], change, len(self._uncertain))
+                self._entropies = np.zeros(self._offsets[-1], dtype=np.float32)
+                for parts in self._parts:
+                    parts.unknown[:] = 0.0
+            places = [_ranges(parts.bounds, ids) for parts in self._parts]
+            before = [parts.sums(at, self._entropies) for parts, at in zip(self._parts, places, strict=True)]
+            self._entropies[_ranges(self._offsets, ids)] = uncertain
+            for parts, at, old in zip(self._parts, places, before, strict=True):
+                change = parts.sums(at, self._entropies) - old
+                parts.unknown += np.bincount(parts.ids[at], change, len(parts.unknown))
             if against is not None:
                 self._disagreement[ids] = against
 
@@ -180,19 +187,63 @@ class Chooser:
         ndarray of shape (n_structures,)
             The uses.
         """
-        seen = self._words[np.fromiter(labelled, dtype=np.int64)].sum(axis=0)
-        weights = (np.sqrt(self._uncertain.clip(0.0)) * _FADING**seen).astype(np.float32)
-        found: np.ndarray = self._words @ weights / self._lengths
+        rows = np.fromiter(labelled, dtype=np.int64)
+        found: np.ndarray = sum(parts.uses(rows) for parts in self._parts) / self._lengths
         return found
 
 
-def _bags(corpus: Corpus) -> csr_array:
-    """The distinct observations of structures, as a matrix of 0 and 1."""
-    ones, shape = np.ones(corpus.size, dtype=np.float32), (len(corpus), len(corpus.observations))
-    counts = csr_array((ones, corpus.types, corpus.offsets), shape=shape, copy=True)
-    counts.sum_duplicates()
-    counts.data[:] = 1.0
-    return counts
+class _Parts:
+    """The parts of one kind that structures have: observations, or pairs of neighbours.
+
+    Parameters
+    ----------
+    ids : array (P,)
+        The part at each place, by number.
+    nodes : list of arrays (P,)
+        The nodes of each place; those of the last array in order.
+    offsets : array (n + 1,)
+        The bounds of the structures.
+    """
+
+    def __init__(self, ids: np.ndarray, nodes: list[np.ndarray], offsets: np.ndarray) -> None:
+        self.ids, self.nodes = ids.astype(np.int32), nodes
+        self.bounds = np.searchsorted(nodes[-1], offsets).astype(np.int32)
+        self.unknown = len(nodes) * np.bincount(ids).astype(np.float64)  # E, with H = 1 of all nodes
+        ones, shape = np.ones(len(ids), dtype=np.float32), (len(offsets) - 1, len(self.unknown))
+        self._bags = csr_array((ones, self.ids, self.bounds), shape=shape, copy=True)
+        self._bags.sum_duplicates()
+        self._bags.data[:] = 1.0
+
+    def sums(self, at: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the sums of values of nodes over some places."""
+        found: np.ndarray = sum(values[nodes[at]] for nodes in self.nodes)
+        return found
+
+    def uses(self, labelled: np.ndarray) -> np.ndarray:
+        """Return the sum over the distinct parts of each structure, when some are labelled."""
+        seen = self._bags[labelled].sum(axis=0)
+        weights = np.sqrt(self.unknown.clip(0.0), dtype=np.float32)
+        known = np.flatnonzero(seen)
+        weights[known] *= _FADING ** seen[known]
+        found: np.ndarray = self._bags @ weights
+        return found
+
+
+def _edges(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
+    """Parents and children, by child; of sequences without their graph, which takes more memory."""
+    if not corpus.is_chain:
+        above, below = corpus.graph.edges.T.astype(np.int32)
+        return above, below
+    is_below = np.ones(corpus.size, dtype=bool)
+    is_below[corpus.offsets[:-1][np.diff(corpus.offsets) > 0]] = False
+    below = np.flatnonzero(is_below).astype(np.int32)
+    return below - 1, below
+
+
+def _ranges(bounds: np.ndarray, ids: Sequence[int]) -> np.ndarray:
+    """The numbers from bound to bound of some structures."""
+    ranges = [np.arange(bounds[i], bounds[i + 1]) for i in ids]
+    return np.concatenate([np.empty(0, dtype=np.int64), *ranges])
 
 
 def _disagreements(marginals: Iterable[np.ndarray], labels: Sequence[Any], classes: list[Any]) -> np.ndarray:

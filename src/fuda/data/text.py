@@ -11,6 +11,8 @@ e-mail         ``ana.diaz@lima.pe``
 abbreviation   ``U.S.``, ``e.g.``; ``Dr.`` and the other words of `ABBREVIATIONS`; an initial, a
                capital before a full stop, white space and a capital: the ``J.`` of ``J. Smith``
 character      each Chinese character, hiragana and katakana is a token of its own
+elision        an article or pronoun that Italian, French or Catalan joins to the next word before a
+               vowel: the ``d'`` of ``d'aglio``, the ``l'`` of ``l'eau``
 word, number   letters, digits and ``_`` with the accents and vowel signs that belong to them. Single
                apostrophes and hyphens within stay (``O'Brien``, ``COVID-19``), and ``. , : /``
                between digits (``1,000.50``, ``12:30``, ``3/4``)
@@ -40,6 +42,11 @@ ABBREVIATIONS = (
     *("Lt", "Sgt", "Rev", "Hon", "Inc", "Ltd", "Corp", "Co", "Bros", "vs", "etc", "approx"),
 )
 TOKENIZERS = ("words", "blanks")
+_ELIDED = (  # shortened before a vowel: articles, pronouns, conjunctions
+    *("l", "d", "c", "j", "m", "n", "s", "t", "qu", "jusqu", "lorsqu", "puisqu", "quoiqu"),
+    *("un", "dell", "all", "dall", "nell", "sull", "coll", "quell", "quest", "bell", "sant", "dov", "com"),
+)
+_VOWELS = "aeiouyhàáâäèéêëìíîïòóôöùúûüœæ"
 
 _MARK, _JOINER = "\u0301", "\u200d"  # stand for all of their kind in the pattern
 _CJK = "\u3005-\u3007\u3031-\u3035\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -54,6 +61,7 @@ _TOKEN = re.compile(
     | {_LETTER} (?: \.{_LETTER} )++ \.?+ (?!{_WORD})
     | (?: {"|".join(ABBREVIATIONS)} ) \. (?!{_WORD})
     | [{_CJK}] {_MARK}*
+    | (?i: {"|".join(_ELIDED)} ) ['’] (?= (?i: [{_VOWELS}] ) )
     | {_WORD}++ (?: (?: ['’‐‑-] | (?<=\d)[.,:/](?=\d) ) {_WORD}++ )*
     | \S {_MARK}*+ (?: {_JOINER}\S{_MARK}*+ )*
     """,

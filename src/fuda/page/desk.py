@@ -104,6 +104,7 @@ class Desk:
                 "text": self.teacher.text(),
             },
             "refitting": self.teacher.refitting,
+            "preparing": self.teacher.preparing,
             "undo": store.depth(self._others(by)),
         }
 
@@ -243,17 +244,18 @@ class Desk:
         item = self._found(number)
         labels = self.store.unit.given(content, len(item.record.structure), self.store.kinds)
         before = self._shown.get(number) or self._predicted(item)[0]
-        changed = sum(a != b for a, b in zip(before, labels, strict=True))
+        compared = self.store.unit.compared(before, labels)
         # How good the model was before it was told; labels that were known before tell nothing.
-        more = {} if item.labels is not None else {"right": len(labels) - changed, "words": len(labels)}
-        if self.teacher.current.model is None:
-            more = {}
-        event = self._step("accept", item, content, labels, by, more)
+        tells = item.labels is None and self.teacher.current.model is not None
+        event = self._step("accept", item, content, labels, by, compared if tells else {})
         began = time.perf_counter()
         self.teacher.notice()
         if self.teacher.is_quick(_PATIENCE):
             self.teacher.wait_for(event, _PATIENCE)
-        taught = {"milliseconds": round(1000 * (time.perf_counter() - began), 1), "changed": changed}
+        taught = {
+            "milliseconds": round(1000 * (time.perf_counter() - began), 1),
+            "changed": compared["words"] - compared["right"],
+        }
         return self._answer(number, content, by) | {"taught": taught}
 
     def skip(self, number: int, content: Json, by: Step) -> Json:
@@ -323,5 +325,6 @@ class Desk:
                 raise DataError(f"{name} {short(value)} is not known; choose one of {', '.join(choices)}")
             self.store.set_about(name, value, "setting", by)
         if "learner" in content:
+            self.teacher.preparing = True
             self.teacher.notice(again=True)
         return self.state(by)

@@ -35,6 +35,7 @@ class Pool:
     def __init__(self, store: Store, teacher: Teacher, prepare: Callable[[int], object]) -> None:
         self.store, self.teacher, self.prepare = store, teacher, prepare
         self._chooser: Chooser | None = None
+        self._expected: tuple[str, int] | None = None  # an order, and what comes next in it
         self._size = 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="page_pool", daemon=True)
@@ -66,18 +67,37 @@ class Pool:
         int or None
             None where there is none.
         """
-        order, chooser = self.order, self._chooser
-        if chooser is None or order == "file":
-            wanted = _GIVEN if order == "disagreement" else "status = 'new'"
+        order = self.order
+        wanted = _GIVEN if order == "disagreement" else "status = 'new'"
+        if self._chooser is None or order == "file":
             listed = ", ".join(map(str, leave_out))
             first = f"SELECT MIN(id) FROM items WHERE {wanted} AND id NOT IN ({listed})"
             return next(iter(self.store.numbers(f"id = ({first})")), None)
-        chooser.order = order
-        closed = self._closed(order)
-        closed[np.array([i for i in leave_out if i <= self._size], dtype=np.int64) - 1] = True
-        labelled = np.array(self.store.numbers("status = 'done'"), dtype=np.int64) - 1
-        chosen = chooser.next(np.flatnonzero(closed), labelled)
+        (chosen_in, expected), self._expected = self._expected or ("", 0), None
+        is_open = chosen_in == order and expected not in leave_out
+        if is_open and self.store.numbers(f"id = {expected} AND {wanted}"):
+            return expected
+        return self._chosen(order, leave_out)
+
+    def _chosen(self, order: str, leave_out: set[int]) -> int | None:
+        """The structure to label next, when those that tabs have are labelled too."""
+        assert self._chooser is not None
+        self._chooser.order = order
+        closed, held = (
+            self._closed(order),
+            np.array([i for i in leave_out if i <= self._size], dtype=np.int64),
+        )
+        closed[held - 1] = True
+        labelled = np.array(self.store.numbers("status = 'done'"), dtype=np.int64)
+        chosen = self._chooser.next(np.flatnonzero(closed), np.union1d(labelled, held) - 1)
         return None if chosen is None else chosen + 1
+
+    def _look_ahead(self) -> None:
+        """Choose what comes next before it is asked for, and have its labels predicted."""
+        order = self.order
+        if order != "file" and (number := self._chosen(order, set(self.store.leased()))) is not None:
+            self.prepare(number)
+            self._expected = order, number
 
     def _closed(self, order: str) -> np.ndarray:
         """Which structures are not asked for in an order."""
@@ -108,10 +128,9 @@ class Pool:
         seen = -1
         while not self._stopped.is_set():
             taught = self.teacher.current
-            if taught.model is not None and taught.version != seen:
+            if taught.version != seen or self._expected is None:
                 seen = taught.version
-                if (expected := self.next(set(self.store.leased()))) is not None:
-                    self.prepare(expected)
+                self._look_ahead()
             wanted = self._wanted(scored_by, shuffled, taught.version)
             if taught.model is None or not len(wanted):
                 self._stopped.wait(0.2)

@@ -1,4 +1,7 @@
-"""How far a person is: the accuracy of the model before it was told, counts of labels, speed."""
+"""How far a person is: how good the model was before it was told, counts of labels, speed.
+
+Of spans the measure is F1: nearly all words are in none, and are right from the first sentence on.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from fuda.page.store import LABELLED, Store
 _PAUSE = 120.0  # seconds between two answers from which on a person was away
 _RECENT = 50  # answers by which speed is told
 _AHEAD = 50
+_LATELY = 25  # sentences by which the share of words and the number of corrections are told
 _POINTS = 300  # of a curve at most
 
 
@@ -33,14 +37,21 @@ def progress(store: Store) -> dict[str, Any]:
         As the page shows it.
     """
     steps = store.steps()
-    told = [more for *_, more in steps if "words" in more]
-    right, words = [more["right"] for more in told], [more["words"] for more in told]
-    points = learning_curve(right, words)
-    more_to_come = outlook(right, words, ahead=_AHEAD)
+    is_spans = store.unit.scheme is not None
+    right, total = ("hits", "spans") if is_spans else ("right", "words")
+    told = [more for *_, more in steps if total in more]
+    counts = [more[right] for more in told], [more[total] for more in told]
+    points = learning_curve(*counts, f1=is_spans)
+    more_to_come = outlook(*counts, ahead=_AHEAD, f1=is_spans)
+    recent = told[-_LATELY:]
+    words = sum(more["words"] for more in recent)
     times = [when for _, when, *_ in steps][-_RECENT - 1 :]
     gaps = [after - before for before, after in pairwise(times) if after - before < _PAUSE]
     per_minute = round(60 / statistics.fmean(gaps), 2) if gaps and sum(gaps) > 0 else None
     return {
+        "measure": "f1" if is_spans else "accuracy",
+        "words": sum(more["right"] for more in recent) / words if words else None,
+        "corrected": statistics.fmean(more["corrected"] for more in recent) if is_spans and recent else None,
         "points": [point._asdict() for point in points[:: 1 + len(points) // _POINTS]],
         "labels": _counts(store),
         "per_minute": per_minute,

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 from fuda import schemes
 from fuda.errors import DataError
-from fuda.page.spans import Unit, plain_tags
+from fuda.page.spans import Unit
 from fuda.page.store import Item, Store
 from fuda.page.views import spaces_of, words_of
+from fuda.page.wording import features_in_words, place_of
 
 Json = dict[str, Any]
 _FEWEST = 5  # structures with labels that can judge each other
@@ -70,6 +71,7 @@ class Review:
             "progress": self._progress,
             "search": self._search,
             "total": len(found),
+            "likely": sum(doubtful.doubt.score > 0 for doubtful in found),
             "doubts": [self._shown(doubtful) for doubtful in part],
         }
 
@@ -111,8 +113,22 @@ class Review:
             "score": doubt.score,
             "words": words_of(item.record.structure),
             "spaces": spaces_of(item),
-            "text": doubt.explanation if unit.scheme is None else plain_tags(doubt.explanation),
+            "text": self._reasons(doubt, item.record.structure.shape == "sequence"),
         }
+
+    def _reasons(self, doubt: Any, is_chain: bool) -> str:
+        """What speaks for a doubt, in plain words."""
+        unit, classes = self.store.unit, self.store.unit.classes(self.store.kinds)
+        counts = ", ".join(f"{unit.named(label)} {count:,} ×" for label, count in doubt.elsewhere)
+        reasons = [f"“{doubt.word}” elsewhere: {counts}" if counts else f"“{doubt.word}” is nowhere else"]
+        groups: dict[Any, list[str]] = {}
+        for text, _ in doubt.features:
+            groups.setdefault(place_of(text, classes), []).append(text)
+        found = [features_in_words(group, is_chain, classes, unit.named) for group in groups.values()]
+        if found:
+            suggested = doubt.suggested[doubt.nodes[0] - doubt.start]
+            reasons.append(f"For {unit.named(suggested)} speak: {'; '.join(found)}")
+        return ". ".join(reasons if doubt.word else reasons[1:])
 
 
 def _kind(labels: list[Any], unit: Unit) -> str:

@@ -164,6 +164,33 @@ class Unit:
             found.append((_known(span.get("label"), kinds), start, end))
         return schemes.encode(found, size, self.scheme)
 
+    def compared(self, proposed: Sequence[Label], labels: Sequence[Label]) -> dict[str, int]:
+        """Return how far labels that were proposed are those that a person gave.
+
+        Parameters
+        ----------
+        proposed, labels : list
+            One label per node.
+
+        Returns
+        -------
+        dict
+            How many words were right, and of how many. Of spans also how many were right, how many
+            there are on either side, and how many a person had to change, to add or to remove.
+
+        Examples
+        --------
+        >>> Unit("IOB2").compared(["B-PER", "O", "B-LOC"], ["B-PER", "I-PER", "O"])
+        {'words': 3, 'right': 1, 'spans': 3, 'hits': 0, 'corrected': 2}
+        """
+        found = {"words": len(labels), "right": sum(a == b for a, b in zip(proposed, labels, strict=True))}
+        if self.scheme is None:
+            return found
+        before, now = set(segments(proposed)), set(segments(labels))
+        stray = [s for s in before if not any(t[1] < s[2] and s[1] < t[2] for t in now)]
+        hits, corrected = len(before & now), len(now - before) + len(stray)
+        return found | {"spans": len(before | now), "hits": hits, "corrected": corrected}
+
     def kind(self, label: Label) -> str:
         """Return a label of a node as a person sees it.
 
@@ -184,6 +211,28 @@ class Unit:
         """
         text = str(label)
         return text if self.scheme is None or text == schemes.OUTSIDE else schemes.split_label(text)[1]
+
+    def named(self, label: Label) -> str:
+        """Return a label of a node in words, with its place in a span.
+
+        Parameters
+        ----------
+        label : str
+            The label of a node.
+
+        Returns
+        -------
+        str
+            The words.
+
+        Examples
+        --------
+        >>> Unit("IOB2").named("B-PER"), Unit("IOB2").named("O"), Unit(None).named("N")
+        ('begin of PER', 'no span', 'N')
+        """
+        if self.scheme is None:
+            return str(label)
+        return "no span" if label == schemes.OUTSIDE else plain_tags(str(label))
 
 
 def unit_of(shape: str, labels: Iterable[Sequence[Label]], nodes: bool = False) -> Unit:

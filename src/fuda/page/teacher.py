@@ -57,6 +57,7 @@ class Teacher:
         self.store, self.announce = store, announce
         self.current = Taught(None, 0, 0, 0)
         self.refitting = False
+        self.preparing = False  # whether a model is read, or code compiled, before the first lesson
         self.problem = ""
         self._last_lesson = 0.0  # seconds that it took
         self._changed = threading.Condition()
@@ -78,6 +79,7 @@ class Teacher:
 
     def start(self) -> None:
         """Start the threads."""
+        self.preparing = True
         for work in (self._teach, self._refit):
             thread = threading.Thread(
                 target=self._run, args=(work,), name=f"page{work.__name__}", daemon=True
@@ -107,7 +109,7 @@ class Teacher:
     def is_quick(self, seconds: float) -> bool:
         """Return whether a lesson that comes now will probably be learned within some seconds."""
         is_fitted_first = self.refitting and self.current.model is None
-        return self._last_lesson < seconds and not is_fitted_first
+        return self._last_lesson < seconds and not (is_fitted_first or self.preparing)
 
     def text(self) -> str:
         """Return what is to be said of the model."""
@@ -145,6 +147,8 @@ class Teacher:
         self._begin()
         if self.current.model is None:
             self._warm_up()
+        self._catch_up()  # with what was accepted meanwhile
+        self._prepared()
         while not self._stopped:
             with self._changed:
                 self._changed.wait_for(self._is_behind, 1.0)
@@ -155,6 +159,13 @@ class Teacher:
                 text = f"a better model is in use, {self.text()}"
                 self.announce({"type": "model", "version": self.current.version, "text": text})
             self._catch_up()
+            self._prepared()
+
+    def _prepared(self) -> None:
+        """Say that the model is ready, where pages may wait for it."""
+        if self.preparing:
+            self.preparing = False
+            self.announce({"type": "prepared"})
 
     def _warm_up(self) -> None:
         """Teach a model that nobody uses, so that compiled code is loaded before the first lesson."""

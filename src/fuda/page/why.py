@@ -11,9 +11,10 @@ from fuda.page.spans import Unit, plain_tags
 from fuda.page.store import Item, Store
 from fuda.page.views import spaces_of, stretch_of, words_of
 from fuda.page.witnesses import Witness, Witnesses
-from fuda.page.wording import elsewhere_in_words, feature_in_words, follows_in_words, parsed
+from fuda.page.wording import elsewhere_in_words, features_in_words, follows_in_words, parsed, place_of
 
-_TOP = 6  # contributions of each kind
+_POSITIONS, _FEATURES = 6, 40  # contributions of each kind that are looked at
+_SHOWN = 6  # voices for a label, and against it
 Json = dict[str, Any]
 
 
@@ -37,23 +38,27 @@ def why(store: Store, model: Any, item: Item, start: int, end: int) -> Json:
         As the page shows it.
     """
     structure, unit = item.record.structure, store.unit
-    found: Explanation = model.explain(structure, start, top=_TOP)
     support = getattr(model, "support_structures_", [])
-    largest = max((abs(part.value) for part in found.contributions), default=0.0) or 1.0
-    parts = [part for part in found.contributions if part.count == 1]
+    found: Explanation = model.explain(structure, start, top=_POSITIONS if len(support) else _FEATURES)
     classes, is_chain = set(map(str, model.classes_)), structure.shape == "sequence"
+    groups = _groups(found, classes)
+    pro, con = ([g for g in groups if sign * g[0].value > 0][:_SHOWN] for sign in (1, -1))
+    shown = [*pro, *con]
+    values = [sum(part.value for part in group) for group in shown]
+    largest = max(map(abs, values), default=1.0)
     witnesses = Witnesses(store, model)
     voices = []
-    for part in parts:
-        text = _in_words(part, unit, classes, is_chain)
-        voice = _voice(store, unit, support, part, text, largest)
+    for group, value in zip(shown, values, strict=True):
+        text = _in_words(group, unit, classes, is_chain)
+        voice = _voice(store, unit, support, group[0], text) | {"value": value, "share": abs(value) / largest}
         voices.append(voice)
-        side = found.chosen if part.value > 0 else found.rival
-        feature = parsed(part.text, classes) if part.kind == "feature" else None
-        if feature is not None and side is not None:
-            witness = witnesses.of(feature, found.observation, side.label)
+        side = found.chosen if value > 0 else found.rival
+        features = [parsed(part.text, classes) for part in group if part.kind == "feature"]
+        if side is not None:
+            seen = (witnesses.of(f, found.observation, side.label) for f in features if f is not None)
+            witness = next(filter(None, seen), None)
             voice |= {} if witness is None else _witnessed(unit, witness, side.label)
-    rest = sum(part.value for part in found.contributions if part.count > 1)
+    rest = sum(part.value for part in found.contributions) - sum(values)
     chosen, rival = unit.kind(found.chosen.label), None
     if found.rival is not None:
         rival = unit.kind(found.rival.label)
@@ -62,11 +67,27 @@ def why(store: Store, model: Any, item: Item, start: int, end: int) -> Json:
         "chosen": chosen,
         "rival": rival,
         "difference": found.difference,
-        "for": sorted((v for v in voices if v["value"] > 0), key=lambda v: -v["value"]),
-        "against": sorted((v for v in voices if v["value"] < 0), key=lambda v: v["value"]),
-        "rest": rest,
+        "for": voices[: len(pro)],
+        "against": voices[len(pro) :],
+        "rest": rest if len(found.contributions) > sum(map(len, shown)) else 0.0,
         "text": _text(words, found, unit),
     }
+
+
+def _groups(found: Explanation, classes: Collection[str]) -> list[list[Contribution]]:
+    """The parts of the difference, those together that say the same: features of the same words.
+
+    A word, its ending and its length are one piece of evidence to a person. What speaks against a
+    label stays apart from what speaks for it. The largest come first.
+    """
+    together: dict[Any, list[Contribution]] = {}
+    for part in found.contributions:
+        if part.count > 1:
+            continue
+        place = place_of(part.text, classes) if part.kind == "feature" else part.text
+        together.setdefault((part.kind, place, part.node, part.value > 0), []).append(part)
+    groups = [sorted(group, key=lambda part: -abs(part.value)) for group in together.values()]
+    return sorted(groups, key=lambda group: -abs(sum(part.value for part in group)))
 
 
 def _witnessed(unit: Unit, witness: Witness, label: Any) -> Json:
@@ -85,42 +106,28 @@ def _witnessed(unit: Unit, witness: Witness, label: Any) -> Json:
 def _text(words: str, found: Explanation, unit: Unit) -> str:
     """The decision in a sentence."""
     if found.rival is None:
-        return f"“{words}” is {_named(found.chosen.label, unit)}; {found.without_rival}."
-    chosen, rival = (_named(label, unit) for label in (found.chosen.label, found.rival.label))
+        return f"“{words}” is {unit.named(found.chosen.label)}; {found.without_rival}."
+    chosen, rival = (unit.named(label) for label in (found.chosen.label, found.rival.label))
     return f"“{words}” is {chosen}, not {rival}: ahead by {found.difference:.3g} ({found.unit})."
 
 
-def _named(label: Any, unit: Unit) -> str:
-    """A label of a node in words."""
-    if unit.scheme is None:
-        return str(label)
-    return "no span" if label == "O" else plain_tags(str(label))
-
-
-def _in_words(part: Contribution, unit: Unit, classes: Collection[str], is_chain: bool) -> str:
-    """A part of the difference in plain words."""
-
-    def named(label: str) -> str:
-        return _named(label, unit)
-
+def _in_words(group: list[Contribution], unit: Unit, classes: Collection[str], is_chain: bool) -> str:
+    """Parts of the difference that belong together, in plain words."""
+    part = group[0]
     if part.kind == "feature":
-        return feature_in_words(part.text, is_chain, classes, named)
+        return features_in_words([part.text for part in group], is_chain, classes, unit.named)
     if part.kind == "transition":
-        return follows_in_words(part.text, is_chain, named)
+        return follows_in_words(part.text, is_chain, unit.named)
     if part.kind == "elsewhere":
-        return elsewhere_in_words(part.text, named)
+        return elsewhere_in_words(part.text, unit.named)
     return part.text if unit.scheme is None else plain_tags(part.text)
 
 
-def _voice(
-    store: Store, unit: Unit, support: list[Any], part: Contribution, text: str, largest: float
-) -> Json:
+def _voice(store: Store, unit: Unit, support: list[Any], part: Contribution, text: str) -> Json:
     """A part of the difference: of a training position, with its sentence."""
     found: Json = {
         "kind": part.kind,
         "text": text,
-        "value": part.value,
-        "share": abs(part.value) / largest,
         "item": None,
         "words": [],
         "spaces": [],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fuda.features.sets import JOINT_KEYS
 
@@ -15,6 +15,8 @@ _PART = re.compile(r"([+-]?\d+)([a-z]*)")
 _FOLLOWS = re.compile(r"(.+?) → (.+?), not (.+?) → (.+?)(?:, at (.+))?", re.DOTALL)
 _ELSEWHERE = re.compile(r"(.+): (.+?), not (.+)", re.DOTALL)
 _MARK = re.compile(r"<[+-]\d+>")
+_NAMED = 4  # features of one word that are named
+_ANY_CASE = ", in capitals or not"
 _RUN_CUT_AT = 4  # shapes tell longer runs of a class not apart
 
 _FLAGS = {
@@ -88,6 +90,16 @@ def parsed(text: str, labels: Collection[str] = ()) -> Feature | None:
     return Feature(parts, after or None) if len(parts) == len(places) and known else None
 
 
+def place_of(text: str, labels: Collection[str] = ()) -> Any:
+    """Return what features of the same words have in common, to tell them together.
+
+    >>> place_of("[+1] p1=d") == place_of("[+1] w=di"), place_of("[0] w=di") == place_of("[+1] w=di")
+    (True, False)
+    """
+    found = parsed(text, labels)
+    return text if found is None else (*(offset for offset, *_ in found.parts), found.after)
+
+
 def feature_in_words(text: str, is_chain: bool, labels: Collection[str], named: Named) -> str:
     """Return a feature of an explanation in plain words.
 
@@ -117,6 +129,28 @@ def feature_in_words(text: str, is_chain: bool, labels: Collection[str], named: 
         return text
     said = ", ".join(_said(*part, is_chain) for part in found.parts)
     return said if found.after is None else f"{said}, after {named(found.after)}"
+
+
+def features_in_words(texts: list[str], is_chain: bool, labels: Collection[str], named: Named) -> str:
+    """Return features of the same words in plain words, what the words are first.
+
+    >>> features_in_words(["[+1] p1=d", "[+1] l=di", "[+1] length=2"], True, [], str)
+    'the word after is “di”, begins with “d”, has 2 characters'
+    """
+    found = [(parsed(text, labels), feature_in_words(text, is_chain, labels, named)) for text in texts]
+    places = {feature.parts[0][0] for feature, _ in found if feature is not None and len(feature.parts) == 1}
+    if len(places) != 1 or any(feature is None or len(feature.parts) > 1 for feature, _ in found):
+        return "; ".join(list(dict.fromkeys(said for _, said in found))[:_NAMED])
+    place = _place(places.pop(), is_chain)
+    found.sort(key=lambda pair: (not pair[1].startswith(f"{place} is “"), _ANY_CASE in pair[1]))
+    distinct: dict[str, str] = {}
+    for _, text in found:
+        text = text.removeprefix(f"{place} ").removesuffix(_ANY_CASE)
+        distinct.setdefault(text.casefold(), text)
+    said = list(distinct.values())
+    more = f" and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
+    begun = "" if said[0].startswith("there is no") else f"{place} "
+    return f"{begun}{', '.join(said[:_NAMED])}{more}"
 
 
 def follows_in_words(text: str, is_chain: bool, named: Named) -> str:
@@ -164,7 +198,7 @@ def _said(offset: int, key: str, text: str, is_chain: bool) -> str:
     if name == "w" and value:
         return f"{place} is “{value}”"
     if name == "l" and value:
-        return f"{place} is “{value}”, in capitals or not"
+        return f"{place} is “{value}”{_ANY_CASE}"
     if re.fullmatch(r"[ps]\d", name) and value:
         return f"{place} {'begins with' if name[0] == 'p' else 'ends in'} “{value}”"
     if name == "shape":

@@ -54,13 +54,13 @@ export class DoubtsView {
     if (done >= 1 && this.element.isConnected) this.#load(true);
   }
 
-  #draw(ready, done, total = 0) {
+  #draw(ready, done, likely = 0) {
     const running = !ready && (this.running || (done > 0 && done < 1));
     this.bar.hidden = !running;
     this.bar.value = done;
     this.start.disabled = running;
     this.start.textContent = ready ? "Look again" : "Look for doubtful labels";
-    const found = total ? `${plural(total, "label", "labels")}, the most doubtful first` : "No label is doubtful.";
+    const found = likely ? `${plural(likely, "label is", "labels are")} contradicted by the rest of the data; the most doubtful come first.` : "No label is contradicted by the rest of the data; the least certain come first.";
     this.state.textContent = ready ? found : running ? "Each part of the data is compared with a model of the rest …" : "";
   }
 
@@ -74,7 +74,7 @@ export class DoubtsView {
       if (anew) put(this.rows);
       this.rows.append(...answer.doubts.map((doubt) => this.#row(doubt)));
       this.more.hidden = !answer.ready || this.rows.children.length >= answer.total;
-      this.#draw(answer.ready, answer.progress, answer.total);
+      this.#draw(answer.ready, answer.progress, answer.likely);
     } catch (error) {
       fail(error);
     }

@@ -20,14 +20,15 @@ export class Editor {
     /** Where a selection began and where it is now, both included. @type {{from: number, to: number}|null} */
     this.selection = null;
     watchPointer(host, {
+      pressed: () => (this.before = this.range),
       selecting: (from, to) => this.select(from, to),
-      selected: (from, to, extend) => this.#pointed(from, to, extend),
+      selected: (from, to, how) => this.#pointed(from, to, how),
     });
   }
 
   /** @param {Object} item @param {import("./draft.js").Draft} draft @param {boolean} drawn as a drawing with arcs */
   show(item, draft, drawn) {
-    Object.assign(this, { item, draft, drawn });
+    Object.assign(this, { item, draft, drawn, anchor: undefined, tapped: false });
     this.selection = null;
     this.redraw();
     this.host.scrollLeft = 0;
@@ -118,17 +119,26 @@ export class Editor {
   }
 
   #changed() {
+    this.tapped = false; // the next tap is about other words
     this.redraw();
     this.onchange();
     this.onselect();
   }
 
-  #pointed(from, to, extend) {
-    const mark = from === to ? this.draft.drawn.find((m) => m.start <= from && from < m.end) : null;
-    if (extend && this.anchor !== undefined) this.select(this.anchor, to);
-    else if (mark) this.select(mark.start, mark.end - 1);
-    else this.select(from, to);
-    if (!extend) this.anchor = this.selection.from;
+  /**
+   * A click chooses the mark on a word, a click again the word itself. With Shift, or by a finger that
+   * taps one word after another, all from the first to the second are chosen.
+   */
+  #pointed(from, to, { extend, dragged, touch }) {
+    const mark = dragged ? undefined : this.draft.drawn.find((m) => m.start <= from && from < m.end);
+    const second = extend || (this.tapped && touch && !dragged && !mark);
+    const again = mark && this.before?.[0] === mark.start && this.before[1] === mark.end;
+    this.tapped = touch && !dragged && !mark && !second;
+    if (second && this.anchor !== undefined) this.select(this.anchor, to);
+    else {
+      this.select(...(mark && !again ? [mark.start, mark.end - 1] : [from, to]));
+      this.anchor = this.selection.from;
+    }
     // Keys go on from here, and without the scrolling that focus would bring.
     this.host.focus({ preventScroll: true });
   }

@@ -17,6 +17,7 @@ export function listen(session) {
       session.refreshState().catch(() => {}); // the line in the header can wait for the next answer
       session.reread().catch(() => {});
     },
+    prepared: () => session.prepared().catch(() => {}), // the next answer brings what this did not
     problem: ({ text }) => notice(asSentence(text), { kind: "error" }),
     refit: ({ running }) => session.setState({ ...session.state, refitting: running }),
     items: async ({ ids, tab }) => {

@@ -9,6 +9,7 @@ import { recentList } from "./recent.js";
 import { Why } from "./why.js";
 
 const SOURCES = { model: "labels proposed by the model", person: "labels by hand", file: "labels from the file" };
+const WAITING = "answers are kept, and learned when the model is ready";
 
 export class LabelView {
   /** @param {import("./session.js").Session} session */
@@ -89,7 +90,9 @@ export class LabelView {
     session.addEventListener("finished", () => this.#finished());
     session.addEventListener("state", () => {
       this.#buttons();
-      if (session.current) put(this.hint, this.#hint(session.current.draft.nodes));
+      if (!session.current) return;
+      this.#describe();
+      put(this.hint, this.#hint(session.current.draft.nodes));
     });
   }
 
@@ -113,14 +116,14 @@ export class LabelView {
 
   #describe() {
     const { item, draft } = this.session.current;
-    const { done, learner } = this.session.state;
-    const proposed = item.source !== "model" || done > 0 || learner === "given"; // else nothing was taught yet
-    const origin = draft.touched ? "changed by you" : (proposed && SOURCES[item.source]) || "";
+    const { done, learner, preparing } = this.session.state;
+    const untaught = item.source === "model" && !done && learner !== "given";
+    const origin = untaught ? "" : item.source === "model" && preparing ? WAITING : SOURCES[item.source];
     put(
       this.meta,
       h("span", { dir: "auto" }, item.place ?? `Sentence ${item.id}`),
       item.status !== "new" && h("span", { class: `pill ${item.status}` }, item.status),
-      origin && h("span", { class: "soft" }, origin),
+      h("span", { class: "soft" }, draft.touched ? "changed by you" : origin),
     );
   }
 
@@ -211,7 +214,7 @@ export class LabelView {
     const key = (text) => h("kbd", {}, text);
     if (!this.session.state.labels.length) return "Drag over words, then write the name of their label below and press Enter.";
     const first = nodes ? "a word, or drag over several" : "over words";
-    if (matchMedia("(pointer: coarse)").matches) return `${nodes ? "Tap" : "Drag"} ${first}, then tap a label. Tap a label in the text to see why.`;
+    if (matchMedia("(pointer: coarse)").matches) return `Tap a word, or the first and the last of several, then a label below. Tap a label in the text to see why.`;
     return [`${nodes ? "Click" : "Drag"} ${first}, then `, key("1"), " … ", key("9"), " for the label. ", key("Enter"), " accepts. ", key("?"), " shows all keys."];
   }
 }

@@ -18,6 +18,8 @@ const FORMATS = [
   ["conllu", "CoNLL-U", "with heads, where there are any"],
 ];
 
+const COMPILING = "The first time, code is compiled for this computer, which may take a minute.";
+
 async function start() {
   let state;
   try {
@@ -83,7 +85,7 @@ function header(session) {
     put(
       $("model"),
       h("span", { class: "count" }, h("b", {}, state.done.toLocaleString("en")), ` of ${state.total.toLocaleString("en")}`),
-      h("span", { class: "soft" }, state.refitting ? "refitting …" : state.done ? `taught by ${plural(state.done, "sentence", "sentences")}` : "no sentence taught yet"),
+      h("span", { class: "soft", title: state.preparing ? COMPILING : "" }, state.preparing ? "preparing the model …" : state.refitting ? "refitting …" : state.done ? `taught by ${plural(state.done, "sentence", "sentences")}` : "no sentence taught yet"),
     );
   };
   session.addEventListener("state", draw);

@@ -18,12 +18,13 @@ export function fitted(draw) {
 }
 
 /**
- * Accuracy over sentences with its band.
+ * Accuracy, or another measure of it, over sentences with its band.
  * @param {{n: number, accuracy: number, low: number, high: number}[]} points
  * @param {number} width in pixels
+ * @param {string} name of the measure
  * @returns {SVGElement}
  */
-export function accuracyPlot(points, width) {
+export function accuracyPlot(points, width, name) {
   const first = points[0].n;
   const last = points.at(-1).n;
   const floor = Math.floor(Math.min(...points.map((p) => p.low)) * 10) / 10;
@@ -34,7 +35,7 @@ export function accuracyPlot(points, width) {
   const end = points.at(-1);
   return s(
     "svg",
-    { class: "plot", width, height: HEIGHT, role: "img", "aria-label": `Accuracy from ${percent(points[0].accuracy)} to ${percent(end.accuracy)} over ${last} sentences` },
+    { class: "plot", width, height: HEIGHT, role: "img", "aria-label": `${name} from ${percent(points[0].accuracy)} to ${percent(end.accuracy)} over ${last} sentences` },
     ticks(floor, 1, 5).map((t) => yTick(t, y, width)),
     ticks(first, last, width / 90).filter(Number.isInteger).map((t) => s("text", { class: "tick", x: x(t), y: HEIGHT - 24, "text-anchor": "middle" }, t.toLocaleString("en"))),
     s("text", { class: "tick", x: width - EDGE.right, y: HEIGHT - 5, "text-anchor": "end" }, "sentences taught"),

@@ -1,12 +1,15 @@
 /** Choosing words by mouse, pen or finger: a drag chooses a stretch, a click a word or the mark on it. */
 
+/** Pixels: what moves less is a click. */
+const STILL = 4;
+
 /**
  * Listen on an element whose words carry `data-i`.
  * @param {HTMLElement} host
- * @param {{selecting: (from: number, to: number) => void, selected: (from: number, to: number, extend: boolean) => void}} callbacks
+ * @param {{pressed: () => void, selecting: (from: number, to: number) => void, selected: (from: number, to: number, how: {extend: boolean, dragged: boolean, touch: boolean}) => void}} callbacks
  *   with the word where it began and the one where it is now, both included
  */
-export function watchPointer(host, { selecting, selected }) {
+export function watchPointer(host, { pressed, selecting, selected }) {
   let from = null;
   let last = null;
   let began = { x: 0, y: 0 };
@@ -19,6 +22,7 @@ export function watchPointer(host, { selecting, selected }) {
     began = { x: event.clientX, y: event.clientY };
     // Touch events belong to the first element touched; captured, they go on when words are drawn again.
     host.setPointerCapture(event.pointerId);
+    pressed();
     if (!event.shiftKey) selecting(from, last);
   });
 
@@ -34,7 +38,8 @@ export function watchPointer(host, { selecting, selected }) {
     if (from === null) return;
     const [a, b] = [from, last];
     from = null;
-    selected(a, b, event.shiftKey && a === b);
+    const dragged = a !== b || Math.hypot(event.clientX - began.x, event.clientY - began.y) > STILL;
+    selected(a, b, { extend: event.shiftKey && a === b, dragged, touch: event.pointerType === "touch" });
   });
 
   // A finger that moves across running text neither scrolls nor flings the page, which would swallow the next tap.

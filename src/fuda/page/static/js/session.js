@@ -143,7 +143,14 @@ export class Session extends EventTarget {
   giveWay(id) {
     this.forget(id);
     this.answered.delete(id);
+    this.#settled();
     if (!this.current) this.advance();
+  }
+
+  /** Nothing more is to come of an answer, which was counted when it was given. */
+  #settled() {
+    this.#tell("learned");
+    this.refreshState().catch(() => {}); // the next answer brings the numbers too
   }
 
   /** The order was changed: what was fetched ahead is no longer next. */
@@ -216,7 +223,13 @@ export class Session extends EventTarget {
       return;
     }
     this.#comes(next);
-    if (!this.outbox.size) this.#learned(entry.kind === "accept" ? LESSON : [0]);
+    if (!this.outbox.size) this.#learned(entry.kind === "accept" && !this.state.preparing ? LESSON : [0]);
+  }
+
+  /** The model is ready: draw in what it has learned of answers that came before. */
+  async prepared() {
+    await this.refreshState();
+    if (this.state.done) await this.#learned(LESSON);
   }
 
   /** Draw in what the model has learned, as soon as it has. Predictions that stay as they were harm nobody. */
@@ -239,6 +252,7 @@ export class Session extends EventTarget {
 
   #refused(entry, error) {
     this.#tell("refused", { entry, error });
+    this.#settled();
     if (!this.current) this.#fetchNext(null);
   }
 
