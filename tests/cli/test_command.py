@@ -378,7 +378,6 @@ def test_help_into_a_full_disk(arguments, unbuffered):
     assert found.stderr == b"fuda: <stdout>: cannot be read or written: No space left on device\n"
 
 
-
 MOMENTS = """
 import atexit, signal, sys
 from fuda import __main__, cli

@@ -47,6 +47,7 @@ Examples:
 
 Exit codes: 0 success, 2 an error in data or usage, 130 interrupted, 143 terminated.
 """
+_NO_MEMORY = "there is not enough memory; give fewer data or features, or use a larger machine"
 
 
 class Commands(click.Group):
@@ -69,7 +70,9 @@ class Commands(click.Group):
                 except OSError as error:
                     _end_output(error)
                 except MemoryError:
-                    _end("there is not enough memory; give fewer data or features, or use a larger machine", 2)
+                    _end(
+                        "there is not enough memory; give fewer data or features, or use a larger machine", 2
+                    )
         except KeyboardInterrupt:
             # Where the signal came inside an `exec` of some text, as imports do, Python would end
             # by SIGINT whatever the exit code; the next `exec` resets that.

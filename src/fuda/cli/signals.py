@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from fuda.interrupts import end_process
 
+
 class Signals:
     """Within the block, the first SIGINT or SIGTERM raises KeyboardInterrupt; a second one is fatal.
 
