@@ -242,7 +242,7 @@ def work(unit: tuple[str, range, Path], seed: int, folder: Path) -> Found:
     def report(number: int, word: str, more: str) -> None:
         counts[word] += 1
         if word.startswith("broken") and len(broken) < _MOST_SHOWN:
-            broken.append(f"--only {name} --seed {seed} --case {number}: {word} {more}")
+            broken.append(f"--only {name}$ --seed {seed} --case {number}: {word} {more}")
 
     first, seconds = numbers.start, [SECONDS]
     while first < numbers.stop:
@@ -281,7 +281,7 @@ def all_cases() -> dict[str, Case]:
 
 def units(names: list[str], runs: int, files: Path) -> list[tuple[str, range, Path]]:
     """So many changes per learner, over all its cases, in pieces."""
-    found, learners = [], Counter(name.split("-")[0] for name in names)
+    found, learners = [], Counter(name.split("-")[0] for name in all_cases())
     for name in names:
         each = math.ceil(runs / learners[name.split("-")[0]])
         found += [(name, range(first, min(first + _PIECE, each)), files) for first in range(0, each, _PIECE)]
@@ -291,12 +291,12 @@ def units(names: list[str], runs: int, files: Path) -> list[tuple[str, range, Pa
 def main() -> int:
     """Run the campaign over all learners."""
     parser = options(__doc__, 10_000)
-    parser.add_argument("--only", default="", help="cases whose names begin so")
+    parser.add_argument("--only", default="", metavar="PATTERN", help="cases whose names begin so")
     parser.add_argument("--case", type=int, help="try this one number, in this process")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     faulthandler.enable()
-    began, chosen = time.time(), [name for name in all_cases() if name.startswith(given.only)]
+    began, chosen = time.time(), [name for name in all_cases() if re.match(given.only, name)]
     with tempfile.TemporaryDirectory() as folder:
         files = Path(folder)
         for name, case in all_cases().items():

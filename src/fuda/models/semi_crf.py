@@ -398,7 +398,12 @@ class SemiCRF(MarkovLabeler):
                 if label >= 0:
                     table[:, label] += values[:, kind]
         table = np.where(table < 1e-14, 0.0, table)  # differences of equal numbers
-        return table / table.sum(axis=1, keepdims=True)
+        total = table.sum(axis=1)
+        lost = ~(np.isfinite(total) & (total > 0))  # of scores so large that their sums have no digits left
+        if lost.any():
+            table[lost] = np.eye(len(self.classes_))[self._best_of(scores, limits)[1][lost]]
+            total[lost] = 1.0
+        return table / total[:, None]
 
     def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
         scores, limits = self._problem(encoded), self._known(encoded, known)
@@ -423,6 +428,8 @@ class SemiCRF(MarkovLabeler):
             raise DataError("its scheme is not one of segments")
         self.scheme_, self._texts_ = NAMES[number], SegmentTexts(texts)
         labels, self.longest_ = self._labels, arrays["longest"]
+        if (labels.joins & (labels.label_of[:, 1:3] < 0).any(axis=1)).any():
+            raise DataError("its labels have no one for the first or the last node of a segment")
         if (
             len(self.longest_) != len(labels.kinds)
             or not ((self.longest_ >= 1) & (self.longest_ <= MOST_LENGTH)).all()
