@@ -428,13 +428,15 @@ class SemiCRF(MarkovLabeler):
             raise DataError("its scheme is not one of segments")
         self.scheme_, self._texts_ = NAMES[number], SegmentTexts(texts)
         labels, self.longest_ = self._labels, arrays["longest"]
-        if (labels.joins & (labels.label_of[:, 1:3] < 0).any(axis=1)).any():
-            raise DataError("its labels have no one for the first or the last node of a segment")
         if (
             len(self.longest_) != len(labels.kinds)
             or not ((self.longest_ >= 1) & (self.longest_ <= MOST_LENGTH)).all()
         ):
             raise DataError(f"its lengths of segments are not from 1 to {MOST_LENGTH:,}, one for each kind")
+        missing = labels.label_of < 0
+        ends = (labels.joins | (self.longest_ > 1)) & missing[:, 1:3].any(axis=1)
+        if (ends | ((self.longest_ > 2) & missing[:, 0])).any():
+            raise DataError("its labels lack one for a node of a segment that is as long as it may be")
         check_arrays(
             arrays, shapes | {"weights": (self._layout.size,)}, {"longest": np.int64, "scheme": np.int64}
         )

@@ -139,6 +139,8 @@ def _text_rows(
         size = size or len(fields) - 1
         if len(fields) != size + 1 or not 0 < size <= _MOST_VALUES:
             found = f"has {len(fields) - 1} values where {size} are expected" if size else "has no values"
+            if size > _MOST_VALUES:
+                found = f"has more than {_MOST_VALUES:,} values"
             raise fault(lines.name, number, f"{found} after the word {short(fields[0])}; {_AGAIN}")
         word = fields[0]
         if (needed is None or word in needed) and word not in kept:
