@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 import fuda
 from fuda.kernels import RBF, Delta, Linear, Polynomial, Precomputed
+from fuda.models.combination import Combination, Decoder
 
 WORDS = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"], ["Bo", "and", "Ana", "sing"]]
 LABELS = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O", "PER", "O"]]
@@ -18,13 +21,26 @@ TEMPLATE = fuda.Template('U0:%x[0,0]\nU1:%x[-1,0]/%x[0,0]\nU2:%t[0,0,"^\\u"]\nB1
 NO_PAIRS = fuda.Template("U0:%x[0,0]\nU1:%x[-1,0]/%x[1,0]\nB", "words")
 
 
+VECTORS = fuda.Vectors(
+    ["Ana", "Bo", "Lima", "in", "sing"],
+    [[1.0, 0.5], [1.0, 0.4], [-1.0, 0.0], [0.0, -1.0], [0.1, -0.9]],
+    ["0010", "0011", "01", "10", "11"],
+    base="word",
+)
+
+
 class Case(NamedTuple):
-    """A model to fit, its training data, and structures to ask the fitted model about."""
+    """A model to fit, its training data, structures to ask the fitted model about, and what follows."""
 
     model: Any
     structures: list[Any]
     labels: list[Any]
     questions: list[Any]
+    then: Callable[[Case, Any], Any] = lambda case, model: model
+
+    def fitted(self) -> Any:
+        """A fitted model."""
+        return self.then(self, clone(self.model).fit(self.structures, self.labels))
 
 
 def trees(sentences: list[list[Any]]) -> list[fuda.Tree]:
@@ -78,6 +94,8 @@ def cases() -> dict[str, Case]:
         "CRF-template": _case(fuda.CRF(features=TEMPLATE)),
         "CRF-vector": _case(fuda.CRF(), _vector),
         "CRF-dict": _case(fuda.CRF(), _features),
+        "CRF-few": _case(fuda.CRF(l1=0.02, l2=0.02)),
+        "CRF-classes": _case(fuda.CRF(features=VECTORS)),
         "MEMM": _case(fuda.MEMM(l2=0.01)),
         "MEMM-tree": _case(fuda.MEMM(l2=0.01), shape=trees),
         "MEMM-columns": _case(fuda.MEMM(l2=0.01), lambda word: (word, word[:1])),
@@ -109,8 +127,55 @@ def cases() -> dict[str, Case]:
         "MarginalizedPerceptron-chain": _case(fuda.MarginalizedPerceptron(**chain)),
         "MarginalizedPerceptron-gap": _case(fuda.MarginalizedPerceptron(gap=0.5, orders=1)),
         "MarginalizedPerceptron-dag": _case(fuda.MarginalizedPerceptron(orders=1), shape=dags),
+        "MarginalizedPerceptron-joint": _case(fuda.MarginalizedPerceptron(prior=fuda.CRF(l2=0.1), orders=1)),
+        "MarginalizedPerceptron-paths": _case(
+            fuda.MarginalizedPerceptron(parts="sided-paths", orders=1), shape=trees
+        ),
+        "MarginalizedPerceptron-lines": _case(
+            fuda.MarginalizedPerceptron(parts="lines", orders=1), shape=trees
+        ),
+        "MarginalizedPerceptron-dag-paths": _case(
+            fuda.MarginalizedPerceptron(parts="paths", orders=1), shape=dags
+        ),
+        "MarginalizedPerceptron-classes": _case(fuda.MarginalizedPerceptron(features=VECTORS, orders=1)),
         "MarginalizedSVM": _case(fuda.MarginalizedSVM(C=100.0)),
         "MarginalizedSVM-tree": _case(fuda.MarginalizedSVM(C=100.0), shape=trees),
         "MarginalizedSVM-dag": _case(fuda.MarginalizedSVM(C=100.0), shape=dags),
         "MarginalizedSVM-kernel": _case(fuda.MarginalizedSVM(C=10.0, kernel=RBF(0.5)), _vector),
     }
+
+
+def further_states() -> dict[str, Case]:
+    """Models with what only further steps after `fit` bring about, by name."""
+    every = cases()
+    taught = {
+        f"{name}-taught": every[name]._replace(then=_taught)
+        for name in ("CRF", "CRF-few", "HMPerceptron", "HMSVM", "MarginalizedPerceptron", "MarginalizedSVM")
+        if hasattr(every[name].model, "partial_fit")
+    }
+    pruned = {
+        f"{name}-pruned": every[name]._replace(then=_pruned)
+        for name in ("MarginalizedPerceptron", "MarginalizedSVM", "MarginalizedPerceptron-paths")
+    }
+    return taught | pruned | {"Auto-combination": every["Auto"]._replace(then=_combined)}
+
+
+def _taught(case: Case, model: Any) -> Any:
+    """The model after more data, with a new label."""
+    more = case.structures[::-1]
+    return model.partial_fit(more, [["new", *labels[1:]] for labels in case.labels[::-1]])
+
+
+def _pruned(case: Case, model: Any) -> Any:
+    model.prune(case.structures, case.labels, loss=0.5)
+    return model
+
+
+def _combined(case: Case, model: Any) -> Any:
+    """A model that decides by two others."""
+    members = [clone(one).fit(case.structures, case.labels) for one in (fuda.CRF(), fuda.HMM())]
+    count = len(members[0].classes_)
+    model.best_ = Combination(
+        members, Decoder(np.array([1.0, 0.5]), np.zeros(count), np.zeros((count, count)), None)
+    )
+    return model

@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 from distributed import Client, LocalCluster
 
 from fuda import CRF, MarginalizedPerceptron, datasets
-from reliability.running import run
+from reliability.running import Found, run
 
 DATA = datasets.load_product_usage()
 X, Y = [list(x.observations) for x in DATA.X[:200]], DATA.y[:200]
@@ -59,20 +60,24 @@ def killer(pid: int, iteration: int, delay: float) -> Callable[[Any], None]:
     return callback
 
 
-def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
+def units(runs: int, seed: int) -> list[range]:
+    """All runs, one after another: each has two workers."""
+    return [range(runs)]
+
+
+def work(unit: range, seed: int, folder: Path) -> Found:
     """Train and kill."""
-    rng, broken, began = random.Random(seed), [], time.perf_counter()
+    rng, broken = random.Random(seed), []
     expected = {name: on_two_workers(name, None)[0] for name in MODELS}
-    for number in range(runs):
+    for number in unit:
         name = list(MODELS)[number % 2]
         found, took = on_two_workers(name, rng, len(expected[name]))
         same = found == expected[name]
-        print(f"{name}: {'the same' if same else 'broken'}, {took:.1f} s", flush=True)
+        print(f"{name}: {'the same' if same else 'broken'}, {took:.1f} s", file=sys.stderr, flush=True)
         if not same:
             broken.append(f"{name}: seed {seed}, run {number}: {found} and not {expected[name]}")
-    took = time.perf_counter() - began
-    return broken, f"{runs} kills during trainings, {len(broken)} broken, {took:.0f} s"
+    return Found(broken, Counter({"kills during trainings": len(unit)}))
 
 
 if __name__ == "__main__":
-    sys.exit(run(__doc__, 10, campaign))
+    sys.exit(run(__doc__, 10, units, work))

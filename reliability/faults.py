@@ -11,11 +11,15 @@ After each fault:
 
 Each fault happens in a process of its own, so that crashes are found too. It needs Linux and a C
 compiler.
+
+    python -m reliability.faults [--runs N] [--seed S] [--jobs N] [--parts N] [--only PATTERN]
+
+By default every call fails once for each kind of fault; `--runs` bounds the faults of a kind in one
+operation.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import errno
 import faulthandler
@@ -27,6 +31,8 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,6 +41,7 @@ import numpy as np
 
 from fuda import DataError
 from reliability.operations import Operation, empty, groups
+from reliability.running import Found, done, options, said
 
 OPEN, READ, WRITE, SYNC, RENAME, CHMOD, UNLINK, ALLOCATE = (1 << k for k in range(8))
 ONCE, ALWAYS, SHORT, SHORT_THEN = range(4)
@@ -42,6 +49,7 @@ CHANGES = OPEN | WRITE | SYNC | RENAME | CHMOD | UNLINK
 LEAST = 1 << 14  # bytes of an allocation that counts; the data of arrays count from 1000
 LEARNED = 54321  # bytes by which the library learns where the data of arrays are allocated
 NEVER = 10**9
+SAMPLE = 40  # faults of a kind in an operation whose calls cannot be numbered
 BROKEN = 1  # the exit code of a process in which a promise was broken
 
 
@@ -115,6 +123,7 @@ def _injected(operation: Operation, fault: Fault, n: int, folder: Path) -> int:
     return calls
 
 
+@cache
 def learn() -> None:
     """Show the library where the data of arrays are allocated."""
     compiled = numba.njit(lambda: (np.empty(LEARNED, np.uint8), np.zeros(LEARNED, np.uint8)))
@@ -128,38 +137,35 @@ def learn() -> None:
     shim.fault_learn(0)
 
 
-def campaign(pattern: str, runs: int, seed: int) -> str:
-    """Inject all faults into the operations of groups whose names match; return the figures.
+def work(unit: tuple[str, int, int, int], seed: int, folder: Path) -> Found:
+    """Inject faults into the operations of one group: those that fall to this part of the work.
 
-    Raises
-    ------
-    SystemExit
-        If a promise was broken.
+    A dry run counts the calls of a kind, and then each of them fails, or as many as are asked for.
     """
-    chance, names, injected, broken = random.Random(seed), 0, dict.fromkeys([*FILES, *MEMORY], 0), 0
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch).resolve() / "folder"
-        found = (
-            found for name, make in groups(folder).items() if re.search(pattern, name) for found in make()
-        )
-        for name, operation in found:
-            names += 1
-            for words, fault in ((FILES if operation.uses_files else {}) | MEMORY).items():
-                code, story = attempt(operation, fault, NEVER, folder)
-                assert code == 0, f"{name} without a fault: {story}"
-                calls = range(1, int(story) + 1)
-                for n in calls if len(calls) <= runs else sorted(chance.sample(calls, runs)):
-                    code, story = attempt(operation, fault, n, folder)
-                    injected[words] += 1
-                    if code:
-                        broken += 1
-                        print(f"{name}: {words} at call {n}: exit code {code}\n{story}", file=sys.stderr)
-                print(f"{name}: {words}: {len(calls)} calls", file=sys.stderr)
-    by_kind = ", ".join(f"{count} {words}" for words, count in injected.items())
-    figures = f"{sum(injected.values())} faults in {names} operations ({by_kind}), {broken} broke a promise"
-    if broken:
-        sys.exit(f"faults: {figures}")
-    return figures
+    group, part, parts, runs = unit
+    if group.startswith("Auto"):  # goes by the clock: another run makes other calls
+        runs = min(runs, SAMPLE)
+    learn()
+    chance, broken, counts = random.Random(f"{seed} {group}"), list[str](), Counter[str]()
+    place = folder / "folder"
+    for name, operation in groups(place)[group]():
+        counts["operations"] += part == 0
+        for words, fault in ((FILES if operation.uses_files else {}) | MEMORY).items():
+            code, story = attempt(operation, fault, NEVER, place)
+            if code:
+                broken.append(f"{name} without a fault: {story}")
+                break
+            calls = range(1, int(story) + 1)
+            chosen = calls if len(calls) <= runs else sorted(chance.sample(calls, runs))
+            counts["calls left out"] += (len(calls) - len(chosen)) * (part == 0)
+            for n in chosen[part::parts]:
+                code, story = attempt(operation, fault, n, place)
+                counts["faults"] += 1
+                counts[words] += 1
+                if code:
+                    broken.append(f"{name}: {words} at call {n}: exit code {code}\n{story}")
+            print(f"{name}: {words}: {len(chosen[part::parts])} of {len(calls)}", file=sys.stderr, flush=True)
+    return Found(broken, counts)
 
 
 def preloaded() -> int:
@@ -175,22 +181,18 @@ def preloaded() -> int:
 
 def main() -> int:
     """Run the campaign; the last line states its figures."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument(
-        "--runs", type=int, default=NEVER, help="faults of a kind per operation (default: all)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="of the choice where there are more")
-    parser.add_argument(
-        "--only", default="", metavar="PATTERN", help="learners or commands whose names match"
-    )
-    options = parser.parse_args()
+    parser = options(__doc__, NEVER)
+    parser.add_argument("--only", default="", metavar="PATTERN", help="learners or commands that match")
+    parser.add_argument("--parts", type=int, default=1, help="that the work on each of these is divided into")
+    given = parser.parse_args()
     if not hasattr(ctypes.CDLL(None), "fault_arm"):
         return preloaded()
     start = time.monotonic()
-    learn()
-    figures = campaign(options.only, options.runs, options.seed)
-    print(f"faults: {figures}, seed {options.seed}, {time.monotonic() - start:.0f} s")
-    return 0
+    names = [name for name in groups(Path()) if re.search(given.only, name)]
+    units = [(name, part, given.parts, given.runs) for part in range(given.parts) for name in names]
+    found = done(units, work, given)
+    print(f"faults: {said(found)}, seed {given.seed}, {time.monotonic() - start:.0f} s")
+    return int(bool(found.broken))
 
 
 if __name__ == "__main__":

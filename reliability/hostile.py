@@ -2,11 +2,12 @@
 
 Each must be refused with a ModelFileError, or load as a model whose answers valid parameters could
 give, within ten seconds and a gigabyte.
+
+    python -m reliability.hostile [--runs N] [--seed S] [--jobs N] [--only NAME [--case NUMBER]]
 """
 
 from __future__ import annotations
 
-import argparse
 import faulthandler
 import json
 import math
@@ -30,12 +31,15 @@ import numpy as np
 
 import fuda
 from fuda import DataError, ModelFileError
-from reliability.cases import Case, cases
+from reliability.cases import Case, cases, further_states
 from reliability.mutations import Content, mutated, put_together, take_apart
+from reliability.running import Found, done, options, said
 
 SECONDS, STALL, MEMORY = 10.0, 200.0, 1 << 30
 _PATIENCE = (SECONDS, 150.0, SECONDS)  # for one file, tried again where it was slow
 _SLOW = 4  # exit code
+_PIECE = 250  # changes that one unit of work tries
+_MOST_SHOWN = 5  # of the broken ones of a unit
 # A model that cannot do what is asked, or was fitted on other structures than the questions.
 _OTHER_QUESTION = re.compile(
     "(order|average|calibrate|kernel|scheme)=|.*(was fitted on|of the scheme|needs a seq)"
@@ -171,12 +175,17 @@ def _ring(*_: Any) -> None:
     raise TooSlow
 
 
+def _chance(seed: int, name: str, number: int) -> Random:
+    """The source of the random choices of one change."""
+    return Random(f"{seed}/{name}/{number}")
+
+
 def _work(
     pipe: int,
     numbers: range,
-    rng_of: Any,
-    content: Content,
-    others: list[Content],
+    seed: int,
+    name: str,
+    contents: dict[str, Content],
     case: Case,
     seconds: float,
 ) -> None:
@@ -186,11 +195,11 @@ def _work(
     resource.setrlimit(resource.RLIMIT_AS, (used + 2 * MEMORY, used + 2 * MEMORY))
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
         path = Path(folder) / "hostile.fuda"
-        path.write_bytes(put_together(content))
+        path.write_bytes(put_together(contents[name]))
         expected = answers(fuda.load(path), case.questions)
         for number in numbers:
-            data, said = mutated(rng_of(number), content, others)
-            os.write(pipe, (json.dumps(["begin", number, said[:200]]) + "\n").encode())
+            data, what = mutated(_chance(seed, name, number), contents[name], list(contents.values()))
+            os.write(pipe, (json.dumps(["begin", number, what[:200]]) + "\n").encode())
             path.write_bytes(data)
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             word, why = outcome(path, case.questions, expected, seconds)
@@ -219,97 +228,94 @@ def _lines(read_end: int, pid: int) -> Iterator[list[Any]]:
         yield from map(json.loads, lines)
 
 
-def campaign(name: str, case: Case, contents: dict[str, Content], runs: int, seed: int) -> Counter[str]:
-    """Try so many changes of one model's file in forked workers, and report what is broken.
+def work(unit: tuple[str, range, Path], seed: int, folder: Path) -> Found:
+    """Try some changes of one model's file in forked workers, and report what is broken.
 
     What is too slow once may have been compiled, so it is tried again with more time, and once more.
     """
-    counts: Counter[str] = Counter()
+    name, numbers, files = unit
+    case = all_cases()[name]
+    contents = {path.stem: take_apart(path.read_bytes()) for path in sorted(files.glob("*.fuda"))}
+    counts, broken = Counter[str](), list[str]()
+    answers(fuda.load(files / f"{name}.fuda"), case.questions)  # compiles
 
-    def rng_of(number: int) -> Random:
-        return Random(f"{seed}/{name}/{number}")
+    def report(number: int, word: str, more: str) -> None:
+        counts[word] += 1
+        if word.startswith("broken") and len(broken) < _MOST_SHOWN:
+            broken.append(f"--only {name}$ --seed {seed} --case {number}: {word} {more}")
 
-    first, shown, seconds = 0, Counter[str](), [SECONDS]
-    while first < runs:
+    first, seconds = numbers.start, [SECONDS]
+    while first < numbers.stop:
         read_end, write_end = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(read_end)
             try:
-                others = list(contents.values())
-                _work(write_end, range(first, runs), rng_of, contents[name], others, case, seconds[-1])
+                _work(write_end, range(first, numbers.stop), seed, name, contents, case, seconds[-1])
             finally:
                 traceback.print_exc()
                 os._exit(3)
         os.close(write_end)
-        said = ""
-        messages = _lines(read_end, pid)
-        for kind, number, word, *why in messages:
+        what = ""
+        for kind, number, word, *why in _lines(read_end, pid):
             if kind == "begin":
-                said = word
+                what = word
                 continue
-            counts[word] += 1
             first, seconds = number + 1, [SECONDS]
-            if word.startswith("broken"):
-                shown[word] += 1
-                if shown[word] <= 5:
-                    print(f"{name} --seed {seed} case {number}: {word} [{said}] {why[0]}", file=sys.stderr)
+            report(number, word, f"[{what}] {why[0]}")
         os.close(read_end)
         _, status = os.waitpid(pid, 0)
         if os.waitstatus_to_exitcode(status) == _SLOW and len(seconds) < len(_PATIENCE):
             seconds.append(_PATIENCE[len(seconds)])
-        elif status and first < runs:
-            word = f"broken: ended with {os.waitstatus_to_exitcode(status)}"
-            print(f"{name} --seed {seed} case {first}: {word} [{said}]", file=sys.stderr)
-            counts[word] += 1
+        elif status and first < numbers.stop:
+            report(first, f"broken: ended with {os.waitstatus_to_exitcode(status)}", f"[{what}]")
             first, seconds = first + 1, [SECONDS]
-    return counts
+    print(f"{name}, {numbers}: {dict(sorted(counts.items()))}", file=sys.stderr, flush=True)
+    return Found(broken, counts + Counter({"files": len(numbers)}))
 
 
-def main() -> None:
+def all_cases() -> dict[str, Case]:
+    """All cases, whose names begin with the class of the model."""
+    return cases() | further_states()
+
+
+def units(names: list[str], runs: int, files: Path) -> list[tuple[str, range, Path]]:
+    """So many changes per learner, over all its cases, in pieces."""
+    found, learners = [], Counter(name.split("-")[0] for name in all_cases())
+    for name in names:
+        each = math.ceil(runs / learners[name.split("-")[0]])
+        found += [(name, range(first, min(first + _PIECE, each)), files) for first in range(0, each, _PIECE)]
+    return found
+
+
+def main() -> int:
     """Run the campaign over all learners."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=10_000, help="changes per learner, over all its cases")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="cases whose names begin so")
+    parser = options(__doc__, 10_000)
+    parser.add_argument("--only", default="", metavar="PATTERN", help="cases whose names begin so")
     parser.add_argument("--case", type=int, help="try this one number, in this process")
-    options = parser.parse_args()
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
     faulthandler.enable()
-    began, contents, chosen = time.time(), {}, {}
+    began, chosen = time.time(), [name for name in all_cases() if re.match(given.only, name)]
     with tempfile.TemporaryDirectory() as folder:
-        for name, case in cases().items():
-            path = Path(folder) / f"{name}.fuda"
-            case.model.fit(case.structures, case.labels).save(path)
-            contents[name] = take_apart(path.read_bytes())
-            if name.startswith(options.only):
-                answers(fuda.load(path), case.questions)  # compiles
-                chosen[name] = case
-        if options.case is not None:
-            (name, case), *_ = chosen.items()
-            rng = Random(f"{options.seed}/{name}/{options.case}")
-            data, said = mutated(rng, contents[name], list(contents.values()))
-            path.write_bytes(data)
-            print(said)
-            answers(fuda.load(path), case.questions)
-            return
-    learners = Counter(name.split("-")[0] for name in chosen)
-    total: Counter[str] = Counter()
-    for name, case in chosen.items():
-        runs = math.ceil(options.runs / learners[name.split("-")[0]])
-        counts = campaign(name, case, contents, runs, options.seed)
-        total += counts
-        print(
-            f"{name}: {dict(sorted(counts.items()))}, {time.time() - began:.0f} s",
-            file=sys.stderr,
-            flush=True,
-        )
-    broken = sum(count for word, count in total.items() if word.startswith("broken"))
-    figures = ", ".join(f"{count:,} {word}" for word, count in sorted(total.items()))
-    took = f"seed {options.seed}, {time.time() - began:.0f} s"
-    print(f"hostile: {total.total():,} files, {len(learners)} learners, {figures}, {took}")
-    sys.exit(bool(broken))
+        files = Path(folder)
+        for name, case in all_cases().items():
+            case.fitted().save(files / f"{name}.fuda")
+        if given.case is not None:
+            contents = {path.stem: take_apart(path.read_bytes()) for path in sorted(files.glob("*.fuda"))}
+            data, said_of_it = mutated(
+                _chance(given.seed, chosen[0], given.case), contents[chosen[0]], list(contents.values())
+            )
+            print(said_of_it)
+            (files / "hostile.fuda").write_bytes(data)
+            print(answers(fuda.load(files / "hostile.fuda"), all_cases()[chosen[0]].questions))
+            return 0
+        found = done(units(chosen, given.runs, files), work, given)
+    learners = {name.split("-")[0] for name in chosen}
+    took = f"{len(learners)} learners, {len(chosen)} cases, seed {given.seed}, {time.time() - began:.0f} s"
+    print(f"hostile: {said(found)}, {took}")
+    return int(bool(found.broken))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,22 +1,28 @@
 """SIGINT and SIGTERM at random moments of `fit`, `partial_fit` and ``fuda train`` of all learners.
 
+The command is run in forked processes, in which training takes most of the time, and in new ones,
+from the first import of the package to the end of Python.
+
 After `fit` a model is fitted, and predicts, saves and loads, or is not fitted or as it was before.
 After `partial_fit` it is as before or has learned everything, byte for byte. After ``fuda train`` the
 output is the old file or a whole model, the exit code is 130 or 143, one line says what happened,
 and a second signal ends the command at once.
 
-    python -m reliability.interrupts [--runs N] [--seed S]
+    python -m reliability.interrupts [--runs N] [--seed S] [--jobs N]
 """
 
 from __future__ import annotations
 
 import os
 import random
+import re
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +32,9 @@ from sklearn.exceptions import NotFittedError
 import fuda
 from fuda.cli import main as command
 from fuda.cli.signals import Signals
+from fuda.interrupts import _ignore_signals, end_process
 from fuda.registry import MODELS
-from reliability.running import run
+from reliability.running import Found, run
 from reliability.trainings import LEARNERS, data_for, sentences
 
 STRUCTURES = 30
@@ -68,8 +75,10 @@ def interrupted(work: Callable[[], object], seconds: float, number: int) -> bool
 
 
 def stored(model: Any, path: Path) -> bytes:
-    """The file of a model."""
+    """The file of a model; what is inside where the file also says how long training took."""
     model.save(path)
+    if isinstance(model, fuda.Auto):
+        return repr([list(m) for m in model.predict_marginals(sentences(9)[0])]).encode()
     return path.read_bytes()
 
 
@@ -85,7 +94,7 @@ class Case:
         began = time.perf_counter()
         self.fitted = clone(self.new).fit(self.X, self.Y)
         self.seconds = time.perf_counter() - began
-        self.before = stored(self.fitted, self.path)
+        self.before, self.file = stored(self.fitted, self.path), self.path.read_bytes()
         if name in GOING_ON:
             for _ in range(2):
                 model = fuda.load(self._saved())
@@ -95,7 +104,7 @@ class Case:
             self.after = stored(model, self.path)
 
     def _saved(self) -> Path:
-        self.path.write_bytes(self.before)
+        self.path.write_bytes(self.file)
         return self.path
 
     def fit(self, chance: random.Random) -> str:
@@ -162,8 +171,7 @@ class Command:
         """Run the command, and tell when signals are handled."""
         enter, code = Signals.__enter__, 1
         for number in SIGNALS:
-            default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-            signal.signal(number, default)
+            signal.signal(number, end_process)
 
         def entered(signals: Signals) -> Signals:
             enter(signals)
@@ -177,8 +185,7 @@ class Command:
             sys.argv = ["fuda", "train", str(self.file), "-o", str(self.out), "--learner", self.name]
             command()
         except SystemExit as ended:
-            for number in SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
+            _ignore_signals()
             code = int(ended.code or 0)
         finally:
             sys.stderr.flush()
@@ -186,15 +193,16 @@ class Command:
 
     def run(self, chance: random.Random) -> str:
         """Interrupt the command, sometimes twice: how it ended."""
-        number, twice = chance.choice(SIGNALS), chance.random() < 0.2
-        moment, wait = chance.uniform(0, 1.05) * self.seconds, chance.uniform(0, 0.02)
+        number, twice = chance.choice(SIGNALS), chance.random() < 0.4
+        moment, wait = chance.uniform(0, 1.05) * self.seconds, chance.choice([0.02, 0.3]) * chance.random()
 
         def send(child: int) -> None:
             time.sleep(moment)
             os.kill(child, number)
             if twice:
                 time.sleep(wait)
-                os.kill(child, number)
+                with suppress(ProcessLookupError):  # a new process was waited for by then
+                    os.kill(child, number)
 
         code, seconds = self._run(send)
         lines = self.errors.read_text().splitlines()
@@ -211,36 +219,76 @@ class Command:
             return "ended at once"
         check(code == 128 + number, f"exit code {code}: {lines}")
         check(len(about) == 1, f"not one line about it: {lines}")
-        check(is_new != ("no file was written" in about[0]), f"the file and the line differ: {lines}")
+        unsaid = about[0] == "fuda: interrupted"  # before and after the command runs
+        check(unsaid or is_new != ("no file was written" in about[0]), f"file and line differ: {lines}")
         return "saved" if is_new else "old file"
 
 
-def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
-    """Interrupt so many times: what broke, and the figures."""
-    chance, began = random.Random(seed), time.perf_counter()
-    broken, outcomes, cases = [], Counter[str](), {}
-    kinds = [("fit", LEARNERS), ("partial_fit", GOING_ON), ("fit", LEARNERS), ("command", COMMANDS)]
+class Process(Command):
+    """``fuda train`` of a learner, in a new process."""
+
+    def _run(self, meanwhile: Callable[[int], None]) -> tuple[int, float]:
+        """Run the command, and something from the moment on that signals are handled."""
+        self.out.write_bytes(OLD)
+        line = [sys.executable, "-m", "fuda", "train", str(self.file), "-o", str(self.out)]
+        with open(self.errors, "wb") as errors:
+            line += ["--learner", self.name]
+            child = subprocess.Popen(line, stdout=errors, stderr=errors, preexec_fn=_hear_signals)
+        while child.poll() is None and not _handles_signals(child.pid):
+            time.sleep(0.001)
+        began = time.perf_counter()
+        meanwhile(child.pid)
+        return child.wait(), time.perf_counter() - began
+
+
+def _hear_signals() -> None:
+    """Undo what the background of a shell does."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _handles_signals(pid: int) -> bool:
+    """Whether a process of Python handles SIGTERM, which it does not of itself."""
+    caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(caught and int(caught[1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
+KINDS: list[tuple[str, Callable[..., Any], str, list[str]]] = [
+    ("fit", Case, "fit", list(LEARNERS)),
+    ("partial_fit", Case, "learn_more", GOING_ON),
+    ("fit", Case, "fit", list(LEARNERS)),
+    ("command", Command, "run", COMMANDS),
+    ("process", Process, "run", COMMANDS),
+]
+
+
+def units(runs: int, seed: int) -> list[tuple[str, str, list[int]]]:
+    """Kinds of work, learners, and the numbers of the runs of each."""
+    found: dict[tuple[str, str], list[int]] = {}
     for number in range(runs):
-        kind, names = kinds[number % len(kinds)]
-        name, own = chance.choice(list(names)), random.Random(f"{seed} {number}")
-        make = Command if kind == "command" else Case
-        if (make, name) not in cases:
-            place = folder / f"{make.__name__} {name}"
-            place.mkdir()
-            cases[make, name] = make(name, place)
-        case = cases[make, name]
-        work = {"fit": "fit", "partial_fit": "learn_more", "command": "run"}[kind]
+        kind, _, _, names = KINDS[number % len(KINDS)]
+        mixed = random.Random(f"{seed} {kind}").sample(names, len(names))
+        turn = number // len(KINDS) * (2 if kind == "fit" else 1) + (number % len(KINDS) == 2)
+        found.setdefault((kind, mixed[turn % len(names)]), []).append(number)
+    return [(*key, numbers) for key, numbers in found.items()]
+
+
+def work(unit: tuple[str, str, list[int]], seed: int, folder: Path) -> Found:
+    """Interrupt so many times."""
+    kind, name, numbers = unit
+    _, make, method, _ = next(row for row in KINDS if row[0] == kind)
+    case, broken, counts = make(name, folder), [], Counter[str]()
+    for number in numbers:
+        counts["signals"] += 1
         try:
-            outcome = getattr(case, work)(own)
+            outcome = getattr(case, method)(random.Random(f"{seed} {number}"))
         except Broken as error:
             broken.append(f"{kind} of {name}, run {number}, seed {seed}: {error}")
             outcome = "broken"
-        outcomes[f"{kind} {outcome}"] += 1
-        print(f"{number + 1} of {runs}, {kind} of {name}: {outcome}", file=sys.stderr, flush=True)
-    found = ", ".join(f"{count} {what}" for what, count in sorted(outcomes.items()))
-    seconds = time.perf_counter() - began
-    return broken, f"interrupts: {runs} signals, {len(broken)} broken ({found}), seed {seed}, {seconds:.0f} s"
+        counts[f"{kind} {outcome}"] += 1
+        print(f"{number}, {kind} of {name}: {outcome}", file=sys.stderr, flush=True)
+    return Found(broken, counts)
 
 
 if __name__ == "__main__":
-    sys.exit(run(__doc__, 300, campaign))
+    sys.exit(run(__doc__, 300, units, work))

@@ -4,7 +4,7 @@ A fit is killed again and again, each time at a random moment, and each run cont
 checkpoint of the one before, until one ends. The model file that it replaces is the old or the new
 one at all times, and the new one is the file of a fit that was never killed.
 
-    python -m reliability.kills [--runs N] [--seed S]
+    python -m reliability.kills [--runs N] [--seed S] [--jobs N]
 """
 
 from __future__ import annotations
@@ -15,16 +15,18 @@ import signal
 import sys
 import time
 import warnings
+from collections import Counter
 from pathlib import Path
 
 from sklearn.base import clone
 
 from fuda.storage import checkpoint
-from reliability.running import run
+from reliability.running import Found, run
 from reliability.trainings import LEARNERS, data_for
 
 OLD = b"an old model"
 STRUCTURES = 40
+NAMES = [name for name, model in LEARNERS.items() if "checkpoint" in model.get_params()]
 
 
 def fit_and_save(name: str, state: Path | None, out: Path) -> None:
@@ -87,39 +89,32 @@ class Chain:
         return problem, False
 
 
-def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
-    """Kill so many times, one learner after another: what broke, and the figures."""
-    chance, broken, began = random.Random(seed), [], time.perf_counter()
-    names = chance.sample(list(LEARNERS), len(LEARNERS))
-    chains, kills, resumed, left = {}, 0, 0, 0
-    while kills < runs:
-        for name in names:
-            if name not in chains:
-                (folder / name).mkdir()
-                chains[name] = Chain(name, folder / name)
-            chain, killed, number = chains[name], True, 0
-            while killed:
-                moment = chance.uniform(0, 1)
-                problem, killed = chain.run(moment)
-                kills, number = kills + killed, number + killed
-                if problem:
-                    broken.append(f"{name}, run {number} at {moment:.3f} of a fit, seed {seed}: {problem}")
-                    chain.restart()
-                    break
-            resumed += bool(number) and not killed
-            left += sum(path.name.startswith(".") for path in chain.out.parent.iterdir())
-            for path in chain.out.parent.glob(".*"):
-                path.unlink()
-            print(f"{kills} of {runs} kills, {name}: {number} in this fit", file=sys.stderr, flush=True)
-            if kills >= runs:
-                break
-    kinds = len(chains)
-    return broken, (
-        f"kills: {kills} kills of {kinds} learners, {resumed} fits resumed to identical bytes, "
-        f"{len(broken)} broken, {left} temporary files left by kills, seed {seed}, "
-        f"{time.perf_counter() - began:.0f} s"
-    )
+def units(runs: int, seed: int) -> list[tuple[str, int]]:
+    """How often the fit of each learner is killed, at least."""
+    names = random.Random(seed).sample(NAMES, len(NAMES))
+    return [(name, len(range(number, runs, len(names)))) for number, name in enumerate(names[:runs])]
+
+
+def work(unit: tuple[str, int], seed: int, folder: Path) -> Found:
+    """Kill the fit of one learner so many times, and then let it end."""
+    name, runs = unit
+    chance, broken = random.Random(f"{seed} {name}"), []
+    counts = Counter({"learners": 1})
+    chain, number = Chain(name, folder), 0
+    while counts["kills"] < runs or number:
+        moment = chance.uniform(0, 1)
+        problem, killed = chain.run(moment)
+        counts["kills"] += killed
+        if problem:
+            broken.append(f"{name}, run {number} at {moment:.3f} of a fit, seed {seed}: {problem}")
+            chain.restart()
+        counts["fits resumed to identical bytes"] += bool(number) and not killed and not problem
+        number = number + 1 if killed and not problem else 0
+    left = list(folder.glob(".*"))
+    counts["temporary files left by kills"] += len(left)
+    print(f"{name}: {counts['kills']} kills", file=sys.stderr, flush=True)
+    return Found(broken, counts)
 
 
 if __name__ == "__main__":
-    sys.exit(run(__doc__, 200, campaign))
+    sys.exit(run(__doc__, 200, units, work))

@@ -8,7 +8,7 @@ moment and started again on the same store, again and again. After each kill:
 - the states of structures are those that the log says;
 - the model is rebuilt twice to the same predictions, which are those of the page before the kill.
 
-    python -m reliability.labelling [--runs N] [--seed S]
+    python -m reliability.labelling [--runs N] [--seed S] [--jobs N]
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import random
 import signal
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,10 @@ from fuda.datasets import load_product_usage
 from fuda.formats.text import read
 from fuda.page import server, teacher
 from fuda.page.store import Store
-from reliability.running import run
+from reliability.running import Found, run
 
 SENTENCES = 150
+STORE = 10  # kills of the server of one store
 LONGEST = 2.0  # seconds until a kill
 READING = {"format_name": None, "label": None, "columns": None, "graph": None, "options": ()}
 teacher._EVERY = 5  # lessons between snapshots: many of them are under way when the kill comes
@@ -169,9 +171,14 @@ def broken_by(path: Path, known: dict[int, Any], shown: list[Any]) -> tuple[list
     return broken, compared
 
 
-def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
+def units(runs: int, seed: int) -> list[tuple[int, int]]:
+    """Stores, and how often the server of each is killed."""
+    return [(number, min(STORE, runs - first)) for number, first in enumerate(range(0, runs, STORE))]
+
+
+def work(unit: tuple[int, int], seed: int, folder: Path) -> Found:
     """Kill and start again."""
-    path, pool = folder / "pool.db", folder / "pool.txt"
+    (place, runs), (path, pool) = unit, (folder / "pool.db", folder / "pool.txt")
     pool.write_text(
         "".join(
             f"{' '.join(word for word, *_ in x.observations)}.\n" for x in load_product_usage().X[:SENTENCES]
@@ -188,18 +195,18 @@ def campaign(runs: int, seed: int, folder: Path) -> tuple[list[str], str]:
         for number, x in enumerate(read(pool.read_text(), str(pool)).X, 1)
     }
     store.close()
-    chance, known = random.Random(seed), dict[int, Any]()
+    chance, known = random.Random(f"{seed} {place}"), dict[int, Any]()
     broken: list[str] = []
     compared = 0
     for number in range(runs):
         shown = killed_run(path, gold, known, chance)
         found, was_compared = broken_by(path, known, shown)
         compared += was_compared
-        broken += [f"labelling, kill {number} of --seed {seed}: {problem}" for problem in found]
+        broken += [f"store {place}, kill {number} of --seed {seed}: {problem}" for problem in found]
         known = now_known(path, known)
         print(f"{number + 1} of {runs} kills, {len(known)} sentences", file=sys.stderr, flush=True)
-    figures = f"labelling: {runs} kills, {len(known)} sentences with acknowledged steps, model compared"
-    return broken, f"{figures} after {compared}, {len(broken)} broken"
+    counts = {"kills": runs, "sentences with acknowledged steps": len(known), "models compared": compared}
+    return Found(broken, Counter(counts))
 
 
 def now_known(path: Path, known: dict[int, Any]) -> dict[int, Any]:
@@ -217,4 +224,4 @@ def now_known(path: Path, known: dict[int, Any]) -> dict[int, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(run(__doc__, 100, campaign))
+    sys.exit(run(__doc__, 100, units, work))

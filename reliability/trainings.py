@@ -11,6 +11,7 @@ from fuda import (
     HMM,
     HMSVM,
     MEMM,
+    Auto,
     HMPerceptron,
     MarginalizedPerceptron,
     MarginalizedSVM,
@@ -51,6 +52,7 @@ LEARNERS: dict[str, Any] = {
     "crf, l1": CRF(**_WORD, tol=1e-7, l1=0.2),
     "crf, cg": CRF("markov", **_WORD, solver="cg", max_iter=30),
     "crf, sgd": CRF(**_WORD, solver="sgd", max_iter=20),
+    "hmm": HMM(),
     "memm": MEMM(**_WORD, tol=1e-7),
     "semi-crf": SemiCRF(**_WORD, tol=1e-7),
     "hm-perceptron": HMPerceptron(**_WORD, shuffle=True, random_state=3),
@@ -69,6 +71,7 @@ LEARNERS: dict[str, Any] = {
     "marginalized-svm, prior": MarginalizedSVM(**_WORD, epochs=3, calibrate=False, prior=HMM()),
     "reranker": Reranker(CRF(**_WORD, max_iter=8), **_WORD, folds=3, n=4),
     "reranker, svm": Reranker(HMSVM(kernel=Linear(), **_WORD, C=0.3), **_WORD, folds=2, n=3, random_state=1),
+    "auto": Auto(candidates={"crf": CRF(**_WORD, max_iter=20), "hmm": HMM()}, n_jobs=1),
     "trees": MarginalizedPerceptron(**_SHORT, orders=2),
     "vectors": HMSVM(kernel=RBF(0.05), C=3.0, max_iter=12),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -176,3 +177,20 @@ def test_without_sources_code_is_not_cached(tiny: Tiny) -> None:
 def test_all_functions_are_compiled_this_way() -> None:
     package = Path(fuda.__file__).parent
     assert [path.name for path in package.rglob("*.py") if "njit(" in path.read_text()] == ["compiled.py"]
+
+
+def test_what_a_killed_process_left_of_a_file_is_removed(tiny):
+    assert tiny.load().first(VALUES) == 6.0
+    entry = tiny.entries("outer.first")[0]
+    old, new = (entry.with_name(f"{entry.name}.{name}.tmp") for name in ("old", "new"))
+    other = entry.with_name("tiny.other-1.nbc.old.tmp")
+    for path in (old, new, other):
+        path.write_bytes(b"part")
+    for path in (old, other):
+        os.utime(path, (0, 0))
+    entry.unlink()
+    assert tiny.load().first(VALUES) == 6.0
+    assert entry.exists()
+    assert not old.exists()
+    assert new.exists()  # may still be written
+    assert other.exists()  # of another file, whose next writer removes it

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from fuda.errors import DataError
-from fuda.files import whole_file
+from fuda.files import read_text, whole_file, write_text
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="temporary files are locked on POSIX systems only")
 WRITER = """
@@ -197,3 +197,11 @@ def test_a_disk_that_became_read_only(disk):
         write(target, b"new")
     assert target.read_bytes() == b"old"
     assert list(disk.iterdir()) == [target]
+
+
+def test_a_name_with_a_null_character(tmp_path):
+    name = f"{tmp_path}/a\0b"
+    with pytest.raises(DataError, match="no file has a null character in its name"):
+        read_text(name)
+    with pytest.raises(DataError, match="no file has a null character in its name"):
+        write_text(name, "text")

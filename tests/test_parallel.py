@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from fuda import parallel
 from fuda.errors import DataError
@@ -138,3 +139,17 @@ def test_a_forked_child_gets_its_own_threads():
     if child == 0:
         os._exit(0 if run(sum, pairs, 3) == [2 * k + 1 for k in range(20)] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_blas_has_one_thread_within_a_block_and_what_it_had_afterwards():
+    def threads():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    with threadpool_limits(2, "blas"):
+        before = threads()
+        with parallel.one_blas_thread():
+            assert threads() == {1}
+            with parallel.one_blas_thread():
+                assert threads() == {1}
+            assert threads() == {1}
+        assert threads() == before

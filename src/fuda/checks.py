@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +79,19 @@ def check_flags(model: Any, *names: str) -> None:
             raise DataError(f"{name}={short(getattr(model, name))}: give True or False")
 
 
+def is_choice(value: Any, choices: Iterable[Any]) -> bool:
+    """Whether a value is one of a few texts, None or other plain values; arrays and lists are not.
+
+    >>> is_choice("l1", ("l1", None)), is_choice(None, ("l1", None)), is_choice([], ("l1", None))
+    (True, True, False)
+    """
+    return isinstance(value, Hashable) and value in list(choices)
+
+
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
     """Check a parameter or option that is one of a few values."""
     known = list(choices)
-    if value not in known:
+    if not is_choice(value, known):
         raise DataError(f"{name}={short(value)}: choose one of {', '.join(map(str, known))}")
 
 

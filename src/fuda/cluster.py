@@ -45,7 +45,7 @@ def connected(address: str) -> Iterator[Any]:
     try:
         get_address_host_port(address)  # where it has none, a client raises the same but is not closed
         client = Client(address, direct_to_workers=True, set_as_default=False)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, TypeError) as error:  # a TypeError where TLS is not configured
         raise ClusterError(
             f"cluster={address}: no scheduler answers there ({short(error)}); correct the address, or start "
             "one with `dask scheduler`, and workers with `dask worker ADDRESS`"

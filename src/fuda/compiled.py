@@ -23,6 +23,7 @@ from __future__ import annotations
 import pickle
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
@@ -43,6 +44,7 @@ from numba.misc.appdirs import AppDirs
 F = TypeVar("F", bound=Callable[..., Any])
 _IMPORT = re.compile(rb"^(?:from|import) +([\w.]+)(?: +import +(\([^)]*\)|.*))?", re.MULTILINE)
 _SEAL = sha256().digest_size
+_ABANDONED = 600.0  # seconds after which nobody still writes a file
 # The settings of numba that change the code it makes.
 _FLAGS = ("BOUNDSCHECK", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE")
 
@@ -140,8 +142,15 @@ def _announce() -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Write a file under a unique name first, so that processes do not write the same file."""
+    """Write a file under a unique name first, so that processes do not write the same file.
+
+    What a killed process has left of the same file is removed.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
+    for old in path.parent.glob(f"{path.name}.*.tmp"):
+        with suppress(OSError):  # another process removed it, or finished it
+            if time.time() - old.stat().st_mtime > _ABANDONED:
+                old.unlink()
     temporary = path.with_name(f"{path.name}.{uuid4().hex}.tmp")
     try:
         temporary.write_bytes(data)

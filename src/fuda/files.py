@@ -177,9 +177,16 @@ def _more_soon(stream: BinaryIO) -> bool:
         return False
 
 
+def check_name(path: str | Path) -> None:
+    """Raise DataError for a name that no file has."""
+    if "\0" in str(path):
+        raise DataError(f"{str(path)!r}: no file has a null character in its name; check the path")
+
+
 @contextmanager
 def _reading(path: str | Path) -> Iterator[None]:
     """Within the block an OSError becomes a DataError."""
+    check_name(path)
     try:
         yield
     except OSError as error:
@@ -237,6 +244,7 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     Temporary files of killed writers of the same file are removed. An OSError becomes a DataError.
     """
     target = Path(path)
+    check_name(path)
     try:
         if target.is_symlink():
             target = target.resolve()

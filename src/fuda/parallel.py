@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import _thread
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +29,35 @@ Result = TypeVar("Result")
 # Tasks for the threads of this process, and an entry per thread that waits for one.
 _tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
 _idle: list[None] = []
+
+# How many blocks of `one_blas_thread` are open, in all threads, and what ends the limit.
+_limited: list[Any] = []
+_limiting = threading.Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Within the block, or the function it decorates, BLAS has one thread in this process.
+
+    With more it divides sums by their number, so that the last digits would depend on it.
+    """
+    with _limiting:
+        _limited.append(None if _limited else _blas().limit(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _limiting:
+            limit = _limited.pop()
+            if not _limited:
+                limit.restore_original_limits()
+
+
+@cache
+def _blas() -> Any:
+    """The libraries of this process."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def usable_cores() -> int:

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -104,10 +106,8 @@ def test_tagging_imports_no_statistics(models, places):
 
 
 def test_the_console_script_and_the_module_are_the_same_command():
-    import fuda.__main__
-    from fuda.cli import main
-
-    assert fuda.__main__.main is main
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert project["scripts"] == {"fuda": "fuda.__main__:main"}
     assert shell("--version").stdout == b"fuda, version 0.1.0\n"
 
 
@@ -376,3 +376,55 @@ def test_help_into_a_full_disk(arguments, unbuffered):
         )
     assert found.returncode == 2
     assert found.stderr == b"fuda: <stdout>: cannot be read or written: No space left on device\n"
+
+
+MOMENTS = """
+import atexit, signal, sys
+from fuda import __main__, cli
+def send(*_):
+    signal.raise_signal(signal.SIGTERM)
+{0}
+__main__.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("when", "ended"),
+    [
+        ("cli._replace_closed_streams = send", (143, "fuda: interrupted\n")),
+        ("cli.Signals.__enter__ = send", (143, "fuda: interrupted\n")),
+        ("cli.Signals.__exit__ = send", (143, "fuda: interrupted; no file was written or changed\n")),
+        ("cli._whole = lambda out: setattr(out, 'flush', send) or out", (143, "fuda: interrupted\n")),
+        ("cli._whole = lambda out: atexit.register(send) and out", (143, "fuda: interrupted\n")),
+        ("atexit.register(send)", (0, "")),
+    ],
+)
+def test_a_signal_before_and_after_the_command_runs(when, ended, places):
+    """It is one line and the exit code of a signal; when Python ends, nothing any more."""
+    line = [sys.executable, "-c", MOMENTS.format(when), "convert", str(places["conll"]), "-", "--to", "jsonl"]
+    found = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=hears_interrupts)
+    assert (found.returncode, found.stderr) == ended
+
+
+AFTERWARDS = """
+import signal
+from fuda.__main__ import main
+from fuda.progress import Iterations
+from fuda.cli.signals import Signals
+def interrupt(self, progress):
+    if progress.iteration == 2:
+        signal.raise_signal(signal.SIGINT)
+def leave(self, *_, leave=Signals.__exit__):
+    leave(self)
+    signal.raise_signal(signal.SIGTERM)
+Iterations.__call__, Signals.__exit__ = interrupt, leave
+main()
+"""
+
+
+def test_a_second_signal_after_the_model_was_saved_ends_the_command(places):
+    line = [sys.executable, "-c", AFTERWARDS, "train", str(places["conll"]), "-o", str(places["out"])]
+    found = subprocess.run(line, capture_output=True, text=True, check=False, preexec_fn=hears_interrupts)
+    assert found.returncode == -signal.SIGTERM
+    assert "it was interrupted" in found.stderr
+    assert places["out"].exists()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 
@@ -183,3 +185,27 @@ def test_a_model_to_begin_with(tmp_path, text, run, monkeypatch):
     again = tmp_path / "again.fuda"
     assert run("export", f"{text}.db", "-o", again).code == 0
     assert run("tag", again, text, "--text").out.startswith(b"[Ana](PER)")
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "DROP TABLE items",
+        "DROP TABLE events",
+        "UPDATE about SET value = '{{'",
+        "UPDATE items SET status = 'done', labels = '['",
+        "UPDATE items SET status = 'done', labels = NULL",
+        "INSERT INTO events (time, kind, item, labels) VALUES (1, 'accept', 1, '[')",
+    ],
+)
+def test_a_damaged_store_is_one_line(harm, tmp_path, text, run, monkeypatch):
+    from fuda.page import server
+
+    monkeypatch.setattr(server, "serve", lambda store, listener, *_: listener.close())
+    assert run("label", text).code == 0
+    with contextlib.closing(sqlite3.connect(f"{text}.db")) as store, store:
+        store.execute(harm)
+    ends = [run("export", f"{text}.db", "-o", tmp_path / name) for name in ("x.jsonl", "x.conll", "x.fuda")]
+    assert {end.code for end in ends} <= {0, 2}
+    assert any(f"fuda: {text}.db: not a usable store" in end.err for end in ends)
+    assert all(end.err.count("\n") == 1 for end in ends)

@@ -115,6 +115,12 @@ OPTIONS = [
     ("train {conll} -o {template} --template {template}", "template: is used twice by the same command"),
     ("train {conll} -o -", "-o -: a model is not written to standard output; name a file"),
     ("train {conll} -o {conll}/m.fuda", "m.fuda: there is no folder"),
+    ("train {conll} -o {out} --set features={{[]:1}}", "features='{\\[\\]:1}': no such feature set"),
+    (
+        "train {conll} -o {out} --learner crf --set loss={{}}",
+        "loss={}: choose sequential, pointwise or markov",
+    ),
+    ("tag {model} {conll} --cluster tls://127.0.0.1:1", "cluster=tls.*no scheduler answers there"),
     ("tag", "Missing argument 'MODEL'"),
     ("tag {model} {conll} {missing}.conll", "missing.conll: cannot be read"),
     ("tag {model} {conll} {conll} -o {folder}", "good.conll: two files of that name would be written"),

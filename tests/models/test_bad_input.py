@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuda import HMM, Dag, DataError, Sequence, Template, Tree
+from fuda import (
+    CRF,
+    HMM,
+    HMSVM,
+    Dag,
+    DataError,
+    HMPerceptron,
+    MarginalizedPerceptron,
+    Sequence,
+    Template,
+    Tree,
+)
 
 S, Y = [["a", "b"], ["c"]], [["A", "B"], ["A"]]
 
@@ -388,3 +399,14 @@ def test_bad_input(name):
 
 def test_there_are_many_bad_inputs():
     assert len(BAD) > 100
+
+
+@pytest.mark.parametrize("value", [[], {}, np.array([1, 2])], ids=str)
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [(CRF, "loss"), (CRF, "solver"), (HMM, "decode"), (HMSVM, "slack"), (HMPerceptron, "update"),
+     (MarginalizedPerceptron, "decode")],
+)  # fmt: skip
+def test_choices_that_are_no_texts(model, name, value):
+    with pytest.raises(DataError, match=f"^{name}=.*: choose"):
+        model(**{name: value}).fit([["a"]], [["A"]])

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from fuda import CRF, DataError, MarginalizedPerceptron, Reranker, SemiCRF, Template, Tree, load
 from fuda.schemes import convert, entities, legal
 from fuda.training.crf_loss import Weights
+from model_file_cases import altered, refused
 
 WORDS = ["Ana", "Bo", "New", "York", "in", "and", "Lima"]
 
@@ -381,3 +382,25 @@ def test_what_it_refuses():
     for length in (0, -1, 1.5, 1001, "x"):
         with pytest.raises(DataError, match=r"max_length=.*: give a whole number of nodes from 1 to 1,000"):
             SemiCRF(max_length=length).fit(X, Y)
+
+
+def test_scores_past_all_precision_still_have_probabilities():
+    model = SemiCRF(max_length=1).fit([[[1.0], [2.0]], [[3.0], [-1.0]]], [["A", "B"], ["B", "A"]])
+    model.weights_ = np.where(np.arange(len(model.weights_)) % 2, 1e100, -1e100)
+    for marginals in model.predict_marginals([[[1.0], [7.0], [-5.0]], [[0.0], [2.0]]]):
+        assert np.isfinite(marginals).all()
+        assert marginals.sum(axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("gone", ["B-PER", "I-PER"])
+def test_a_file_without_a_label_that_segments_need_is_refused(gone, tmp_path):
+    X, Y = (
+        [["Ana", "Diaz", "sings"], ["Bo", "Li", "Ng"]],
+        [["B-PER", "I-PER", "O"], ["B-PER", "I-PER", "I-PER"]],
+    )
+    SemiCRF().fit(X, Y).save(tmp_path / "m")
+
+    def change(meta, members):
+        meta["labels"].remove(gone)
+
+    refused(altered(tmp_path / "m", tmp_path / "bad", change), "its labels lack one for a node of a segment")

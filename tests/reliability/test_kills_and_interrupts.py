@@ -8,6 +8,10 @@ import sys
 
 import pytest
 
+from fuda import registry
+from fuda.registry import model_class
+from reliability import interrupts, kills, trainings
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
@@ -20,3 +24,17 @@ def test_a_small_campaign(name, runs):
     assert found.stdout.startswith(f"{name}: ")
     assert ", 0 broken" in found.stdout
     assert len(found.stdout.splitlines()) == 1
+
+
+def test_every_model_is_killed_and_interrupted():
+    assert {type(model).__name__ for model in trainings.LEARNERS.values()} == set(registry.MODELS)
+    killed = {type(trainings.LEARNERS[name]).__name__ for name in kills.NAMES}
+    assert killed == {
+        name for name in registry.MODELS if "checkpoint" in model_class(name)._get_param_names()
+    }
+    assert set(interrupts.COMMANDS) == {model.command for model in registry.MODELS.values()}
+    runs = interrupts.units(300, 0)
+    assert sorted(number for *_, numbers in runs for number in numbers) == list(range(300))
+    assert {name for kind, name, _ in runs if kind == "fit"} == set(trainings.LEARNERS)
+    assert {name for kind, name, _ in runs if kind == "process"} == set(interrupts.COMMANDS)
+    assert {name for name, _ in kills.units(200, 0)} == set(kills.NAMES)

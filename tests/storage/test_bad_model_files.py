@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fuda import HMM, Dag, HMPerceptron, MarginalizedPerceptron, ModelFileError, load
+from fuda import HMM, Dag, HMPerceptron, MarginalizedPerceptron, ModelFileError, SemiCRF, Tree, load
 from fuda.storage import model_file
 from model_file_cases import altered, craft, peak, refused
+from reliability.mutations import put_together, take_apart
 
 X = [["Ana", "lives", "in", "Lima"], ["Bo", "sleeps"]]
 Y = [["PER", "O", "O", "LOC"], ["PER", "O"]]
@@ -429,3 +430,32 @@ def test_parts_that_are_not_described(model_path, tmp_path, parts, words):
     path = altered(model_path, tmp_path / "parts.fuda", lambda meta, members: meta.update(parts=parts))
     refused(path, words, by=model_file.read_meta)
     refused(path, "parts are not described" if "parts" in words else "its part 'prior'")
+
+
+@pytest.mark.parametrize("name", ["hmsvm-1", "marginalizedperceptron-1", "memm-1"])
+def test_features_that_are_missing_are_not_guessed(name, tmp_path):
+    def change(meta, members):
+        del meta["parameters"]["features"]
+
+    bad = altered(FIXTURES / f"{name}.fuda", tmp_path / "bad.fuda", change)
+    refused(bad, "its parameters have features=None, which is no value")
+
+
+def test_a_prior_that_labels_other_structures_is_refused(tmp_path):
+    trees = [Tree(x, [-1, *range(len(x) - 1)]) for x in X]
+    part = SemiCRF(features="word").fit(X, Y)
+    MarginalizedPerceptron(prior=HMM(), orders=1).fit(trees, Y).save(tmp_path / "m")
+    whole, other = take_apart((tmp_path / "m").read_bytes()), tmp_path / "other"
+    part.save(other)
+    inner = take_apart(other.read_bytes())
+    names = inner.texts["vocabularies.json"]
+    own = {"members", "format", "format_version", "fuda", "reading"}
+    whole.meta["parts"]["prior"] = {k: v for k, v in inner.meta.items() if k not in own} | {
+        "vocabularies": len(names)
+    }
+    arrays = {k: v for k, v in whole.arrays.items() if not k.startswith("prior__")}
+    arrays |= {f"prior__{k}": v for k, v in inner.arrays.items()}
+    count = len(whole.texts["vocabularies.json"]) - len(HMM().fit(trees, Y).encoder_.vocabularies())
+    texts = {"vocabularies.json": [*whole.texts["vocabularies.json"][:count], *names]}
+    (tmp_path / "bad").write_bytes(put_together(whole._replace(texts=texts, arrays=arrays)))
+    refused(tmp_path / "bad", "its prior, a SemiCRF, does not label trees")

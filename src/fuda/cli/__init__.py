@@ -9,7 +9,6 @@ the help fast.
 
 from __future__ import annotations
 
-import atexit
 import io
 import os
 import signal
@@ -48,6 +47,7 @@ Examples:
 
 Exit codes: 0 success, 2 an error in data or usage, 130 interrupted, 143 terminated.
 """
+_NO_MEMORY = "there is not enough memory; give fewer data or features, or use a larger machine"
 
 
 class Commands(click.Group):
@@ -60,25 +60,29 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand."""
         options.outputs.clear()
-        with Signals() as ctx.obj:
-            try:
-                result = super().invoke(ctx)
-            except DataError as error:
-                _end(str(error), 2)
-            except KeyboardInterrupt:
-                # Where the signal came inside an `exec` of some text, as imports do, Python would end
-                # by SIGINT whatever the exit code; the next `exec` resets that.
-                exec("")
-                _end(f"interrupted; {options.written()}", 128 + (ctx.obj.received or signal.SIGINT))
-            except OSError as error:
-                _end_output(error)
-            except MemoryError:
-                _end("there is not enough memory; give fewer data or features, or use a larger machine", 2)
-            if ctx.obj.received and ctx.obj.came_late:
-                _end(f"interrupted; {options.written()}", 128 + ctx.obj.received)
-            if ctx.obj.received:  # a training ended early, has warned of that, and its model is saved
-                sys.exit(128 + ctx.obj.received)
-            return result
+        signals = ctx.obj = Signals()
+        try:
+            with signals:
+                try:
+                    result = super().invoke(ctx)
+                except DataError as error:
+                    _end(str(error), 2)
+                except OSError as error:
+                    _end_output(error)
+                except MemoryError:
+                    _end(
+                        "there is not enough memory; give fewer data or features, or use a larger machine", 2
+                    )
+        except KeyboardInterrupt:
+            # Where the signal came inside an `exec` of some text, as imports do, Python would end
+            # by SIGINT whatever the exit code; the next `exec` resets that.
+            exec("")
+            _end(f"interrupted; {options.written()}", 128 + (signals.received or signal.SIGINT))
+        if signals.received and signals.came_late:
+            _end(f"interrupted; {options.written()}", 128 + signals.received)
+        if signals.received:  # a training ended early, has warned of that, and its model is saved
+            sys.exit(128 + signals.received)
+        return result
 
 
 def _end_output(error: OSError) -> NoReturn:
@@ -138,12 +142,6 @@ def _replace_closed_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
 
 
-def _ignore_signals() -> None:
-    """Ignore signals while the process ends: what it did is decided, and has been said."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-
-
 class _Deferred(ModuleType):
     """A module that is imported when something of it is used."""
 
@@ -157,7 +155,6 @@ class _Deferred(ModuleType):
 
 def main() -> None:
     """Run the command."""
-    atexit.register(_ignore_signals)
     # scikit-learn imports it, half of the time until a model is loaded, and the command never uses it.
     sys.modules.setdefault("scipy.stats", _Deferred("scipy.stats"))
     _replace_closed_streams()

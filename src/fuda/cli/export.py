@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fuda.cli import options
+from fuda.errors import DataError, short
 from fuda.progress import stage
+
+if TYPE_CHECKING:
+    from fuda.page.store import Store
 
 _EXAMPLES = """\b
 Examples:
@@ -33,14 +39,12 @@ def export(store_path: str, output: str, to: str | None) -> None:
     from fuda import files
     from fuda.formats import format_of
     from fuda.page import export as exporting
-    from fuda.page.store import Store
 
     if output != "-":
         options.check_output(output, store_path)
     is_model = to is None and output.endswith(".fuda")
     format: Any = None if is_model else format_of(output, to)
-    store = Store(store_path, shared=True)
-    try:
+    with _opened(store_path) as store:
         if is_model:
             with stage("rebuilding the model"):
                 exporting.model_of(store).save(output)
@@ -54,7 +58,26 @@ def export(store_path: str, output: str, to: str | None) -> None:
                     "write .conllu or .jsonl to keep them",
                     err=True,
                 )
-    finally:
-        store.close()
     if output != "-":
         click.echo(f"{output}: {written}", err=True)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Store]:
+    """Within the block, a store is open; what a damaged or foreign one causes is a DataError."""
+    import sqlite3
+
+    from fuda.page.store import Store
+
+    store = None
+    try:
+        store = Store(path, shared=True)
+        yield store
+    except DataError:
+        raise
+    except (sqlite3.Error, ValueError, TypeError, LookupError, AttributeError) as error:
+        why = f"{type(error).__name__}: {short(str(error))}"
+        raise DataError(f"{path}: not a usable store ({why}); name another file, or a copy of it") from error
+    finally:
+        if store is not None:
+            store.close()

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
+from fuda.interrupts import end_process
+
 
 class Signals:
     """Within the block, the first SIGINT or SIGTERM raises KeyboardInterrupt; a second one is fatal.
 
     It then has the effect it has by default, also in the middle of compiled code: the process ends.
-    Signals that are ignored, as in the background of a shell, stay so.
+    That stays so after the block, in a process of the command's own. Signals that are ignored, as in
+    the background of a shell, stay so.
 
     Attributes
     ----------
@@ -29,14 +32,15 @@ class Signals:
     def __enter__(self) -> Self:
         for number in (signal.SIGINT, signal.SIGTERM):
             handler = signal.getsignal(number)
-            if handler in (signal.SIG_DFL, signal.default_int_handler):
+            if handler in (signal.SIG_DFL, signal.default_int_handler, end_process):
                 self._before[number] = handler
                 signal.signal(number, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            if not self.received or handler is not end_process:
+                signal.signal(number, handler)
 
     def _interrupt(self, number: int, _: object) -> None:
         self.received, self.came_late = number, self._is_held

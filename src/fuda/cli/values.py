@@ -49,8 +49,8 @@ def literal(text: str) -> Any:
         return named[text.lower()]
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return text
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, SystemError):
+        return text  # a SystemError is how the parser of Python 3.12 runs out of memory
 
 
 def _value(name: str, syntax: ast.expr) -> Any:

@@ -79,7 +79,7 @@ def _parse(data: bytes) -> tuple[list[str], list[str], np.ndarray]:
         raise ModelFileError(f"type {header[2]!r}, version {header[3]}, where b'FOMC', 100 is known")
     labels = check_names(_texts(data, at_labels, label_count, "labels"), "label")
     attributes = check_names(_texts(data, at_attributes, attribute_count, "attributes"), "attribute")
-    check_size(label_count, attribute_count)
+    check_size(len(data), label_count, attribute_count)
     count = int(_array(data, at_features, 3, _U4, "features")[2])  # CRFsuite leaves it 0 in the header
     features = _array(data, at_features + 12, count, _FEATURE, "features")
     weights = np.zeros((attribute_count + label_count, label_count))

@@ -14,7 +14,9 @@ from fuda.files import read_bytes
 from fuda.models.crf import CRF
 from fuda.storage.models import build
 
-_MOST_WEIGHTS = 1 << 28  # two gigabytes; a small file may name many labels and many features
+# A file without the weights that are 0 is smaller than the table of all, but not by any factor: else a
+# small file that names many labels and features would take all memory.
+_MOST_WEIGHTS, _OF_ANY_FILE, _PER_BYTE = 1 << 28, 1 << 24, 64
 
 
 def read_model(path: str | Path) -> bytes:
@@ -35,13 +37,14 @@ def check_names(names: list[str], what: str) -> list[str]:
     return names
 
 
-def check_size(labels: int, features: int, pair_features: int = 1) -> None:
-    """Raise ModelFileError if a model would have more weights than there is room for."""
+def check_size(size: int, labels: int, features: int, pair_features: int = 1) -> None:
+    """Raise ModelFileError if a model has more weights than a file of `size` bytes may."""
     if not labels:
         raise ModelFileError("it has no labels")
     count = labels * features + labels * labels * pair_features
-    if count > _MOST_WEIGHTS:
-        raise ModelFileError(f"it has room for {count:,} weights, more than {_MOST_WEIGHTS:,}")
+    most = min(_MOST_WEIGHTS, max(_OF_ANY_FILE, _PER_BYTE * size))
+    if count > most:
+        raise ModelFileError(f"it has room for {count:,} weights, more than {most:,} in {size:,} bytes")
 
 
 def finite(weights: np.ndarray) -> np.ndarray:
@@ -125,7 +128,8 @@ def make_template_crf(
     vocabularies = _by_prefix([line.texts[0] for line in lines], weights)
     singles = sum(len(texts) for texts, line in zip(vocabularies, lines, strict=True) if line.for_labels)
     pairs = sum(len(texts) for texts, line in zip(vocabularies, lines, strict=True) if line.for_pairs)
-    check_size(L, singles, pairs + 1)
+    given = sum(vector.nbytes for vector in weights.values())
+    check_size(given, L, singles, pairs + 1)
     transitions = np.zeros(L * L)
     for text in template.text.split("\n"):
         line = text[:1].lower() + text[1:] if template.wapiti else text

@@ -111,7 +111,7 @@ def _model(data: bytes) -> tuple[list[str], str, dict[str, np.ndarray]]:
     observations = reader.strings(int(reader.match(_QUARK)[1]))
     L = len(labels)
     sizes = [_size(text, L) for text in observations]
-    check_size(L, sum(sizes) // max(L, 1), 1)
+    check_size(len(data), L, sum(sizes) // max(L, 1), 1)
     bounds = np.append(0, np.cumsum(sizes, dtype=np.int64))
     weights = np.zeros(bounds[-1])
     for _ in range(int(active)):
@@ -156,7 +156,7 @@ def _dump(text: str) -> tuple[list[str], dict[str, np.ndarray]]:
         rows.append((observation, before, label, weight))
     L = len(number)
     observations = dict.fromkeys(row[0] for row in rows)
-    check_size(L, sum(_size(observation, L) for observation in observations) // max(L, 1))
+    check_size(len(text), L, sum(_size(observation, L) for observation in observations) // max(L, 1))
     weights = {observation: np.zeros(_size(observation, L)) for observation in observations}
     for observation, before, label, weight in rows:
         own, column = weights[observation], number.get(label)

@@ -337,7 +337,7 @@ def chain_losses(*arguments: Any) -> float:
     float
         The loss of the chosen chains, without those marked as unsafe in the `Gradient`.
     """
-    if _chain_losses.signatures:
+    if getattr(_chain_losses, "signatures", True):  # without the compiler it is the plain function
         return _chain_losses(*arguments)
     with _lock:  # the first call compiles, with LLVM's SLP vectoriser, which joins the lanes
         before = config.__dict__["SLP_VECTORIZE"]

@@ -68,7 +68,7 @@ def syntax_of(text: str, remedy: str) -> ast.expr:
         if len(text) > _LONGEST:
             raise ValueError
         return ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    except (SyntaxError, ValueError, MemoryError, RecursionError, SystemError):
         raise DataError(f"{short(text)} is not an expression; {remedy}") from None
 
 

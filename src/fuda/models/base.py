@@ -47,6 +47,7 @@ from fuda.models.labelings import label_numbers
 from fuda.models.training_data import TrainingData, check_class_weight, data_weights
 from fuda.models.unlabelled import vectors_for
 from fuda.models.validation import validation_data
+from fuda.parallel import one_blas_thread
 from fuda.progress import Callback
 from fuda.registry import MODELS, model_class
 from fuda.storage import models as stored_models
@@ -298,6 +299,7 @@ class Labeler(BaseEstimator):
         encoded = encoder.fit_corpus(corpus)
         return TrainingData(encoder, encoded, classes, labels, sample_weight, position_weight)
 
+    @one_blas_thread()
     def _fit_encoded(self, data: TrainingData) -> Self:
         """Learn from data that are encoded; parameters have been checked."""
         data = data.weighted(getattr(self, "class_weight", None))

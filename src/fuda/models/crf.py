@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import check_counts, check_flags, check_numbers
+from fuda.checks import check_counts, check_flags, check_numbers, is_choice
 from fuda.data.encoding import Encoded
 from fuda.data.labels import flat_labels
 from fuda.errors import DataError, short
@@ -37,6 +37,7 @@ from fuda.optimize import AdaGrad, ConjugateGradient, Lbfgs
 from fuda.optimize.regularized import l2_regularized
 from fuda.optimize.result import Function, Minimizer
 from fuda.optimize.vectors import dot
+from fuda.parallel import one_blas_thread
 from fuda.progress import Callback
 from fuda.training.crf_curvature import curvature, features_per_node, packed
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
@@ -198,6 +199,7 @@ class CRF(NamedWeights, MarkovLabeler):
         self.n_jobs, self.random_state, self.checkpoint = n_jobs, random_state, checkpoint
         self.cluster, self.callback, self.verbose = cluster, callback, verbose
 
+    @one_blas_thread()
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None, classes: Any = None
     ) -> Self:
@@ -328,7 +330,7 @@ class CRF(NamedWeights, MarkovLabeler):
                 "class_weight weighs nodes in the pointwise loss, which loss='sequential' has no part of; "
                 "choose loss='pointwise' or 'markov'"
             )
-        if self.solver not in SOLVERS:
+        if not is_choice(self.solver, SOLVERS):
             raise DataError(f"solver={short(self.solver)}: choose {', '.join(SOLVERS)}")
         check_counts(self, "max_iter")
         if self.cluster is not None and self.solver == "sgd":

@@ -42,6 +42,7 @@ from fuda.models.named_weights import NamedWeights, feature_names, largest
 from fuda.models.taught_perceptron import Firmness, firmness_of, grow_labels, learn_more
 from fuda.models.training_data import TrainingData
 from fuda.models.validation import Held, Validation
+from fuda.parallel import one_blas_thread
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage.checkpoint import Checkpoint
 from fuda.training.online_updates import UPDATES, Sized, Update
@@ -198,6 +199,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         """The number of epochs, those of `partial_fit` included."""
         return len(self.mistakes_)
 
+    @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from more structures, such as corrected predictions; they hold from now on.
 

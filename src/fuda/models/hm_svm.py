@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
+from fuda.checks import check_arrays, check_counts, check_flags, check_numbers, is_choice
 from fuda.data.encoding import Encoded
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
@@ -272,7 +272,7 @@ class HMSVM(MarkovLabeler):
         super()._check_parameters()
         check_numbers(self, "tol")
         check_numbers(self, "C", positive=True)
-        if self.slack not in SLACKS:
+        if not is_choice(self.slack, SLACKS):
             raise DataError(f"slack={short(self.slack)}: choose 'l1', 'l2' or None")
         check_flags(self, "rescale")
         if self.class_weight is not None and not self.rescale:

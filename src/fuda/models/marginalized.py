@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference
-from fuda.checks import check_flags, is_number
+from fuda.checks import check_flags, is_choice, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.structures import Structure
@@ -279,7 +279,7 @@ class MarginalizedLabeler(Labeler):
         priors.check_prior(self.prior, self.prior_form)
         if self.prior_form == "chain" and (self.gap or self.label_kernel is not None):
             raise DataError("prior_form='chain' requires gap=0 and label_kernel=None; choose 'marginals'")
-        if self.decode not in (None, *DECODERS):
+        if not is_choice(self.decode, (None, *DECODERS)):
             raise DataError(f"decode={short(self.decode)}: choose {' or '.join(DECODERS)}")
         if self.scheme is not None:
             scheme_name(self.scheme)

@@ -61,6 +61,8 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Lab
     source: Any = prior
     if source is None:
         source = model.prior if isinstance(model.prior, str) else priors.GIVEN
+    if prior is not None and model.shape_ not in prior._shapes:
+        raise DataError(f"its prior, a {type(prior).__name__}, does not label {model.shape_}s")
     _check(model, arrays, source)
     model.mixing_ = float(arrays["mixing"][0])
     priors.check_prior(source, model.prior_form)

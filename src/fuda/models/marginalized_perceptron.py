@@ -36,6 +36,7 @@ from fuda.models.base import Labeler
 from fuda.models.label_growth import added_labels, grow_marginalized
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.models.marginalized_validation import validation_of
+from fuda.parallel import one_blas_thread
 from fuda.progress import Callback, Iterations
 from fuda.randomness import restore_random, stored_random
 from fuda.storage.checkpoint import Checkpoint
@@ -207,6 +208,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     orders_: int
     n_iter_: int
 
+    @one_blas_thread()
     def partial_fit(self, X: Any, y: Any, prior: Any = None, classes: Any = None) -> Self:
         """Learn from more structures, such as corrected predictions; they hold from now on.
 

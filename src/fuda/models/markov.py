@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fuda import inference
-from fuda.checks import LARGEST, check_threads, is_number
+from fuda.checks import LARGEST, check_threads, is_choice, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
@@ -223,7 +223,7 @@ class MarkovLabeler(Labeler):
         self._check_live_params()
 
     def _check_live_params(self) -> None:
-        if self.decode not in ("viterbi", "posterior", None):
+        if not is_choice(self.decode, ("viterbi", "posterior", None)):
             raise DataError(f"decode={short(self.decode)}: choose viterbi or posterior")
         if self.scheme is not None and "scheme" in self._live_params:
             scheme_name(self.scheme)

@@ -398,7 +398,12 @@ class SemiCRF(MarkovLabeler):
                 if label >= 0:
                     table[:, label] += values[:, kind]
         table = np.where(table < 1e-14, 0.0, table)  # differences of equal numbers
-        return table / table.sum(axis=1, keepdims=True)
+        total = table.sum(axis=1)
+        lost = ~(np.isfinite(total) & (total > 0))  # of scores so large that their sums have no digits left
+        if lost.any():
+            table[lost] = np.eye(len(self.classes_))[self._best_of(scores, limits)[1][lost]]
+            total[lost] = 1.0
+        return table / total[:, None]
 
     def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
         scores, limits = self._problem(encoded), self._known(encoded, known)
@@ -428,6 +433,10 @@ class SemiCRF(MarkovLabeler):
             or not ((self.longest_ >= 1) & (self.longest_ <= MOST_LENGTH)).all()
         ):
             raise DataError(f"its lengths of segments are not from 1 to {MOST_LENGTH:,}, one for each kind")
+        missing = labels.label_of < 0
+        ends = (labels.joins | (self.longest_ > 1)) & missing[:, 1:3].any(axis=1)
+        if (ends | ((self.longest_ > 2) & missing[:, 0])).any():
+            raise DataError("its labels lack one for a node of a segment that is as long as it may be")
         check_arrays(
             arrays, shapes | {"weights": (self._layout.size,)}, {"longest": np.int64, "scheme": np.int64}
         )

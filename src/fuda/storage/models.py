@@ -218,7 +218,8 @@ def _deserialize(
     vocabularies, tables = _cut(vocabularies, meta.get("table_texts", 0))
     model = _unfitted(meta["class"], put_back(meta["parameters"], arrays, tables), features)
     for name in {"features", "decode"} & set(model._defaults):  # stored with the value that None stood for
-        if meta["parameters"].get(name, ...) is None and meta["class"] != "Auto":  # it has no use for one
+        without = ... if name == "decode" or meta["observations"].get("kind") == "features" else None
+        if meta["parameters"].get(name, without) is None and meta["class"] != "Auto":  # has no use for one
             raise DataError(f"its parameters have {name}=None, which is no value")
     model._remember_params()
     model.classes_, model.shape_, model.reading_ = as_object_array(meta["labels"]), meta["shape"], {}

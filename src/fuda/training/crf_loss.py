@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fuda import inference
+from fuda.checks import is_choice
 from fuda.data.encoding import Channel, Encoded
-from fuda.errors import DataError
+from fuda.errors import DataError, short
 from fuda.inference.chain_batches import LANES, Chains, Factors, Gradient, chain_losses
 from fuda.inference.pointwise import spread_evidence
 from fuda.inference.sum_product import TINY
@@ -74,8 +75,8 @@ class Loss(NamedTuple):
         Loss(omega=2.0, pointwise=True)
         """
         losses = {"sequential": (1.0, False), "pointwise": (0.0, True), "markov": (float(order), True)}
-        if name not in losses:
-            raise DataError(f"loss={name!r}: choose sequential, pointwise or markov")
+        if not is_choice(name, losses):
+            raise DataError(f"loss={short(name)}: choose sequential, pointwise or markov")
         return cls(*losses[name])
 
 

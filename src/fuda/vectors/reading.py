@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from fuda.errors import DataError, short
-from fuda.files import GZIP_MAGIC, Lines, display_name, fault, read_bytes
+from fuda.files import GZIP_MAGIC, Lines, check_name, display_name, fault, read_bytes
 
 _HEADER = re.compile(rb"([0-9]{1,12}) ([0-9]{1,7})[ \r]*\n")
 _HEAD = 1 << 16  # bytes by which the kind of a file is recognized
@@ -83,6 +83,7 @@ def _is_binary(rows: bytes) -> bool:
 @contextmanager
 def _content(path: str | Path) -> Iterator[tuple[bytes, bytes | mmap.mmap]]:
     """The first bytes of a file, and all of them: mapped into memory, or unzipped."""
+    check_name(path)
     try:
         with open(path, "rb") as stream:
             start = stream.read(_HEAD)
@@ -134,10 +135,12 @@ def _text_rows(
         if (header is not None and number == 1) or not line.strip():
             continue
         seen += 1
-        fields = line.rstrip(" ").rsplit(" ", size or -1)
+        fields = line.rstrip(" ").rsplit(" ", size or _MOST_VALUES + 1)
         size = size or len(fields) - 1
         if len(fields) != size + 1 or not 0 < size <= _MOST_VALUES:
             found = f"has {len(fields) - 1} values where {size} are expected" if size else "has no values"
+            if size > _MOST_VALUES:
+                found = f"has more than {_MOST_VALUES:,} values"
             raise fault(lines.name, number, f"{found} after the word {short(fields[0])}; {_AGAIN}")
         word = fields[0]
         if (needed is None or word in needed) and word not in kept:
