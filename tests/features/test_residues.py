@@ -36,6 +36,25 @@ def test_scores_of_well_known_pairs():
         assert {pair: matrix[at[pair[0]], at[pair[1]]] for pair in pairs} == pairs
 
 
+@pytest.mark.parametrize("name", MATRICES)
+def test_scores_are_those_of_biopython(name):
+    pytest.importorskip("Bio", reason="biopython is not installed")
+    from Bio.Align import substitution_matrices
+
+    theirs = substitution_matrices.load(name)
+    expected = [[theirs[a, b] for b in AMINO_ACIDS] for a in AMINO_ACIDS]
+    np.testing.assert_array_equal(scores(name), expected)
+
+
+def test_hydropathies_are_those_of_biopython():
+    pytest.importorskip("Bio", reason="biopython is not installed")
+    from Bio.SeqUtils.ProtParamData import kd
+
+    values = np.array([kd[a] for a in AMINO_ACIDS])
+    expected = (values - values.mean()) / values.std()
+    np.testing.assert_allclose([physicochemical(a)["hydropathy"] for a in AMINO_ACIDS], expected)
+
+
 @pytest.mark.parametrize("beta", BETAS)
 @pytest.mark.parametrize("name", MATRICES)
 def test_vectors_have_the_geometry_of_the_scores(name, beta):
