@@ -11,6 +11,7 @@ from fuda.features import (
     blosum62,
     extract,
     kmers,
+    pairs_template,
     physicochemical,
     structure_columns,
     structure_template,
@@ -144,3 +145,14 @@ def test_the_template_learns_structure():
     X = [structure_columns(chain) for chain in chains]
     model = CRF(features=structure_template(window=4, pairs=2, distance=2), l2=0.1).fit(X, y)
     assert [list(labels) for labels in model.predict(X)] == y
+
+
+def test_pairs_are_what_the_structure_template_sees_of_residues():
+    lines = pairs_template().text.splitlines()
+    assert lines[:-1] == structure_template().text.splitlines()[: len(lines) - 1]
+    assert "U017:%x[-5,0]/%x[-4,0]" in lines
+    X, y = [list("MKVLASWYFPTC"), list("GGSDEGGSDE")], [list("HHHHCCHHHHCC"), list("CCCHHCCCHH")]
+    model = CRF(features=pairs_template(2, 2, 1), l2=0.01).fit(X, y)
+    assert model.decode is None
+    assert model._decoding == "posterior", "residues are labelled one by one, whatever the features"
+    assert model.predict(X).tolist() == y

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from matplotlib import pyplot as plt
 from fuda import CRF, HMM, DataError, HMPerceptron
 from fuda.cli.reproduce import reproduce
 from fuda.kernels import RBF
-from fuda.reproduce import genes, phosphorylation, secondary_structure
+from fuda.reproduce import drawings, genes, phosphorylation, secondary_structure
 from fuda.reproduce.drawings import gene, precision_by_recall, roc
 from fuda.reproduce.gene_signals import Locus
 from fuda.reproduce.secondary_structure import by_state, labelled, refined
@@ -77,6 +78,7 @@ def test_both_experiments_by_the_command(folder: Path, monkeypatch: pytest.Monke
     sites = {"CRF, default": CRF(window=3), phosphorylation.KERNEL: kernel}
     monkeypatch.setattr(phosphorylation, "methods", lambda: sites)
     monkeypatch.setattr(genes, "comparison", lambda data, progress: [])  # has tests of its own
+    monkeypatch.setattr(drawings, "motif", partial(drawings.motif, window=1, most=3))  # quicker
     report = folder / "report.md"
     report.write_text("".join(f"<!-- fuda: biology {k} -->\n<!-- end -->\n" for k in (1, 2, 3, 4)))
     command = ["biology", "--data", str(folder), "--report", str(report)]
