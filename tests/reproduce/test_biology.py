@@ -124,11 +124,23 @@ def test_areas_under_the_curves_are_those_of_scikit_learn() -> None:
 def test_a_gene_is_drawn_with_what_is_right_and_wrong() -> None:
     locus = Locus("one", np.zeros(1000, dtype=np.int64), [(100, 200), (400, 500), (700, 800)])
     axes = gene(locus, [(100, 200), (410, 500), (900, 950)])
-    assert len(axes.collections) == 6
+    assert [len(bars.get_paths()) for bars in axes.collections] == [3, 1, 1, 1]
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert names == ["right", "one end or both wrong", "no exon there"]
     assert axes.get_title(loc="left") == "one: 3 exons, 3 predicted"
     plt.close(axes.figure)
+
+
+def test_the_gene_of_the_page_has_median_correlation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loci = [Locus(f"{k}", np.zeros(100, dtype=np.int64), [(10, 20), (40, 60)]) for k in range(24)]
+    monkeypatch.setattr(drawings, "load", lambda data: loci)
+    chosen: list[str] = []
+    monkeypatch.setattr(drawings, "gene", lambda locus, _: chosen.append(locus.name))
+    monkeypatch.setattr(drawings, "save", lambda *_: None)
+    predicted = [[(10, 12 + k % 8), (40, 60)] for k in range(24)]
+    drawings.draw_gene(genes.Row(*[None] * 9, predicted), "data", tmp_path)
+    unseen = np.concatenate(genes.folds_of(loci)[genes.DEVELOPED_ON :])
+    assert int(chosen[0]) % 8 == sorted(k % 8 for k in unseen)[len(unseen) // 2]
 
 
 def test_real_methods_have_real_parameters() -> None:

@@ -16,6 +16,7 @@ from fuda.reproduce.gene_signals import Locus, load
 from fuda.reproduce.genes import Exons
 
 Array = np.ndarray
+_MANY = 10  # exons of the locus that is drawn
 Curve = Callable[[Array, Array], tuple[Array, Array]]
 
 
@@ -112,32 +113,35 @@ def gene(locus: Locus, predicted: Exons, *, ax: Any = None) -> Any:
     """
     true = set(locus.exons)
     least = len(locus.bases) / 600  # so that a short exon can be seen
-    for start, end in locus.exons:
-        ax.broken_barh([(start, max(end - start, least))], (1.1, 0.6), color=INK)
-    seen = set()
+    ax.broken_barh([(start, max(end - start, least)) for start, end in locus.exons], (1.1, 0.6), color=INK)
+    kinds: dict[str, list[tuple[int, int]]] = {"right": [], "one end or both wrong": [], "no exon there": []}
     for start, end in predicted:
         partly = any(a < end and start < b for a, b in true)
-        kind = 0 if (start, end) in true else 1 if partly else 2
-        name = ("right", "one end or both wrong", "no exon there")[kind]
-        color = (COLORS[2], COLORS[1], COLORS[4])[kind]
-        label = None if kind in seen else name
-        ax.broken_barh([(start, max(end - start, least))], (0.1, 0.6), color=color, label=label)
-        seen.add(kind)
+        kind = "right" if (start, end) in true else "one end or both wrong" if partly else "no exon there"
+        kinds[kind].append((start, end))
+    for (kind, exons), color in zip(kinds.items(), (COLORS[2], COLORS[1], COLORS[4]), strict=True):
+        bars = [(start, max(end - start, least)) for start, end in exons]
+        if bars:
+            ax.broken_barh(bars, (0.1, 0.6), color=color, label=kind)
     for y in (0.4, 1.4):
         ax.axhline(y, color=INK, linewidth=0.6, zorder=0)
     ax.set(yticks=(0.4, 1.4), yticklabels=("predicted", "true"), ylim=(0, 2), xlim=(0, len(locus.bases)))
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     ax.set(xlabel="bases", title=f"{locus.name}: {len(locus.exons)} exons, {len(predicted)} predicted")
     ax.grid(False)
-    legend(ax, "upper right")
+    if predicted:
+        place = {"loc": "lower right", "bbox_to_anchor": (1, 0.98), "ncols": len(kinds)}
+        ax.legend(frameon=False, labelcolor=INK, fontsize=8, **place)
     ax.figure.set_size_inches(7.6, 2.2)
     return ax
 
 
 def draw_gene(row: genes.Row, data: str | Path, folder: str | Path) -> None:
-    """Draw a locus of the folds that nothing was chosen on: the one of median correlation."""
+    """Draw a locus of many exons of the folds that nothing was chosen on: the one of median correlation."""
     loci = load(data)
     found = genes.accuracy(loci, row.predicted)["correlation"]
     unseen = np.concatenate(genes.folds_of(loci)[genes.DEVELOPED_ON :])
+    most = np.array([len(loci[i].exons) for i in unseen])
+    unseen = unseen[most >= min(_MANY, most.max())]
     middle = unseen[np.argsort(found[unseen], kind="stable")[len(unseen) // 2]]
     save(gene(loci[middle], row.predicted[middle]), folder, "gene")
