@@ -72,6 +72,8 @@ def test_both_experiments_by_the_command(folder: Path, monkeypatch: pytest.Monke
     def hmm(train, X):
         return list(HMM().fit(*train).predict(X))
 
+    monkeypatch.setattr(secondary_structure, "FOLDS", 3)
+    monkeypatch.setattr(phosphorylation, "FOLDS", 2)
     structured = secondary_structure._structured(ends=True)
     monkeypatch.setattr(secondary_structure, "methods", lambda: {"HMM": hmm, "structured": structured})
     kernel = HMPerceptron(RBF(0.1), order=0, features="blosum62", window=3)
