@@ -11,6 +11,7 @@ from fuda.features import (
     blosum62,
     extract,
     kmers,
+    pairs_template,
     physicochemical,
     structure_columns,
     structure_template,
@@ -34,6 +35,25 @@ def test_scores_of_well_known_pairs():
         matrix = scores(name)
         assert (matrix == matrix.T).all()
         assert {pair: matrix[at[pair[0]], at[pair[1]]] for pair in pairs} == pairs
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_scores_are_those_of_biopython(name):
+    pytest.importorskip("Bio", reason="biopython is not installed")
+    from Bio.Align import substitution_matrices
+
+    theirs = substitution_matrices.load(name)
+    expected = [[theirs[a, b] for b in AMINO_ACIDS] for a in AMINO_ACIDS]
+    np.testing.assert_array_equal(scores(name), expected)
+
+
+def test_hydropathies_are_those_of_biopython():
+    pytest.importorskip("Bio", reason="biopython is not installed")
+    from Bio.SeqUtils.ProtParamData import kd
+
+    values = np.array([kd[a] for a in AMINO_ACIDS])
+    expected = (values - values.mean()) / values.std()
+    np.testing.assert_allclose([physicochemical(a)["hydropathy"] for a in AMINO_ACIDS], expected)
 
 
 @pytest.mark.parametrize("beta", BETAS)
@@ -125,3 +145,14 @@ def test_the_template_learns_structure():
     X = [structure_columns(chain) for chain in chains]
     model = CRF(features=structure_template(window=4, pairs=2, distance=2), l2=0.1).fit(X, y)
     assert [list(labels) for labels in model.predict(X)] == y
+
+
+def test_pairs_are_what_the_structure_template_sees_of_residues():
+    lines = pairs_template().text.splitlines()
+    assert lines[:-1] == structure_template().text.splitlines()[: len(lines) - 1]
+    assert "U017:%x[-5,0]/%x[-4,0]" in lines
+    X, y = [list("MKVLASWYFPTC"), list("GGSDEGGSDE")], [list("HHHHCCHHHHCC"), list("CCCHHCCCHH")]
+    model = CRF(features=pairs_template(2, 2, 1), l2=0.01).fit(X, y)
+    assert model.decode is None
+    assert model._decoding == "posterior", "residues are labelled one by one, whatever the features"
+    assert model.predict(X).tolist() == y

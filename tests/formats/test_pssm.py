@@ -64,6 +64,45 @@ def test_columns_in_another_order_and_scores_that_touch():
     assert data.X[0].observations[0].tolist() == list(range(-19, 1))
 
 
+def printed(residues: str, computed: bool, statistics: int, impossible: str = "") -> str:
+    """A matrix as NCBI's programs print it: scores of three characters, `impossible` ones as -I."""
+    text = "\nLast position-specific scoring matrix computed\n         "
+    text += "".join(f"  {a}" for a in AMINO_ACIDS) + "".join(f"   {a}" for a in AMINO_ACIDS) * computed
+    for i, residue in enumerate(residues, 1):
+        values = 3 * scores("BLOSUM62")[AMINO_ACIDS.index(residue)].astype(int)
+        pairs = list(zip(AMINO_ACIDS, values, strict=True))
+        text += f"\n{i:5d} {residue}  "
+        text += "".join("-I " if a in impossible else f"{value:3d}" for a, value in pairs) + " "
+        if computed:
+            text += "".join(f"{100 * (a == residue):4d}" for a in AMINO_ACIDS if a not in impossible)
+            text += "  -0.05     0.00" if residue == "X" else "  1.27 inf"
+    rows = ["Standard Ungapped    0.1334     0.3157", "Standard Gapped      0.0410     0.2670",
+            "PSI Ungapped         0.1500     0.3170", "PSI Gapped           0.0410     0.2670"]  # fmt: skip
+    return (
+        text + "\n\n                      K         Lambda\n" + "".join(f"{r}\n" for r in rows[:statistics])
+    )
+
+
+@pytest.mark.parametrize("statistics", [4, 2, 0])
+@pytest.mark.parametrize("computed", [True, False])
+@pytest.mark.parametrize("impossible", ["", "W", "AV"])
+def test_what_programs_print_is_read_and_written_unchanged(computed, statistics, impossible):
+    text = printed("MKWC", computed, statistics, impossible)
+    assert "-12-12" in text or impossible
+    data = pssm.read(text + text, "example")
+    assert [record.more["residues"] for record in data.records] == ["MKWC", "MKWC"]
+    for vector, residue in zip(data.X[1].observations, "MKWC", strict=True):
+        expected = 3 * scores("BLOSUM62")[AMINO_ACIDS.index(residue)]
+        expected[[AMINO_ACIDS.index(a) for a in impossible]] = pssm.NEVER
+        np.testing.assert_array_equal(vector, expected)
+    assert pssm.write(data.records) == text + text
+
+
+def test_a_long_row_that_is_damaged_is_refused_at_once():
+    with pytest.raises(DataError, match="is not a row"):  # in time that is linear in its length
+        pssm.read(f"{LETTERS}\n    1 M  {'1' * 5000}x\n", "example")
+
+
 vectors = st.lists(st.lists(st.integers(-99, 99), min_size=20, max_size=20), min_size=1, max_size=3)
 labels = st.one_of(st.none(), st.text("HEC01 é", min_size=1).filter(lambda t: t == t.strip()))
 

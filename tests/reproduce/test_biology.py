@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import gzip
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib import pyplot as plt
 
-from fuda import CRF, HMM, DataError
+from fuda import CRF, HMM, DataError, HMPerceptron
 from fuda.cli.reproduce import reproduce
-from fuda.reproduce import genes, phosphorylation, secondary_structure
+from fuda.kernels import RBF
+from fuda.reproduce import drawings, genes, phosphorylation, secondary_structure
+from fuda.reproduce.drawings import gene, precision_by_recall, roc
+from fuda.reproduce.gene_signals import Locus
 from fuda.reproduce.secondary_structure import by_state, labelled, refined
 from planted import proteins_with_sites
 
@@ -67,10 +72,15 @@ def test_both_experiments_by_the_command(folder: Path, monkeypatch: pytest.Monke
     def hmm(train, X):
         return list(HMM().fit(*train).predict(X))
 
+    monkeypatch.setattr(secondary_structure, "FOLDS", 3)
+    monkeypatch.setattr(phosphorylation, "FOLDS", 2)
     structured = secondary_structure._structured(ends=True)
     monkeypatch.setattr(secondary_structure, "methods", lambda: {"HMM": hmm, "structured": structured})
-    monkeypatch.setattr(phosphorylation, "methods", lambda: {"CRF": CRF(window=3)})
+    kernel = HMPerceptron(RBF(0.1), order=0, features="blosum62", window=3)
+    sites = {"CRF, default": CRF(window=3), phosphorylation.KERNEL: kernel}
+    monkeypatch.setattr(phosphorylation, "methods", lambda: sites)
     monkeypatch.setattr(genes, "comparison", lambda data, progress: [])  # has tests of its own
+    monkeypatch.setattr(drawings, "motif", partial(drawings.motif, window=1, most=3))  # quicker
     report = folder / "report.md"
     report.write_text("".join(f"<!-- fuda: biology {k} -->\n<!-- end -->\n" for k in (1, 2, 3, 4)))
     command = ["biology", "--data", str(folder), "--report", str(report)]
@@ -79,14 +89,60 @@ def test_both_experiments_by_the_command(folder: Path, monkeypatch: pytest.Monke
     rows = {line.split(" | ")[0][2:]: line.split(" | ") for line in report.read_text().splitlines()}
     assert float(rows["HMM"][1].split()[0]) > 60
     assert float(rows["structured"][1].split()[0]) > 60
-    assert float(rows["CRF"][3]) > 95, "sites are planted, and found in other proteins"
+    for method in sites:
+        assert float(rows[method][3]) > 95, "sites are planted, and found in other proteins"
+    assert float(rows["CRF, default"][7]) > 80, "F1"
     assert rows["PhosphoPredict (Song et al. 2017)"][1] == "72.7"
     before = report.read_text()
-    found = CliRunner().invoke(reproduce, [*command, "--table", "3"])
+    plots = folder / "plots"
+    plots.mkdir()
+    found = CliRunner().invoke(reproduce, [*command, "--table", "3", "--plots", str(plots)])
     assert found.exit_code == 0, found.output
     after = report.read_text()
     assert after.split("biology 3")[0] == before.split("biology 3")[0]
     assert after.split("biology 4")[1] == before.split("biology 4")[1]
+    names = {"motif_ck2.png", "precision_ck2.png", "roc_ck2.png"}
+    assert {path.name for path in plots.iterdir()} == names
+
+
+def test_only_what_draws_takes_a_folder_for_plots(tmp_path: Path) -> None:
+    found = CliRunner().invoke(reproduce, ["letters", "--data", "d", "--plots", str(tmp_path)])
+    assert found.exit_code == 2
+    assert "letters draws no plots" in found.output
+
+
+def test_areas_under_the_curves_are_those_of_scikit_learn() -> None:
+    random = np.random.RandomState(0)
+    sites = random.rand(400) < 0.2
+    part = phosphorylation.Part(sites, sites + random.normal(size=400), sites, 0.0)
+    at, share = roc(part.sites, part.scores)
+    assert np.trapezoid(np.concatenate([[0], share]), np.concatenate([[0], at])) == pytest.approx(part.roc)
+    recall, precision = precision_by_recall(part.sites, part.scores)
+    assert recall[-1] == 1
+    assert (np.diff(precision) <= 0).all()
+    assert precision[0] == max(np.cumsum(sites[np.argsort(-part.scores)]) / np.arange(1, 401))
+
+
+def test_a_gene_is_drawn_with_what_is_right_and_wrong() -> None:
+    locus = Locus("one", np.zeros(1000, dtype=np.int64), [(100, 200), (400, 500), (700, 800)])
+    axes = gene(locus, [(100, 200), (410, 500), (900, 950)])
+    assert [len(bars.get_paths()) for bars in axes.collections] == [3, 1, 1, 1]
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == ["right", "one end or both wrong", "no exon there"]
+    assert axes.get_title(loc="left") == "one: 3 exons, 3 predicted"
+    plt.close(axes.figure)
+
+
+def test_the_gene_of_the_page_has_median_correlation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loci = [Locus(f"{k}", np.zeros(100, dtype=np.int64), [(10, 20), (40, 60)]) for k in range(24)]
+    monkeypatch.setattr(drawings, "load", lambda data: loci)
+    chosen: list[str] = []
+    monkeypatch.setattr(drawings, "gene", lambda locus, _: chosen.append(locus.name))
+    monkeypatch.setattr(drawings, "save", lambda *_: None)
+    predicted = [[(10, 12 + k % 8), (40, 60)] for k in range(24)]
+    drawings.draw_gene(genes.Row(*[None] * 9, predicted), "data", tmp_path)
+    unseen = np.concatenate(genes.folds_of(loci)[genes.DEVELOPED_ON :])
+    assert int(chosen[0]) % 8 == sorted(k % 8 for k in unseen)[len(unseen) // 2]
 
 
 def test_real_methods_have_real_parameters() -> None:

@@ -151,7 +151,7 @@ def test_any_chain_and_any_segments_keep_the_frame() -> None:
         steps = np.where(machine.allowed, 0.0, -np.inf)
         flat = np.zeros((len(KINDS), LONGEST + 1))
         segments = segment_scores(bases, by_state, np.where(plain.allowed, 0.0, -np.inf), flat)
-        for exons in (machine.predict(bases, scores, steps), best_exons(segments)):
+        for exons, _ in (machine.predict(bases, scores, steps), best_exons(segments)):
             some += len(exons)
             text = translated(bases, exons)
             assert len(text) % 3 == 0
@@ -178,14 +178,15 @@ def test_segments_whose_lengths_do_not_count_are_the_chain() -> None:
         for kind in "DIA":  # what introns are made of does not depend on the codon before them
             by_state[:, [PLAIN.index(f"{kind}{p}") for p in range(3)]] = random.normal(size=(300, 1))
         scores = by_state[:, [PLAIN.index(state.split(".")[0]) for state in STATES]]
-        by_chain = machine.predict(bases, scores, np.where(machine.allowed, 0.0, -np.inf))
+        by_chain, best = machine.predict(bases, scores, np.where(machine.allowed, 0.0, -np.inf))
         steps = np.where(plain.allowed, 0.0, -np.inf)
         segments = segment_scores(bases, by_state, steps, np.zeros((len(KINDS), LONGEST + 1)))
         both = np.logaddexp(np.logaddexp(0, 0), 0)
         donor = segments.donor - np.logaddexp(0, 0) + both  # undo the shares of the ends of exons
-        by_segments = best_exons(segments._replace(donor=donor, stop=segments.stop + both))
+        by_segments, score = best_exons(segments._replace(donor=donor, stop=segments.stop + both))
         if min((end - start for start, end in by_chain), default=2) >= 2:
             assert by_segments == by_chain
+            assert score == pytest.approx(best)
             compared += len(by_chain)
     assert compared > 50
 
@@ -214,6 +215,18 @@ def test_states_of_loci_are_allowed_and_learned() -> None:
     ahead, behind = (loss(COUNTED + sign * 1e-5 * direction)[0] for sign in (1, -1))
     np.testing.assert_allclose((ahead - behind) / 2e-5, loss(COUNTED)[1] @ direction, rtol=1e-4)
     assert loss(learned(plain, pieces, steps))[0] < loss(COUNTED)[0]
+
+
+@pytest.mark.parametrize("method", ["chain, counts", "segments, counts"])
+def test_a_gene_is_found_on_either_strand(method: str) -> None:
+    known, (other,) = loci(9)[:-1], loci(9)[-1:]
+    finder = genes.Finder(known, [counts(locus) for locus in known], genes.METHODS[method])
+    exons, given = finder.exons_of_either(other.bases)
+    assert given
+    assert exons == finder.exons(other.bases) == other.exons
+    turned, given = finder.exons_of_either(3 - other.bases[::-1])
+    assert not given
+    assert turned == [(len(other.bases) - b, len(other.bases) - a) for a, b in other.exons[::-1]]
 
 
 def test_accuracy_is_that_of_burset_and_guigo() -> None:

@@ -22,7 +22,8 @@ Examples:
   fuda reproduce hm-svm --data corpora/conll2002
   fuda reproduce kernel-labeling --data corpora
   fuda reproduce all --data corpora --report docs/reproduction.md
-  fuda reproduce biology --data corpora --report docs/biology.md
+  fuda reproduce biology --data corpora --table 2
+  fuda reproduce biology --data corpora --report docs/biology.md --plots docs/_static
   fuda reproduce letters --data corpora --report docs/guide/letters.md
 """
 
@@ -73,7 +74,7 @@ def _kernel_labeling(data: str, table: int | None, show: Show, progress: Show) -
     )
 
 
-def _biology(data: str, table: int | None, show: Show, progress: Show) -> None:
+def _biology(data: str, table: int | None, show: Show, progress: Show, plots: str | None = None) -> None:
     """Print the tables of proteins and genes: secondary structure, phosphorylation by kinase, exons."""
     from fuda.reproduce import genes, phosphorylation, secondary_structure
 
@@ -85,19 +86,30 @@ def _biology(data: str, table: int | None, show: Show, progress: Show) -> None:
         )
     for number, kinase in enumerate(phosphorylation.KINASES, 2):
         if table in (None, number):
-            show(_sites(list(phosphorylation.comparison(data, kinase, progress)), kinase))
+            rows = list(phosphorylation.comparison(data, kinase, progress))
+            show(_sites(rows, kinase))
+            if plots is not None:
+                from fuda.reproduce.drawings import draw_sites
+
+                progress(f"{kinase}: plots")
+                draw_sites(rows, data, kinase, plots)
     if table in (None, 2, 3):
         show(
             "In per cent, over the residues S, T and Y; by five folds of the training proteins, and on the "
             "test proteins. Published figures are on other proteins."
         )
     if table in (None, 4):
-        show(_genes(list(genes.comparison(data, progress))))
+        found = list(genes.comparison(data, progress))
+        show(_genes(found))
         show(
             "Sensitivity and specificity in per cent, over eight folds by locus, of all loci together, and "
             "means over loci. Features and the search of weights were developed on the first three folds; "
             "folds 4 to 8 are apart. Published figures are on other sequences."
         )
+        if plots is not None:
+            from fuda.reproduce.drawings import draw_gene
+
+            draw_gene(found[-1], data, plots)
 
 
 def _letters(data: str, table: int | None, show: Show, progress: Show) -> None:
@@ -112,7 +124,7 @@ def _letters(data: str, table: int | None, show: Show, progress: Show) -> None:
     )
 
 
-EXPERIMENTS = {
+EXPERIMENTS: dict[str, Callable[..., None]] = {
     "markov-loss": _markov_loss,
     "hm-svm": _hm_svm,
     "kernel-labeling": _kernel_labeling,
@@ -120,6 +132,7 @@ EXPERIMENTS = {
     "letters": _letters,
 }
 TABLES = {"markov-loss": 2, "hm-svm": 1, "kernel-labeling": 3, "biology": 4, "letters": 1}
+_DRAWN = ("biology",)  # that draw plots
 _OF_PAPERS = ("markov-loss", "hm-svm", "kernel-labeling")  # that `all` repeats, into one report
 _REPORTED = ("all", "biology", "letters")  # that write reports
 ALL = "all"
@@ -134,7 +147,13 @@ _NOT_REPORTED = {"kernel-labeling": ("accuracy", "precision", "recall")}
 @click.option(
     "--report", metavar="FILE", help="A Markdown file whose tables are replaced (all, biology, letters)."
 )
-def reproduce(name: str, data: str, table: int | None, report: str | None) -> None:
+@click.option(
+    "--plots",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="A folder into which plots are drawn (biology).",
+)
+def reproduce(name: str, data: str, table: int | None, report: str | None, plots: str | None) -> None:
     """Repeat the experiments of a paper, beside its results.
 
     \b
@@ -148,7 +167,7 @@ def reproduce(name: str, data: str, table: int | None, report: str | None) -> No
                      trees (ja_gsd_ne), table 3 on English graphs (ewt)
     biology          proteins: table 1 secondary structure (cb513), tables 2 and 3
                      phosphorylation sites of PKA and CK2 (phospho); table 4 genes
-                     (gene_mouse)
+                     (gene_mouse); --plots DIR also draws curves, motifs and a gene
     letters          handwritten letters (ocr_letters), from one fold and from nine
     all              all of the papers; --report FILE also writes the tables into
                      a Markdown file, each as soon as it is known
@@ -163,6 +182,8 @@ def reproduce(name: str, data: str, table: int | None, report: str | None) -> No
         raise click.UsageError(f"--report: {name} writes no report; leave it out, or take {ALL}")
     if table is not None and table > TABLES[name]:
         raise click.UsageError(f"--table {table}: {name} has {TABLES[name]}; choose a smaller number")
+    if name not in _DRAWN and plots is not None:
+        raise click.UsageError(f"--plots: {name} draws no plots; leave it out")
     names = _OF_PAPERS if name == ALL else (name,)
     if report is not None:
         check_places(report, names)
@@ -172,7 +193,8 @@ def reproduce(name: str, data: str, table: int | None, report: str | None) -> No
         for experiment in names:
             progress(experiment)
             show = printer() if report is None else _reporting(report, experiment, table or 1, printer())
-            EXPERIMENTS[experiment](data, table, show, progress)
+            drawn = {"plots": plots} if experiment in _DRAWN else {}
+            EXPERIMENTS[experiment](data, table, show, progress, **drawn)
 
 
 def _reporting(report: str, experiment: str, first: int, show: Show) -> Show:
@@ -264,14 +286,15 @@ def _sites(results: list, kinase: str) -> object:
     """The methods on the sites of a kinase, and published ones."""
     from fuda.reproduce.phosphorylation import KINASES, PUBLISHED
 
-    names = ("method", "ROC AUC", "PR AUC", "test ROC", "test PR", "found", "right", "seconds")
+    names = ("method", "ROC AUC", "PR AUC", "test ROC", "test PR", "found", "right", "F1", "seconds")
     number = KINASES.index(kinase) + 2
     table = _table(f"Table {number}: phosphorylation sites of {kinase}, 5 folds by protein", names)
     for row in results:
         test = f"{row.test_roc:.1f}", f"{row.test_precision:.1f}", f"{row.found}", f"{row.right}"
-        table.add_row(row.method, str(row.roc), str(row.precision), *test, f"{row.seconds:.0f}")
+        figures = str(row.roc), str(row.precision), *test, f"{row.f1:.1f}"
+        table.add_row(row.method, *figures, f"{row.seconds:.0f}")
     for method, by_kinase in PUBLISHED.items():
-        table.add_row(f"{method} (Song et al. 2017)", f"{100 * by_kinase[kinase]:.1f}", *[""] * 6)
+        table.add_row(f"{method} (Song et al. 2017)", f"{100 * by_kinase[kinase]:.1f}", *[""] * 7)
     return table
 
 

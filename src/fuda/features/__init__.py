@@ -2,10 +2,10 @@
 
 from fuda.features.residues import blosum62, dna, kmers, physicochemical, protein
 from fuda.features.sets import FEATURE_SETS, PAPER_SETS, extract, spelling, text, word
-from fuda.features.structure import structure_columns, structure_template
+from fuda.features.structure import pairs_template, structure_columns, structure_template
 from fuda.features.templates import Template
 
 __all__ = [
-    "FEATURE_SETS", "PAPER_SETS", "Template", "blosum62", "dna", "extract", "kmers", "physicochemical",
-    "protein", "spelling", "structure_columns", "structure_template", "text", "word",
+    "FEATURE_SETS", "PAPER_SETS", "Template", "blosum62", "dna", "extract", "kmers", "pairs_template",
+    "physicochemical", "protein", "spelling", "structure_columns", "structure_template", "text", "word",
 ]  # fmt: skip

@@ -75,11 +75,45 @@ def structure_template(window: int = 8, pairs: int = 5, distance: int = 4) -> Te
         Over the columns of `structure_columns`. It has many rare features, which ask for a large
         weight of ‖w‖², such as ``CRF(l2=100)``.
     """
-    singles = [_cell(offset) for offset in range(-window, window + 1)]
+    context = [_cell(0, column) for column in range(1, 1 + len(_MOMENTS) + len(_MEANS))]
+    return _template([*_singles_and_pairs(window, pairs, distance), *context])
+
+
+def pairs_template(window: int = 8, pairs: int = 5, distance: int = 4) -> Template:
+    """Return the template of residues and pairs of residues, for chains as they are.
+
+    Parameters
+    ----------
+    window : int, default=8
+        Residues to each side that are seen one by one.
+    pairs : int, default=5
+        Residues to each side that are seen in pairs.
+    distance : int, default=4
+        How far apart the residues of a pair are at most.
+
+    Returns
+    -------
+    Template
+        What `structure_template` sees of residues. It asks for a large weight of ‖w‖² too.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> model = CRF(features=pairs_template(), l2=100.0)
+    """
+    return _template(_singles_and_pairs(window, pairs, distance))
+
+
+def _singles_and_pairs(window: int, pairs: int, distance: int) -> list[str]:
+    """The lines of residues and of pairs of residues."""
     offsets = range(-pairs, pairs + 1)
     near = [(a, b) for a in offsets for b in offsets if 0 < b - a <= distance]
-    context = [_cell(0, column) for column in range(1, 1 + len(_MOMENTS) + len(_MEANS))]
-    lines = [*singles, *(f"{_cell(a)}/{_cell(b)}" for a, b in near), *context]
+    singles = [_cell(offset) for offset in range(-window, window + 1)]
+    return [*singles, *(f"{_cell(a)}/{_cell(b)}" for a, b in near)]
+
+
+def _template(lines: Sequence[str]) -> Template:
+    """The template of some lines, and of label pairs."""
     return Template("\n".join(f"U{i:03d}:{line}" for i, line in enumerate(lines)) + "\nB\n")
 
 

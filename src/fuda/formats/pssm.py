@@ -7,8 +7,14 @@ more numbers::
                A   R   N   D  …   V    A   R  …   V
         1 M   -1  -2  -2  -3  …   1    0   0  …   0  0.55 0.14
 
-Other lines follow after a blank one. A file may have several matrices, one after the other. Each is
-a sequence of vectors of twenty scores, in the order of PSI-BLAST, whatever that of the file;
+Other lines follow after a blank one: statistics, of which programs write four, two or none. Widths
+differ too: older programs give a score three characters, so that scores of -10 or less touch
+(``-10-12``), newer ones four. Profiles made of conserved domains have scores alone. ``-I`` is the
+score of what can never be; it is read as `NEVER`, and its percentage is left out. (Sources of NCBI:
+posit.c of blastpgp, CBlastFormatUtil::PrintAsciiPssm of BLAST+.)
+
+A file may have several matrices, one after the other. Each is a sequence of vectors of twenty
+scores, in the order of PSI-BLAST, whatever that of the file;
 ``Record.more["residues"]`` has the residues. PSI-BLAST has no labels: here they follow after a tab at
 the ends of lines, ``?`` where they are not known. Writing reproduces the lines that were read.
 """
@@ -28,8 +34,10 @@ from fuda.files import fault, split_lines
 from fuda.formats.dataset import Dataset, Label, Record, check_rows, label_text, labels_to_write
 
 UNKNOWN = "?"
-_ROW = re.compile(r"\s*(\d+)\s+([A-Za-z*-])((?:\s*-?\d+)*)((?:\s+-?(?:\d+\.\d+|inf|nan))*)\s*")
-_NUMBER = re.compile(r"-?\d+")  # scores of two digits may touch the sign of the next
+NEVER = -20  # below the scores that PSI-BLAST computes
+# A number begins with a space or a sign, so that there is one way to read a row, however long.
+_ROW = re.compile(r"\s*(\d+)\s+([A-Za-z*-])((?:\s+-?\d+|-\d+|\s*-I)*)((?:\s+-?(?:\d+\.\d+|inf|nan))*)\s*")
+_NUMBER = re.compile(r"-I|-?\d+")
 _MOST = 1000.0  # the size of a score; PSI-BLAST's are below 20
 _TITLE = "Last position-specific scoring matrix computed"
 
@@ -123,8 +131,9 @@ def _row(
     if int(found[1]) != position:
         message = f"position {found[1]} where {position} follows; rows are numbered from 1, none is left out"
         raise fault(name, number, message)
-    values = list(map(int, _NUMBER.findall(found[3])))
-    if len(values) not in (20, 40):
+    texts = _NUMBER.findall(found[3])
+    values = [NEVER if text == "-I" else int(text) for text in texts]
+    if len(values) not in (20, 40 - texts[:20].count("-I")) or "-I" in texts[20:]:
         message = f"{len(values)} scores and percentages for 20 amino acids; give 20 of each, or scores alone"
         raise fault(name, number, message)
     if max(map(abs, values)) > _MOST:

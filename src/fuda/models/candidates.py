@@ -21,6 +21,7 @@ from typing import Any
 
 from fuda.data.corpus import Corpus
 from fuda.features.residues import BASES, RESIDUES
+from fuda.features.structure import pairs_template
 from fuda.kernels import RBF, Polynomial
 from fuda.registry import model_class
 from fuda.selection.search import Candidate
@@ -47,6 +48,7 @@ TABLE: dict[str, list[Row]] = {
     ],
     "protein": [
         ("crf window=7", "CRF", {"features": "protein", "window": 7}),
+        ("crf pairs l2=100", "CRF", {"features": pairs_template(), "l2": 100.0}),
         ("crf window=3", "CRF", {"features": "protein", "window": 3}),
         ("crf pointwise window=7", "CRF", {"features": "protein", "window": 7, "loss": "pointwise"}),
         ("crf window=7 l2=10", "CRF", {"features": "protein", "window": 7, "l2": 10.0}),

@@ -15,7 +15,8 @@ from fuda.errors import DataError, described, short
 from fuda.features.residues import BASES, RESIDUES
 from fuda.plots.style import COLORS, INK, styled
 
-_CERTAIN = 1e-9  # from 0 and 1, at which log-odds are cut
+_LEAST = 1e-300  # probability, and _MOST, at which log-odds are cut: scores of kernel machines are large
+_MOST = 1 - 1e-16
 _WIDE = 0.45  # the width of letters, in their size, from which on they fill their column
 _GROUPS = {"KRH": COLORS[0], "DE": COLORS[4], "STNQ": COLORS[2], "PG": COLORS[3], "CY": COLORS[5]}
 
@@ -88,8 +89,8 @@ def _replaced(letters: Sequence[str], at: int, letter: str) -> list[str]:
 
 def _log_odds(p: float) -> float:
     """The log-odds of a probability."""
-    p = min(max(float(p), _CERTAIN), 1 - _CERTAIN)
-    return float(np.log(p / (1 - p)))
+    p = min(max(float(p), _LEAST), _MOST)
+    return float(np.log(p) - np.log1p(-p))
 
 
 @styled

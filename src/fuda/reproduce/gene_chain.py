@@ -152,15 +152,15 @@ class Machine:
         found[locus.exons[0][0]], found[locus.exons[-1][1] - 1] = self.number["S"], self.number["T"]
         return found
 
-    def predict(self, bases: Array, scores: Array, steps: Array) -> list[tuple[int, int]]:
-        """Return the exons of the best states; the ends of a locus are outside of genes."""
+    def predict(self, bases: Array, scores: Array, steps: Array) -> tuple[list[tuple[int, int]], float]:
+        """Return the exons of the best states, and their score; the ends of a locus are outside of genes."""
         scores = np.where(self.forbidden(bases), -np.inf, scores)
         outside = np.arange(len(self.states)) == self.number["N"]
         scores[[0, -1]] = np.where(outside, scores[[0, -1]], -np.inf)
-        best = inference.viterbi(Graph(np.array([0, len(bases)])), scores, steps)[0]
+        best, score = inference.viterbi(Graph(np.array([0, len(bases)])), scores, steps)
         coding = np.isin(best, [k for k, state in enumerate(self.states) if state[0] in "SET"])
         bounds = np.flatnonzero(np.diff(np.pad(coding, 1).astype(int)))
-        return list(zip(bounds[::2].tolist(), bounds[1::2].tolist(), strict=True))
+        return list(zip(bounds[::2].tolist(), bounds[1::2].tolist(), strict=True)), float(score[0])
 
 
 def _may_follow(a: str, b: str) -> bool:

@@ -200,8 +200,8 @@ def _extend(start: int, intron: int, value: float, scores: Scores, best: Array, 
 
 
 @compiled
-def _forward(scores: Scores) -> tuple[Array, Array, Array]:
-    """The values and origins of exons by their ends, and where introns and outsides were entered."""
+def _forward(scores: Scores) -> tuple[Array, Array, float]:
+    """The origins of exons by their ends, where introns and outsides were entered, and the best score."""
     size = len(scores.bases)
     best = np.full((size, 7), -np.inf)
     back = np.zeros((size, 7, 2), dtype=np.int32)
@@ -219,10 +219,10 @@ def _forward(scores: Scores) -> tuple[Array, Array, Array]:
         if best[t - 1, 6] > outside:
             outside, entered[t, 6] = best[t - 1, 6], True
         outside += scores.outside[t]
-    return best, back, entered
+    return back, entered, outside
 
 
-def best_exons(scores: Scores) -> list[tuple[int, int]]:
+def best_exons(scores: Scores) -> tuple[list[tuple[int, int]], float]:
     """Find the exons of the best gene structure; the ends are outside of genes.
 
     Parameters
@@ -232,10 +232,12 @@ def best_exons(scores: Scores) -> list[tuple[int, int]]:
 
     Returns
     -------
-    list of (start, end)
+    exons : list of (start, end)
         In order, as Python slices.
+    score : float
+        The score of the structure.
     """
-    _, back, entered = _forward(scores)
+    back, entered, score = _forward(scores)
     found: list[tuple[int, int]] = []
     t, state = len(scores.bases) - 1, 6
     while t > 0:
@@ -247,4 +249,4 @@ def best_exons(scores: Scores) -> list[tuple[int, int]]:
         found.append((start, end))
         t = start - 1 if state == _OUTSIDE else start - 2
         state = 6 if state == _OUTSIDE else state
-    return found[::-1]
+    return found[::-1], score

@@ -70,6 +70,8 @@ class Row(NamedTuple):
     genes : int
         How many genes are right as a whole.
     seconds : float
+    predicted : list of lists of (start, end)
+        The exons that are predicted, by locus.
     """
 
     method: str
@@ -81,6 +83,7 @@ class Row(NamedTuple):
     unseen: Array
     genes: int
     seconds: float
+    predicted: list[Exons]
 
 
 class Method(NamedTuple):
@@ -137,10 +140,24 @@ class Finder:
             self.weights = (self._searched if method.segments else self._likely)(loci, features)
 
     def exons(self, bases: Array) -> Exons:
-        """Return the exons that are predicted."""
+        """Return the exons that are predicted on the strand that is given."""
+        return self._scored(bases)[0]
+
+    def exons_of_either(self, bases: Array) -> tuple[Exons, bool]:
+        """Return the exons of the better strand, and whether that is the one that is given.
+
+        Exons are counted along the strand that is given. Where no gene is found both strands have the
+        same score; genes on both strands at once are not found.
+        """
+        (forward, score), (backward, other) = self._scored(bases), self._scored(3 - bases[::-1])
+        if score >= other:
+            return forward, True
+        return sorted((len(bases) - end, len(bases) - start) for start, end in backward), False
+
+    def _scored(self, bases: Array) -> tuple[Exons, float]:
         return self._exons(bases, self.signals.features(bases, self.repeated, _NONE), self.weights)
 
-    def _exons(self, bases: Array, features: Array, weights: Array) -> Exons:
+    def _exons(self, bases: Array, features: Array, weights: Array) -> tuple[Exons, float]:
         if self.method.segments:
             return best_exons(self._segment_scores(bases, features, weights))
         return self.machine.predict(bases, self.machine.scores(features, weights), self.steps)
@@ -158,7 +175,7 @@ class Finder:
         """The weights by which most is right in the loci, by a search along `_DIRECTIONS`."""
 
         def worth(weights: Array) -> float:
-            predicted = run(lambda k: self._exons(loci[k].bases, features[k], weights), range(len(loci)))
+            predicted = run(lambda k: self._exons(loci[k].bases, features[k], weights)[0], range(len(loci)))
             found = accuracy(loci, predicted)
             return float(_shares(found["exons"]).mean() + 100 * found["correlation"].mean())
 
@@ -219,6 +236,48 @@ def _mean_shares(table: Array) -> Array:
     return 100 * np.array([(table[:, 0] / table[:, 1]).mean(), (some[:, 0] / some[:, 2]).mean()])
 
 
+class Fold(NamedTuple):
+    """The exons that are predicted in the loci of a fold, by number, and the time it took."""
+
+    exons: dict[int, Exons]
+    seconds: float
+
+
+def folds_of(loci: Sequence[Locus]) -> list[Array]:
+    """Return the numbers of the loci of each fold."""
+    order = np.random.RandomState(0).permutation(len(loci))
+    return [order[k::FOLDS] for k in range(FOLDS)]
+
+
+def evaluated(method: Method, loci: Sequence[Locus], counted: Sequence[Counts], fold: Array) -> Fold:
+    """Learn from all other loci and find the exons of those of a fold."""
+    started = time.perf_counter()
+    train = [i for i in range(len(loci)) if i not in fold]
+    finder = Finder([loci[i] for i in train], [counted[i] for i in train], method)
+    exons = {int(i): finder.exons(loci[i].bases) for i in fold}
+    return Fold(exons, time.perf_counter() - started)
+
+
+def summary(method: str, loci: Sequence[Locus], folds: Sequence[Fold]) -> Row:
+    """Return the scores of a method by all of its folds."""
+    by_locus = {i: exons for fold in folds for i, exons in fold.exons.items()}
+    predicted = [by_locus[i] for i in range(len(loci))]
+    found = accuracy(loci, predicted)
+    unseen = np.concatenate(folds_of(loci)[DEVELOPED_ON:])
+    return Row(
+        method,
+        _shares(found["bases"]),
+        _shares(found["exons"]),
+        _mean_shares(found["bases"]),
+        _mean_shares(found["exons"]),
+        100 * float(found["correlation"].mean()),
+        _shares(found["exons"][unseen]),
+        int(found["genes"].sum()),
+        sum(fold.seconds for fold in folds),
+        predicted,
+    )
+
+
 def comparison(data: str | Path, progress: Callable[[str], None]) -> Iterator[Row]:
     """Cross-validate the methods over folds of loci.
 
@@ -236,29 +295,12 @@ def comparison(data: str | Path, progress: Callable[[str], None]) -> Iterator[Ro
     """
     loci = load(data)
     counted = [counts(locus) for locus in loci]
-    order = np.random.RandomState(0).permutation(len(loci))
-    folds = [order[k::FOLDS] for k in range(FOLDS)]
     for name, method in METHODS.items():
-        started = time.perf_counter()
-        predicted: dict[int, Exons] = {}
-        for k, fold in enumerate(folds, 1):
+        folds: list[Fold] = []
+        for k, fold in enumerate(folds_of(loci), 1):
             progress(f"{name}, fold {k} of {FOLDS}")
-            train = [i for i in range(len(loci)) if i not in fold]
-            finder = Finder([loci[i] for i in train], [counted[i] for i in train], method)
-            predicted |= {i: finder.exons(loci[i].bases) for i in fold}
-            found = accuracy([loci[i] for i in fold], [predicted[i] for i in fold])
+            folds.append(evaluated(method, loci, counted, fold))
+            found = accuracy([loci[i] for i in fold], [folds[-1].exons[i] for i in fold])
             sensitivity, specificity = _shares(found["exons"])
             progress(f"{name}, fold {k} of {FOLDS}: exons {sensitivity:.1f} and {specificity:.1f} %")
-        found = accuracy(loci, [predicted[i] for i in range(len(loci))])
-        unseen = np.concatenate(folds[DEVELOPED_ON:])
-        yield Row(
-            name,
-            _shares(found["bases"]),
-            _shares(found["exons"]),
-            _mean_shares(found["bases"]),
-            _mean_shares(found["exons"]),
-            100 * float(found["correlation"].mean()),
-            _shares(found["exons"][unseen]),
-            int(found["genes"].sum()),
-            time.perf_counter() - started,
-        )
+        yield summary(name, loci, folds)
