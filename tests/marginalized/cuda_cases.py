@@ -10,9 +10,9 @@ from fuda.errors import DataError
 from fuda.kernels import Delta, Polynomial
 from fuda.marginalized import codes, problem
 from fuda.marginalized.engines import make_engine
-from fuda.marginalized.engines.base import Margins, PerceptronState
+from fuda.marginalized.engines.base import Foreseen, Margins, PerceptronState
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cuda import kernels, machine
+from fuda.marginalized.engines.cuda import kernels, layout, machine
 from fuda.marginalized.engines.cuda.engine import CudaEngine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Settings, Sources
@@ -76,6 +76,39 @@ def test_epochs_with_a_constant_mass_are_equal_to_the_last_bit(monkeypatch):
     assert again == expected[:1]
 
 
+def an_orders_case():
+    """Sources, and perceptrons in two orders, on all structures and on three of them."""
+    rng = np.random.default_rng(0)
+    X = random_structures(rng, "sequence", 4, longest=4)
+    side, _ = two_sides(X, X, *[random_prior(rng, X, LABELS, "uniform")] * 2)
+    sources = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, 0.0), side)
+    parts = np.arange(4), np.array([0, 2, 3])
+    orders = [[rng.permutation(len(part)) for _ in range(2)] for part in parts]
+    return sources, [Foreseen(*each) for each in zip(parts, orders, strict=True)], rng
+
+
+def test_perceptrons_that_are_trained_at_the_same_time_are_the_same():
+    sources, foreseen, rng = an_orders_case()
+    whole = sources.problem()
+    nodes = int(whole.targets.offsets[-1])
+    labels, amounts = rng.integers(-1, LABELS, nodes), rng.random(nodes) + 0.5
+    problems = [whole, sources.take(foreseen[1].members).problem()]
+    engines = CudaEngine(whole).foresee(foreseen, problems, labels, amounts)
+    for engine, (members, orders), own in zip(engines, foreseen, problems, strict=True):
+        at = sources.examples.encoded.corpus.nodes_of(members)
+        cpu, states = CpuEngine(own), [PerceptronState(np.zeros((2, len(at), LABELS))) for _ in range(2)]
+        last = orders[1] if members is foreseen[0].members else orders[1][::-1]  # not as foreseen
+        for order in (orders[0], last):
+            found = [
+                trainer.perceptron_epoch(order, labels[at], amounts[at], state)
+                for trainer, state in zip((engine, cpu), states, strict=True)
+            ]
+            assert found[0] == found[1] > 0
+        assert (states[0].sums == states[1].sums).all()
+        assert states[0].steps == states[1].steps
+        assert (engine.all_scores().doubles() == cpu.all_scores().doubles()).all()
+
+
 @pytest.mark.parametrize("gram", [None, SIMILAR], ids=["identity", "label kernel"])
 def test_epochs_with_product_priors_have_the_same_mistakes(gram):
     case = a_problem("marginals", gram, seed=3)
@@ -96,7 +129,7 @@ def test_scores_of_other_structures(monkeypatch, form, way):
     if way == "large tables":  # that no stage has room for
         monkeypatch.setattr(machine, "_FEWEST", 1000)
     if way == "many types":  # whose numbers need 64 bits
-        monkeypatch.setattr(machine.layout, "_NARROW", 0)
+        monkeypatch.setattr(layout, "_NARROW", 0)
     alpha = coefficients(case)
     found = CudaEngine(case).scores(alpha).doubles()
     np.testing.assert_allclose(found, CpuEngine(case).scores(alpha).doubles(), rtol=1e-12, atol=1e-13)
@@ -174,7 +207,7 @@ def test_what_a_card_does_not_compute_is_refused():
 
 def test_memory_is_planned_before_it_is_taken(monkeypatch):
     case = a_problem()
-    needed = CudaEngine(case)._machine.bytes_needed()
+    needed = CudaEngine(case)._machine.plan.needed
     monkeypatch.setattr(machine.Machine, "_free", lambda self: needed - 1)
     with pytest.raises(
         DataError, match=rf"needs {needed:,} bytes of memory, and {needed - 1:,} are free on card 0"

@@ -66,6 +66,13 @@ def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engin
     return _made("cpu", problem, n_jobs)
 
 
+def may_foresee(name: str) -> bool:
+    """Return whether engines of that name may train several perceptrons at the same time."""
+    from fuda.marginalized.engines.cuda.device import has_driver
+
+    return current_client() is None and (name == "cuda" or (name == AUTO and has_driver()))
+
+
 def _made(name: str, problem: Problem, n_jobs: int | None) -> Engine:
     module, cls = ENGINES[name].rsplit(".", 1)
     made: Engine = getattr(import_module(module), cls)(problem, n_jobs)
