@@ -12,7 +12,7 @@ from fuda.marginalized import codes, problem
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Foreseen, Margins, PerceptronState
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cuda import kernels, layout, machine
+from fuda.marginalized.engines.cuda import kernels, layout, machine, plan
 from fuda.marginalized.engines.cuda.engine import CudaEngine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Settings, Sources
@@ -189,8 +189,8 @@ def test_kappa_is_that_of_the_cpu():
 def test_what_a_card_does_not_compute_is_refused():
     rng = np.random.default_rng(0)
     for shape, gap, form, what in (
-        ("tree", 0.0, "uniform", "trees and DAGs"),
-        ("dag", 0.0, "uniform", "trees and DAGs"),
+        ("tree", 0.0, "uniform", "trees and DAGs, whatever their parts,"),
+        ("dag", 0.0, "uniform", "trees and DAGs, whatever their parts,"),
         ("sequence", 0.5, "uniform", "gaps"),
         ("sequence", 0.0, "chain", "prior_form='chain'"),
     ):
@@ -205,6 +205,30 @@ def test_what_a_card_does_not_compute_is_refused():
         CudaEngine(Sources(Settings(Polynomial(2), np.eye(LABELS), 3.0, 0.0), side).problem())
 
 
+def little_memory(monkeypatch, case):
+    """A card that has room for the rows of two structures or so, and the plan that follows."""
+    monkeypatch.setattr(plan, "_LOAD", 1)
+    needed = CudaEngine(case)._machine.plan.needed
+    monkeypatch.setattr(machine.Machine, "_free", lambda self: needed - 1)
+    found = CudaEngine(case)._machine.plan
+    assert not found.is_whole
+    return found
+
+
+def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypatch):
+    monkeypatch.setattr(codes, "_SMALL", 1 << 20)  # every type is a code, so that the table is large
+    case = a_problem(count=3)
+    little_memory(monkeypatch, case)
+    mistakes, state, engine = trained(CudaEngine, case, 1)
+    expected, other, cpu = trained(CpuEngine, case, 1)
+    assert mistakes == expected
+    assert (state.sums == other.sums).all()
+    assert (engine.all_scores().doubles() == cpu.all_scores().doubles()).all()
+    assert engine.foresee([Foreseen(np.arange(3), [])] * 2, [case] * 2, np.zeros(0), np.zeros(0)) is None
+    alpha = coefficients(case)
+    assert (engine.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
+
+
 def test_memory_is_planned_before_it_is_taken(monkeypatch):
     case = a_problem()
     needed = CudaEngine(case)._machine.plan.needed
@@ -215,14 +239,20 @@ def test_memory_is_planned_before_it_is_taken(monkeypatch):
         make_engine("cuda", case)
 
 
-def test_a_model_is_the_same_with_either_engine():
-    X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"], ["Bo", "is", "in", "Rome"]]
-    y = [["P", "O", "O", "L"], ["L", "O", "O"], ["P", "O", "O", "L"]]
+def test_a_model_is_the_same_with_either_engine(monkeypatch):
+    X = [["Ana", "in", "Lima"], ["Lima", "is"], ["Bo", "in", "Rome"]]
+    y = [["P", "O", "L"], ["L", "O"], ["P", "O", "L"]]
+    batches, run = [], machine.Machine.epochs
+    monkeypatch.setattr(
+        machine.Machine, "epochs", lambda self, *args: batches.append(len(args[1])) or run(self, *args)
+    )
     models = [
-        MarginalizedPerceptron(epochs=2, orders=1, mixing=1.2, calibrate=False, engine=engine).fit(X, y)
+        MarginalizedPerceptron(epochs=2, orders=2, mixing=1.2, engine=engine).fit(X, y)
         for engine in ("cuda", "cpu")
     ]
+    assert batches == [2, 2, 6, 6]  # two orders at the same time, then those of all three folds
     assert models[0].mistakes_ == models[1].mistakes_
     scores = [np.concatenate(list(model.decision_scores([["Ana", "is", "Bo"]]))) for model in models]
     np.testing.assert_array_equal(scores[0], scores[1])
+    assert (models[0]._calibration.whole == models[1]._calibration.whole).all()
     assert models[0].predict(X).tolist() == models[1].predict(X).tolist()

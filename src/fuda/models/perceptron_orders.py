@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -13,13 +13,11 @@ from fuda.errors import DataError, short
 from fuda.marginalized.engines.base import Engine, Foreseen, PerceptronState
 from fuda.randomness import restore_random, stored_random
 
-if TYPE_CHECKING:
-    from fuda.models.marginalized_perceptron import MarginalizedPerceptron
-
 Array = np.ndarray
+Model = Any  # a `MarginalizedPerceptron`, which imports this module
 
 
-def foreseen(model: MarginalizedPerceptron, parts: list[Array]) -> list[Foreseen]:
+def foreseen(model: Model, parts: list[Array]) -> list[Foreseen]:
     """Return the perceptrons of trainings, one after another, if none of them ends sooner than it may.
 
     Parameters
@@ -55,7 +53,7 @@ class Orders:
     an engine for each perceptron, or the first one makes all others.
     """
 
-    def __init__(self, model: MarginalizedPerceptron, engines: list[Engine], alpha: Array) -> None:
+    def __init__(self, model: Model, engines: list[Engine], alpha: Array) -> None:
         self.model, self._engines, self.engine, self.alpha = model, engines, engines[0], alpha
         self.random, self.number = check_random_state(model.random_state), 0
         model.n_iter_, model.mistakes_ = 0, []

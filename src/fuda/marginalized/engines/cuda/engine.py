@@ -29,7 +29,7 @@ Array = np.ndarray
 def refusal(problem: Problem) -> str | None:
     """Return why the engine does not solve a problem; None if it does."""
     if problem.shape != SHAPES["sequence"]:
-        return "trees and DAGs are computed by the CPU engine"
+        return "trees and DAGs, whatever their parts, are computed by the CPU engine"
     if problem.is_chain_prior:
         return "prior_form='chain' is computed by the CPU engine"
     if problem.gap:

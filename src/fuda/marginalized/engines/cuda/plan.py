@@ -98,9 +98,9 @@ def plan_of(problem: Problem, sizes: Sizes, free: int, card: device.Card) -> Pla
     """
     source, (fixed, perceptron, node, row) = problem.sources, sizes
     nodes, longest = int(source.offsets[-1]), int(source.sizes.max())
-    rows, host = len(np.unique(source.codes)), available_memory()
-    whole = fixed + nodes * node + rows * row
-    if whole <= free and (host is None or 2 * rows * row <= host):
+    rows, here = len(np.unique(source.codes)), available_memory()  # where the table is computed
+    whole, most = fixed + nodes * node + rows * row, free if here is None else here // 2
+    if whole <= free and rows * row <= most:
         return Plan(whole, rows, nodes, True, min(_TOGETHER, 1 + (free - whole) // perceptron))
     least_nodes = nodes if is_training(problem) else longest
     least = fixed + least_nodes * node + min(rows, longest) * row
@@ -110,8 +110,7 @@ def plan_of(problem: Problem, sizes: Sizes, free: int, card: device.Card) -> Pla
             "free some, take fewer structures, or set engine='cpu'"
         )
     spare = free - least
-    more_rows = min(spare // 2, _LOAD) // row
-    some_rows = min(rows, min(rows, longest) + more_rows)
+    some_rows = min(rows, min(rows, longest) + min(spare // 2, _LOAD, most) // row)
     some_nodes = nodes if is_training(problem) else min(nodes, longest + spare // 2 // node)
     needed = fixed + some_nodes * node + some_rows * row
     return Plan(needed, some_rows, some_nodes, some_rows == rows and some_nodes == nodes, 1)
