@@ -126,7 +126,7 @@ def test_auto_falls_back_to_the_cpu_and_says_so(monkeypatch):
     monkeypatch.setattr("fuda.marginalized.engines.cuda.engine.CudaEngine.__init__", refused)
     monkeypatch.setattr(device, "has_driver", lambda: True)
     assert isinstance(make_engine("auto", a_problem()), CpuEngine)  # too small to ask for a card
-    monkeypatch.setattr(engines, "_LARGE", 1)
+    monkeypatch.setattr(engines, "_LARGE_IN_TRAINING", 1)
     with pytest.warns(UserWarning, match="2 bytes needed, 1 free; engine='auto' continues on the CPU"):
         assert isinstance(make_engine("auto", a_problem()), CpuEngine)
     with pytest.raises(DataError, match="2 bytes needed"):
@@ -138,7 +138,7 @@ def test_auto_without_a_card_says_nothing(monkeypatch):
     def none(*_):
         raise device.NoCard("no card")
 
-    monkeypatch.setattr(engines, "_LARGE", 1)
+    monkeypatch.setattr(engines, "_LARGE_IN_TRAINING", 1)
     monkeypatch.setattr("fuda.marginalized.engines.cuda.engine.CudaEngine.__init__", none)
     for has_driver in (True, False):
         monkeypatch.setattr(device, "has_driver", lambda found=has_driver: found)
