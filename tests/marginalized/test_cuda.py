@@ -97,6 +97,14 @@ def test_a_card_that_cannot_be_used_is_a_sentence(monkeypatch, state, sentence):
         device.card(fake(**state))
 
 
+def test_a_card_that_others_fill_meanwhile_is_a_sentence():
+    with (
+        pytest.raises(DataError, match="engine='cuda': other programs have taken all memory of the card"),
+        device.said(fake()),
+    ):
+        raise FakeDriverError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+
+
 def test_cards_are_named(monkeypatch):
     monkeypatch.setattr(device, "has_driver", lambda: True)
     assert str(device.card(fake())) == "card 0 of 1 (NVIDIA H200)"

@@ -85,7 +85,8 @@ class CudaEngine(OnlineEngine):
 
     def _on_card(self) -> Machine:
         """The problem on the card."""
-        return Machine(self.problem, self._card, self._shared)
+        with device.said(self._shared.cuda):
+            return Machine(self.problem, self._card, self._shared)
 
     @cached_property
     def _scores(self) -> OnCard:
@@ -118,10 +119,11 @@ class CudaEngine(OnlineEngine):
         self._visits = order
         if state.base is not None and state.base.exponents is not None:
             return super().perceptron_epoch(order, labels, amounts, state)
-        found = self._found_ahead(order, labels, amounts, state)
-        if found is None:
-            ((at, rivals),) = self._machine.epochs(self._scores, [order], labels, amounts, state.base)
-            found = *self._machine.places.nodes(at), rivals
+        with device.said(self._shared.cuda):
+            found = self._found_ahead(order, labels, amounts, state)
+            if found is None:
+                ((at, rivals),) = self._machine.epochs(self._scores, [order], labels, amounts, state.base)
+                found = *self._machine.places.nodes(at), rivals
         nodes, owners, rivals = found
         ranks = np.argsort(order)[owners]
         changes = np.concatenate([amounts[nodes], -amounts[nodes]])
@@ -145,9 +147,10 @@ class CudaEngine(OnlineEngine):
 
     def scores(self, alpha: Array, margin: float | None = None) -> Numbers:
         """See `Engine`; never approximated."""
-        self._machine.clear(self._scores)
-        self._machine.add(self._scores, self._machine.log_of(alpha))
-        return self.all_scores()
+        with device.said(self._shared.cuda):
+            self._machine.clear(self._scores)
+            self._machine.add(self._scores, self._machine.log_of(alpha))
+            return self.all_scores()
 
     def push(self, structure: int, change: Array) -> None:
         """Add `change` (nodes, L) to the coefficients of a source structure."""
