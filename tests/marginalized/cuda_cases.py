@@ -227,6 +227,10 @@ def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypat
     assert engine.foresee([Foreseen(np.arange(3), [])] * 2, [case] * 2, np.zeros(0), np.zeros(0)) is None
     alpha = coefficients(case)
     assert (engine.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
+    monkeypatch.setattr(plan, "available_memory", lambda: 1)  # the table is computed in loads, too
+    again = CudaEngine(case)
+    assert not again._machine.plan.is_kept
+    assert (again.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
 
 
 def test_memory_is_planned_before_it_is_taken(monkeypatch):

@@ -32,17 +32,24 @@ class Ahead:
 
     def __init__(self, machine: Machine, foreseen: list[Foreseen], labels: Array, amounts: Array) -> None:
         self._machine, self._foreseen, self._given = machine, foreseen, (labels, amounts)
-        self._done: list[list[Mistakes]] = []  # by epoch, for the perceptrons that had it
+        side, parts = machine.problem.targets, {id(each.members): each.members for each in foreseen}
+        nodes = {key: ranges(side.offsets[part], side.sizes[part]) for key, part in parts.items()}
+        self._nodes = [nodes[id(each.members)] for each in foreseen]
+        self._known: list[tuple[Array, Array] | None] = [None] * len(foreseen)  # labels and amounts
+        self._done: list[list[Mistakes]] = []  # by epoch
         self._scores: OnCard = None
 
     def foresees(self, number: int, epoch: int, order: Array, labels: Array, amounts: Array) -> bool:
         """Return whether this epoch of a perceptron was foreseen, on its own structures."""
         if number >= len(self._foreseen) or epoch >= len(self._foreseen[number].orders):
             return False
-        members, orders = self._foreseen[number]
-        nodes, pairs = self._nodes(members), zip((labels, amounts), self._given, strict=True)
-        same = all(np.array_equal(own, whole[nodes]) for own, whole in pairs)
-        return same and np.array_equal(order, orders[epoch])
+        known = self._known[number]
+        if known is None or known[0] is not labels or known[1] is not amounts:
+            pairs, nodes = zip((labels, amounts), self._given, strict=True), self._nodes[number]
+            if not all(np.array_equal(own, whole[nodes]) for own, whole in pairs):
+                return False
+            self._known[number] = labels, amounts
+        return np.array_equal(order, self._foreseen[number].orders[epoch])
 
     def mistakes(self, number: int, epoch: int) -> tuple[Array, Array, Array]:
         """Return the mistakes of an epoch: nodes and structures of the perceptron's own, and rivals."""
@@ -51,7 +58,7 @@ class Ahead:
         at, rivals = self._done[epoch][number]
         nodes, owners = self._machine.places.nodes(at)
         members = self._foreseen[number].members
-        return np.searchsorted(self._nodes(members), nodes), np.searchsorted(members, owners), rivals
+        return np.searchsorted(self._nodes[number], nodes), np.searchsorted(members, owners), rivals
 
     def _advance(self) -> None:
         """Run the next epoch of all perceptrons."""
@@ -62,8 +69,3 @@ class Ahead:
             f.members[f.orders[epoch]] if epoch < len(f.orders) else f.members[:0] for f in self._foreseen
         ]
         self._done.append(self._machine.epochs(self._scores, orders, *self._given))
-
-    def _nodes(self, members: Array) -> Array:
-        """Return the nodes of some structures."""
-        side = self._machine.problem.targets
-        return ranges(side.offsets[members], side.sizes[members])

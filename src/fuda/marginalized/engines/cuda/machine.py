@@ -11,6 +11,7 @@ import numpy as np
 from fuda.data.graph import ranges
 from fuda.marginalized.engines.cpu.engine import by_frequency, values_of
 from fuda.marginalized.engines.cpu.log import Log
+from fuda.marginalized.engines.cpu.push import Values
 from fuda.marginalized.engines.cuda import device
 from fuda.marginalized.engines.cuda.layout import Places, Words
 from fuda.marginalized.engines.cuda.plan import Plan, loads, plan_of, sizes_of
@@ -163,7 +164,7 @@ class Machine:
         from fuda.marginalized.engines.cuda import kernels
 
         problem, send, source = self.problem, self._cuda.to_device, self.problem.sources
-        values = values_of(problem.codes, problem.mixing, rows, self._columns)
+        values = self._values_of(rows)
         pair_mass = 0.0
         for share, prior in zip(
             problem.with_labels(source.prior[:1])[0], problem.targets.prior[0], strict=True
@@ -178,6 +179,21 @@ class Machine:
                 problem.mass, pair_mass,
             ),
         )  # fmt: skip
+
+    def _values_of(self, rows: Array) -> Values:
+        """Return the rows of the table for some codes."""
+        problem = self.problem
+        if self.plan.is_whole or not self.plan.is_kept:
+            return values_of(problem.codes, problem.mixing, rows, self._columns)
+        row_of = np.zeros_like(self._table.row_of)
+        row_of[rows] = np.arange(len(rows))
+        return Values(self._table.table[self._table.row_of[rows]], row_of, self._table.column_of)
+
+    @cached_property
+    def _table(self) -> Values:
+        """The whole table, which is not on the card."""
+        every = by_frequency(self.problem.sources.codes)
+        return values_of(self.problem.codes, self.problem.mixing, every, self._columns)
 
     def zeros(self, count: int = 1) -> OnCard:
         """Return scores Q (count, L, places) of 0."""

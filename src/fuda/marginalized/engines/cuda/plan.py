@@ -31,6 +31,8 @@ class Plan(NamedTuple):
         How many rows of the table and nodes of sources a load may have.
     is_whole : bool
         Whether one load has all of them.
+    is_kept : bool
+        Whether the memory here has room for the whole table, so that it is computed once for all loads.
     perceptrons : int
         How many perceptrons can be trained at a time.
     """
@@ -39,6 +41,7 @@ class Plan(NamedTuple):
     rows: int
     nodes: int
     is_whole: bool
+    is_kept: bool
     perceptrons: int
 
 
@@ -99,9 +102,10 @@ def plan_of(problem: Problem, sizes: Sizes, free: int, card: device.Card) -> Pla
     source, (fixed, perceptron, node, row) = problem.sources, sizes
     nodes, longest = int(source.offsets[-1]), int(source.sizes.max())
     rows, here = len(np.unique(source.codes)), available_memory()  # where the table is computed
-    whole, most = fixed + nodes * node + rows * row, free if here is None else here // 2
-    if whole <= free and rows * row <= most:
-        return Plan(whole, rows, nodes, True, min(_TOGETHER, 1 + (free - whole) // perceptron))
+    whole, most = fixed + nodes * node + rows * row, rows * row if here is None else here // 2
+    is_kept = rows * row <= most
+    if whole <= free and is_kept:
+        return Plan(whole, rows, nodes, True, True, min(_TOGETHER, 1 + (free - whole) // perceptron))
     least_nodes = nodes if is_training(problem) else longest
     least = fixed + least_nodes * node + min(rows, longest) * row
     if least > free:
@@ -113,7 +117,7 @@ def plan_of(problem: Problem, sizes: Sizes, free: int, card: device.Card) -> Pla
     some_rows = min(rows, min(rows, longest) + min(spare // 2, _LOAD, most) // row)
     some_nodes = nodes if is_training(problem) else min(nodes, longest + spare // 2 // node)
     needed = fixed + some_nodes * node + some_rows * row
-    return Plan(needed, some_rows, some_nodes, some_rows == rows and some_nodes == nodes, 1)
+    return Plan(needed, some_rows, some_nodes, some_rows == rows and some_nodes == nodes, is_kept, 1)
 
 
 def loads(plan: Plan, codes: Array, sizes: Array) -> list[slice]:
