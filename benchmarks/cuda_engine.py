@@ -2,10 +2,12 @@
 
     python benchmarks/cuda_engine.py [PART…]
 
-Parts: `order` (one order of visits, epoch by epoch), `compile` (the first use in a process, with and
-without a cache), `fit` (the default fit), `prior` (a CRF as prior), `large` (the corpus eight times,
-with other words), `cells` (pairs of positions a second), `cpu` (the default fit by the CPU engine).
-Times are wall clock, after all kernels have been used once.
+Parts: `order` (one order of visits, epoch by epoch), `together` (several orders at the same time),
+`cells` (pairs of positions a second), `fit` (the default fit), `prior` (a CRF as prior), `large` (the
+corpus eight times, with other words), `loads` (with a table that does not fit), `compile` (the first use
+in a process, with and without a cache), `cpu` (the default fit by the CPU engine), `profile` (a launch on
+the large corpus, for a profiler). Times are wall clock, after all kernels have been used once. Features
+are words and their spelling.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,23 +25,35 @@ from common import load
 from fuda import CRF, MarginalizedPerceptron
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
-from fuda.kernels import Polynomial
-from fuda.marginalized.engines.base import PerceptronState
+from fuda.kernels import Kernel, Linear, Polynomial
+from fuda.marginalized.engines import cuda as modules
 from fuda.marginalized.engines.cuda.engine import CudaEngine
+from fuda.marginalized.engines.cuda.machine import Machine
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Problem, Settings, Sources
 from fuda.metrics import entity_scores, label_scores
 
 Rows = list[tuple[str, str]]
 _EPOCHS, _LABELS, _COPIES = 8, 9, 8
+_KERNEL = Polynomial(2).normalized()
+_WORDS = {"features": "spelling", "kernel": _KERNEL}
 _LEGAL, _POINTWISE = {"decode": "viterbi", "scheme": "IOB2"}, {"decode": "pointwise", "scheme": None}
 
 
-def _problem(X: list[list[str]]) -> Problem:
+class Epoch(NamedTuple):
+    """An epoch: mistakes of each perceptron, sentences pushed, and pairs of positions visited."""
+
+    seconds: float
+    mistakes: list[int]
+    pushed: int
+    visits: float
+
+
+def _problem(X: list[list[str]], kernel: Kernel = _KERNEL, features: str = "spelling") -> Problem:
     """The problem of the default fit, without the choice of c."""
-    encoded = WindowEncoder("spelling", 0).fit(as_structures(X))
+    encoded = WindowEncoder(features, 0).fit(as_structures(X))
     examples = Examples.of(encoded, Prior(np.full((encoded.corpus.size, _LABELS), 1 / _LABELS)))
-    return Sources(Settings(Polynomial(2).normalized(), np.eye(_LABELS), 3.0, 0.0), examples).problem()
+    return Sources(Settings(kernel, np.eye(_LABELS), 3.0, 0.0), examples).problem()
 
 
 def _numbers(y: list[list[str]]) -> np.ndarray:
@@ -47,31 +61,72 @@ def _numbers(y: list[list[str]]) -> np.ndarray:
     return np.array([names[label] for labels in y for label in labels])
 
 
-def _trained(engine: CudaEngine, labels: np.ndarray, epochs: int) -> tuple[list[int], list[float], Any]:
-    """Mistakes and seconds of each epoch, and the state."""
-    order, amounts = np.arange(len(engine.problem.targets.sizes)), np.ones(len(labels))
-    state, mistakes, seconds = PerceptronState(np.zeros((2, len(labels), _LABELS))), [], []
-    for _ in range(epochs):
+def _epochs(machine: Machine, orders: list[list[np.ndarray]], labels: np.ndarray) -> list[Epoch]:
+    """What each epoch of some perceptrons at the same time takes, given the orders of each."""
+    scores, amounts, found = machine.zeros(len(orders)), np.ones(len(labels)), []
+    for each in zip(*orders, strict=True):
         began = time.perf_counter()
-        mistakes.append(engine.perceptron_epoch(order, labels, amounts, state))
-        seconds.append(time.perf_counter() - began)
-    return mistakes, seconds, state
+        mistakes = machine.epochs(scores, list(each), labels, amounts)
+        seconds = time.perf_counter() - began
+        of_each = [_visits(machine, at) for at, _ in mistakes]
+        found.append(Epoch(seconds, [len(at) for at, _ in mistakes], *map(sum, zip(*of_each, strict=True))))
+    return found
+
+
+def _visits(machine: Machine, places: np.ndarray) -> tuple[int, float]:
+    """The structures with these mistakes, and the pairs of positions that their pushes visit.
+
+    A push goes up to its last mistake, and down to its first.
+    """
+    nodes, owners = machine.places.nodes(places)
+    pushed, first, count = np.unique(owners, return_index=True, return_counts=True)
+    side = machine.problem.targets
+    up = nodes[first + count - 1] - side.offsets[pushed] + 1
+    down = side.offsets[pushed + 1] - 1 - nodes[first]
+    return len(pushed), float((up + down).sum()) * machine.places.size
+
+
+def _shown(epochs: list[Epoch], name: str) -> Rows:
+    seconds = sum(epoch.seconds for epoch in epochs)
+    visits = sum(epoch.visits for epoch in epochs) / seconds / 1e9
+    return [
+        (name, f"{seconds:.3f} s, {visits:.0f} billion visits of cells a second"),
+        ("… mistakes of the first", ", ".join(str(epoch.mistakes[0]) for epoch in epochs)),
+        ("… milliseconds", ", ".join(f"{1000 * epoch.seconds:.1f}" for epoch in epochs)),
+        ("… sentences pushed", ", ".join(f"{epoch.pushed}" for epoch in epochs)),
+    ]
 
 
 def _order(X: list[list[str]], y: list[list[str]]) -> Rows:
     problem, labels = _problem(X), _numbers(y)
-    _trained(CudaEngine(problem), labels, 1)
+    order = [np.arange(len(X))] * _EPOCHS
     rows = []
-    for _ in range(3):
+    for name in ("one order, with the first use", "one order", "one order"):
         began = time.perf_counter()
-        engine = CudaEngine(problem)
+        machine = CudaEngine(problem)._machine
         made = time.perf_counter() - began
-        mistakes, seconds, _ = _trained(engine, labels, _EPOCHS)
-        rows.append(
-            (f"one order, {_EPOCHS} epochs", f"{sum(seconds):.3f} s, and {made:.3f} to make the engine")
-        )
-    rows.append(("… mistakes of each epoch", ", ".join(map(str, mistakes))))
-    rows.append(("… milliseconds of each epoch", ", ".join(f"{1000 * s:.1f}" for s in seconds)))
+        epochs = _epochs(machine, [order], labels)
+        rows += _shown(epochs, f"{name}, {_EPOCHS} epochs; {made:.3f} s to make the engine")
+    pushed, seconds = np.array([(epoch.pushed, epoch.seconds) for epoch in epochs]).T
+    slope, rest = np.polyfit(pushed, seconds, 1)
+    left = np.abs(slope * pushed + rest - seconds).max()
+    line = f"{1e6 * slope:.1f} µs a sentence + {1000 * rest:.2f} ms, off by at most {1000 * left:.2f} ms"
+    return [*rows, ("… an epoch by its mistaken sentences", line)]
+
+
+def _together(X: list[list[str]], y: list[list[str]]) -> Rows:
+    labels, random, rows = _numbers(y), np.random.default_rng(0), []
+    machine = CudaEngine(_problem(X))._machine
+    orders = [[random.permutation(len(X)) for _ in range(_EPOCHS)] for _ in range(8)]
+    for count in (1, 2, 4, 8):
+        epochs = _epochs(machine, orders[:count], labels)
+        rows += _shown(epochs, f"{count} orders at the same time")
+        if count == 1:
+            alone = [_epochs(machine, [order], labels) for order in orders[:4]]
+            expected = [tuple(epoch.mistakes[0] for epoch in each) for each in alone]
+        elif count == 4:
+            same = expected == list(zip(*(epoch.mistakes for epoch in epochs), strict=True))
+            rows.append(("… mistakes of all epochs as one after another", str(same)))
     return rows
 
 
@@ -84,14 +139,13 @@ def _cells(X: list[list[str]], y: list[list[str]]) -> Rows:
     for ends in (problem.sources.offsets[:1000], problem.sources.offsets[1:1001] - 1):
         alpha[ends, :2] = 1.0, -1.0
     cells = (few.stop - few.start) * len(alpha)
-    engine = CudaEngine(problem)
-    machine, scores = engine._machine, engine._scores
-    pushes = machine.pushes_of(alpha)
-    machine.add(scores, pushes)
+    machine = CudaEngine(problem)._machine
+    scores, log = machine.zeros(), machine.log_of(alpha)
+    machine.add(scores, log)
     for _ in range(3):
         machine.synchronize()
         began = time.perf_counter()
-        machine.add(scores, pushes)
+        machine.add(scores, log)
         machine.synchronize()
         seconds = time.perf_counter() - began
         billions = 2 * cells / seconds / 1e9
@@ -115,7 +169,8 @@ def _scored(model: MarginalizedPerceptron, new: list[list[str]], truth: list[lis
 
 def _fit(X: list[list[str]], y: list[list[str]], engine: str = "cuda", **parameters: Any) -> Rows:
     new, truth = load("esp.testb")
-    MarginalizedPerceptron(epochs=1, engine=engine, **parameters).fit(X[:300], y[:300]).predict(new[:5])
+    parameters = _WORDS | parameters
+    MarginalizedPerceptron(epochs=1, engine=engine, **parameters).fit(X[:1500], y[:1500]).predict(new)
     rows, model = [], MarginalizedPerceptron(epochs=_EPOCHS, engine=engine, **_LEGAL, **parameters)
     for _ in range(2 if engine == "cuda" else 1):
         began = time.perf_counter()
@@ -126,17 +181,15 @@ def _fit(X: list[list[str]], y: list[list[str]], engine: str = "cuda", **paramet
 
 
 def _prior(X: list[list[str]], y: list[list[str]]) -> Rows:
-    """With the CRF's own time apart: the same fit again with its out-of-fold marginals as arrays."""
+    """With the time of one CRF apart."""
     new, truth = load("esp.testb")
-    model = MarginalizedPerceptron(prior=CRF(features="S3"), epochs=5, engine="cuda", **_LEGAL)
-    MarginalizedPerceptron(prior=CRF(features="S3"), epochs=1, engine="cuda").fit(X[:300], y[:300])
+    parameters = {"prior": CRF(features="S3"), "engine": "cuda", **_WORDS}
+    model = MarginalizedPerceptron(epochs=5, **_LEGAL, **parameters)
+    MarginalizedPerceptron(epochs=1, **parameters).fit(X[:1500], y[:1500]).predict(new)
     rows = []
-    for _ in range(2):
-        began = time.perf_counter()
-        model.fit(X, y)
-        rows.append(
-            ("fit with a CRF as prior, its training included", f"{time.perf_counter() - began:.2f} s")
-        )
+    began = time.perf_counter()
+    model.fit(X, y)
+    rows.append(("fit with a CRF as prior, its training included", f"{time.perf_counter() - began:.2f} s"))
     began = time.perf_counter()
     CRF(features="S3").fit(X, y)
     rows.append(("… one CRF alone, of six", f"{time.perf_counter() - began:.2f} s"))
@@ -144,7 +197,7 @@ def _prior(X: list[list[str]], y: list[list[str]]) -> Rows:
     return [*rows, *_scored(model, new, truth)]
 
 
-def _large(X: list[list[str]], y: list[list[str]]) -> Rows:
+def _many(X: list[list[str]], y: list[list[str]]) -> tuple[Machine, np.ndarray, Rows]:
     """Eight copies of the corpus, with the words of each copy permuted among all words."""
     random, words = np.random.default_rng(0), sorted({word for words in X for word in words})
     many = list(X)
@@ -154,18 +207,43 @@ def _large(X: list[list[str]], y: list[list[str]]) -> Rows:
     began = time.perf_counter()
     problem, labels = _problem(many), _numbers(y * _COPIES)
     prepared = time.perf_counter() - began
-    engine = CudaEngine(problem)
-    mistakes, seconds, state = _trained(engine, labels, 3)
-    pushed = np.unique(
-        np.searchsorted(problem.sources.offsets, np.flatnonzero(state.sums[0].any(axis=1)), "right")
+    machine = CudaEngine(problem)._machine
+    return (
+        machine,
+        labels,
+        [
+            (f"{len(labels):,} tokens: encoded and coded", f"{prepared:.1f} s"),
+            ("… bytes on the card", f"{machine.plan.needed:,}"),
+        ],
     )
-    return [
-        (f"{len(labels):,} tokens: encoded and coded", f"{prepared:.1f} s"),
-        ("… bytes on the card", f"{engine._machine.bytes_needed():,}"),
-        ("… mistakes of each epoch", ", ".join(map(str, mistakes))),
-        ("… seconds of each epoch", ", ".join(f"{s:.2f}" for s in seconds)),
-        ("… support structures", f"{len(pushed):,}"),
-    ]
+
+
+def _large(X: list[list[str]], y: list[list[str]]) -> Rows:
+    machine, labels, rows = _many(X, y)
+    order = np.arange(len(X) * _COPIES)
+    return [*rows, *_shown(_epochs(machine, [[order] * 3], labels), "… three epochs")]
+
+
+def _profile(X: list[list[str]], y: list[list[str]]) -> Rows:
+    """One launch of a few pushes of one order."""
+    modules.machine._CELLS = 1e9
+    machine, labels, rows = _many(X, y)
+    order = np.arange(len(X) * _COPIES)[:400]
+    return [*rows, *_shown(_epochs(machine, [[order]], labels), "… an epoch of 400 sentences")]
+
+
+def _loads(X: list[list[str]], y: list[list[str]]) -> Rows:
+    """A table of all pairs of words, whole and in loads of a tenth of it."""
+    X, y = X[:2000], y[:2000]
+    rows, problem, labels = [], _problem(X, Linear().normalized(), "text"), _numbers(y)
+    orders = [[np.arange(len(X))] * 3]
+    for name, share in (("first use", 1.0), ("whole table", 1.0), ("loads of a tenth of it", 0.1)):
+        machine = CudaEngine(problem)._machine
+        if share < 1.0:
+            machine.plan = machine.plan._replace(rows=int(share * machine.plan.rows), is_whole=False)
+            machine._all = None
+        rows += _shown(_epochs(machine, orders, labels), f"{len(labels):,} tokens, {name}")
+    return rows
 
 
 def _compile(X: list[list[str]], y: list[list[str]]) -> Rows:
@@ -189,31 +267,35 @@ def _first(X: list[list[str]], y: list[list[str]]) -> Rows:
     X, y = X[:300], y[:300]
     problem, labels = _problem(X), _numbers(y)
     began = time.perf_counter()
-    engine = CudaEngine(problem)
-    _, seconds, state = _trained(engine, labels, 2)
+    machine = CudaEngine(problem)._machine
+    machine.epochs(machine.zeros(), [np.arange(len(X))], labels, np.ones(len(labels)))
     middle = time.perf_counter()
-    engine.scores(state.alpha(True))
+    machine.add(machine.zeros(), machine.log_of(np.ones((len(labels), _LABELS))))
+    machine.synchronize()
     scores = time.perf_counter() - middle
-    print(f"{middle - began - seconds[1]:.2f} s for an epoch, {scores:.2f} s more for scores")
+    print(f"{middle - began:.2f} s for an epoch, {scores:.2f} s more for scores")
     return []
 
 
 PARTS = {
     "order": _order,
+    "together": _together,
     "cells": _cells,
     "fit": _fit,
     "prior": _prior,
     "large": _large,
+    "loads": _loads,
     "compile": _compile,
     "cpu": lambda X, y: _fit(X, y, "cpu"),
     "first": _first,
+    "profile": _profile,
 }
 
 
 def main(parts: list[str]) -> None:
     """Print the rows of some parts."""
     X, y = load("esp.train")
-    for part in parts or [name for name in PARTS if name != "first"]:
+    for part in parts or [name for name in PARTS if name not in ("first", "profile")]:
         for name, value in PARTS[part](X, y):
             print(f"{name:50} {value}", flush=True)
 

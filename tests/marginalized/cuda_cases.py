@@ -10,9 +10,9 @@ from fuda.errors import DataError
 from fuda.kernels import Delta, Polynomial
 from fuda.marginalized import codes, problem
 from fuda.marginalized.engines import make_engine
-from fuda.marginalized.engines.base import Margins, PerceptronState
+from fuda.marginalized.engines.base import Foreseen, Margins, PerceptronState
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cuda import kernels, machine
+from fuda.marginalized.engines.cuda import kernels, layout, machine, plan
 from fuda.marginalized.engines.cuda.engine import CudaEngine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Settings, Sources
@@ -61,7 +61,7 @@ def trained(make, case, epochs=2, base=None):
 
 
 def test_epochs_with_a_constant_mass_are_equal_to_the_last_bit(monkeypatch):
-    case = a_problem()
+    case = a_problem(count=3)
     assert max(case.codes.counts) < len(case.points[0])
     mistakes, state, engine = trained(CudaEngine, case)
     expected, other, cpu = trained(CpuEngine, case)
@@ -74,6 +74,39 @@ def test_epochs_with_a_constant_mass_are_equal_to_the_last_bit(monkeypatch):
     monkeypatch.setattr(machine, "_CELLS", 0.0)
     again, state, _ = trained(CudaEngine, case, 1)
     assert again == expected[:1]
+
+
+def an_orders_case():
+    """Sources, and perceptrons in two orders, on all structures and on three of them."""
+    rng = np.random.default_rng(0)
+    X = random_structures(rng, "sequence", 4, longest=4)
+    side, _ = two_sides(X, X, *[random_prior(rng, X, LABELS, "uniform")] * 2)
+    sources = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, 0.0), side)
+    parts = np.arange(4), np.array([0, 2, 3])
+    orders = [[rng.permutation(len(part)) for _ in range(2)] for part in parts]
+    return sources, [Foreseen(*each) for each in zip(parts, orders, strict=True)], rng
+
+
+def test_perceptrons_that_are_trained_at_the_same_time_are_the_same():
+    sources, foreseen, rng = an_orders_case()
+    whole = sources.problem()
+    nodes = int(whole.targets.offsets[-1])
+    labels, amounts = rng.integers(-1, LABELS, nodes), rng.random(nodes) + 0.5
+    problems = [whole, sources.take(foreseen[1].members).problem()]
+    engines = CudaEngine(whole).foresee(foreseen, problems, labels, amounts)
+    for engine, (members, orders), own in zip(engines, foreseen, problems, strict=True):
+        at = sources.examples.encoded.corpus.nodes_of(members)
+        cpu, states = CpuEngine(own), [PerceptronState(np.zeros((2, len(at), LABELS))) for _ in range(2)]
+        last = orders[1] if members is foreseen[0].members else orders[1][::-1]  # not as foreseen
+        for order in (orders[0], last):
+            found = [
+                trainer.perceptron_epoch(order, labels[at], amounts[at], state)
+                for trainer, state in zip((engine, cpu), states, strict=True)
+            ]
+            assert found[0] == found[1] > 0
+        assert (states[0].sums == states[1].sums).all()
+        assert states[0].steps == states[1].steps
+        assert (engine.all_scores().doubles() == cpu.all_scores().doubles()).all()
 
 
 @pytest.mark.parametrize("gram", [None, SIMILAR], ids=["identity", "label kernel"])
@@ -96,7 +129,7 @@ def test_scores_of_other_structures(monkeypatch, form, way):
     if way == "large tables":  # that no stage has room for
         monkeypatch.setattr(machine, "_FEWEST", 1000)
     if way == "many types":  # whose numbers need 64 bits
-        monkeypatch.setattr(machine.layout, "_NARROW", 0)
+        monkeypatch.setattr(layout, "_NARROW", 0)
     alpha = coefficients(case)
     found = CudaEngine(case).scores(alpha).doubles()
     np.testing.assert_allclose(found, CpuEngine(case).scores(alpha).doubles(), rtol=1e-12, atol=1e-13)
@@ -156,8 +189,8 @@ def test_kappa_is_that_of_the_cpu():
 def test_what_a_card_does_not_compute_is_refused():
     rng = np.random.default_rng(0)
     for shape, gap, form, what in (
-        ("tree", 0.0, "uniform", "trees and DAGs"),
-        ("dag", 0.0, "uniform", "trees and DAGs"),
+        ("tree", 0.0, "uniform", "trees and DAGs, whatever their parts,"),
+        ("dag", 0.0, "uniform", "trees and DAGs, whatever their parts,"),
         ("sequence", 0.5, "uniform", "gaps"),
         ("sequence", 0.0, "chain", "prior_form='chain'"),
     ):
@@ -172,9 +205,37 @@ def test_what_a_card_does_not_compute_is_refused():
         CudaEngine(Sources(Settings(Polynomial(2), np.eye(LABELS), 3.0, 0.0), side).problem())
 
 
+def little_memory(monkeypatch, case):
+    """A card that has room for the rows of two structures or so, and the plan that follows."""
+    monkeypatch.setattr(plan, "_LOAD", 1)
+    needed = CudaEngine(case)._machine.plan.needed
+    monkeypatch.setattr(machine.Machine, "_free", lambda self: needed - 1)
+    found = CudaEngine(case)._machine.plan
+    assert not found.is_whole
+    return found
+
+
+def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypatch):
+    monkeypatch.setattr(codes, "_SMALL", 1 << 20)  # every type is a code, so that the table is large
+    case = a_problem(count=3)
+    little_memory(monkeypatch, case)
+    mistakes, state, engine = trained(CudaEngine, case, 1)
+    expected, other, cpu = trained(CpuEngine, case, 1)
+    assert mistakes == expected
+    assert (state.sums == other.sums).all()
+    assert (engine.all_scores().doubles() == cpu.all_scores().doubles()).all()
+    assert engine.foresee([Foreseen(np.arange(3), [])] * 2, [case] * 2, np.zeros(0), np.zeros(0)) is None
+    alpha = coefficients(case)
+    assert (engine.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
+    monkeypatch.setattr(plan, "available_memory", lambda: 1)  # the table is computed in loads, too
+    again = CudaEngine(case)
+    assert not again._machine.plan.is_kept
+    assert (again.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
+
+
 def test_memory_is_planned_before_it_is_taken(monkeypatch):
     case = a_problem()
-    needed = CudaEngine(case)._machine.bytes_needed()
+    needed = CudaEngine(case)._machine.plan.needed
     monkeypatch.setattr(machine.Machine, "_free", lambda self: needed - 1)
     with pytest.raises(
         DataError, match=rf"needs {needed:,} bytes of memory, and {needed - 1:,} are free on card 0"
@@ -182,14 +243,20 @@ def test_memory_is_planned_before_it_is_taken(monkeypatch):
         make_engine("cuda", case)
 
 
-def test_a_model_is_the_same_with_either_engine():
-    X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"], ["Bo", "is", "in", "Rome"]]
-    y = [["P", "O", "O", "L"], ["L", "O", "O"], ["P", "O", "O", "L"]]
+def test_a_model_is_the_same_with_either_engine(monkeypatch):
+    X = [["Ana", "in", "Lima"], ["Lima", "is"], ["Bo", "in", "Rome"]]
+    y = [["P", "O", "L"], ["L", "O"], ["P", "O", "L"]]
+    batches, run = [], machine.Machine.epochs
+    monkeypatch.setattr(
+        machine.Machine, "epochs", lambda self, *args: batches.append(len(args[1])) or run(self, *args)
+    )
     models = [
-        MarginalizedPerceptron(epochs=2, orders=1, mixing=1.2, calibrate=False, engine=engine).fit(X, y)
+        MarginalizedPerceptron(epochs=1, orders=2, mixing=1.2, engine=engine).fit(X, y)
         for engine in ("cuda", "cpu")
     ]
+    assert batches == [2, 6]  # two orders at the same time, then those of all three folds
     assert models[0].mistakes_ == models[1].mistakes_
     scores = [np.concatenate(list(model.decision_scores([["Ana", "is", "Bo"]]))) for model in models]
     np.testing.assert_array_equal(scores[0], scores[1])
+    assert (models[0]._calibration.whole == models[1]._calibration.whole).all()
     assert models[0].predict(X).tolist() == models[1].predict(X).tolist()

@@ -18,6 +18,7 @@ from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.cuda import device
 from fuda.marginalized.engines.cuda.layout import Places
+from fuda.marginalized.engines.cuda.plan import Sizes, loads, plan_of
 from fuda.marginalized.problem import Settings, Sources
 from machine_cases import random_prior, random_structures, two_sides
 
@@ -96,6 +97,14 @@ def test_a_card_that_cannot_be_used_is_a_sentence(monkeypatch, state, sentence):
         device.card(fake(**state))
 
 
+def test_a_card_that_others_fill_meanwhile_is_a_sentence():
+    with (
+        pytest.raises(DataError, match="engine='cuda': other programs have taken all memory of the card"),
+        device.said(fake()),
+    ):
+        raise FakeDriverError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
+
+
 def test_cards_are_named(monkeypatch):
     monkeypatch.setattr(device, "has_driver", lambda: True)
     assert str(device.card(fake())) == "card 0 of 1 (NVIDIA H200)"
@@ -125,7 +134,7 @@ def test_auto_falls_back_to_the_cpu_and_says_so(monkeypatch):
     monkeypatch.setattr("fuda.marginalized.engines.cuda.engine.CudaEngine.__init__", refused)
     monkeypatch.setattr(device, "has_driver", lambda: True)
     assert isinstance(make_engine("auto", a_problem()), CpuEngine)  # too small to ask for a card
-    monkeypatch.setattr(engines, "_LARGE", 1)
+    monkeypatch.setattr(engines, "_LARGE_IN_TRAINING", 1)
     with pytest.warns(UserWarning, match="2 bytes needed, 1 free; engine='auto' continues on the CPU"):
         assert isinstance(make_engine("auto", a_problem()), CpuEngine)
     with pytest.raises(DataError, match="2 bytes needed"):
@@ -137,17 +146,67 @@ def test_auto_without_a_card_says_nothing(monkeypatch):
     def none(*_):
         raise device.NoCard("no card")
 
-    monkeypatch.setattr(engines, "_LARGE", 1)
+    monkeypatch.setattr(engines, "_LARGE_IN_TRAINING", 1)
     monkeypatch.setattr("fuda.marginalized.engines.cuda.engine.CudaEngine.__init__", none)
     for has_driver in (True, False):
         monkeypatch.setattr(device, "has_driver", lambda found=has_driver: found)
         assert isinstance(make_engine("auto", a_problem()), CpuEngine)
 
 
+SIZES = Sizes(targets=1000, perceptron=100, node=10, row=50)
+ONE = device.Card("NVIDIA H200", 0, 1, 132)
+
+
+def a_plan(free, problem=None):
+    """A plan for 4 structures, of which the longest has 3 nodes."""
+    return plan_of(problem or other_targets(), SIZES, free, ONE)
+
+
+def other_targets(codes=(0, 1, 2, 3, 4, 5, 6, 7)):
+    """What a plan reads of a problem."""
+    sizes = np.array([3, 1, 2, 2])
+    source = SimpleNamespace(offsets=np.append(0, np.cumsum(sizes)), sizes=sizes, codes=np.array(codes))
+    return SimpleNamespace(sources=source, targets=SimpleNamespace(offsets=np.array([0, 1])))
+
+
+def test_a_plan_has_all_on_the_card_if_it_fits():
+    whole = 1000 + 8 * 10 + 8 * 50
+    plan = a_plan(whole + 250)
+    assert (plan.needed, plan.is_whole, plan.perceptrons) == (whole, True, 3)
+    assert loads(plan, np.arange(8), np.array([3, 1, 2, 2])) == [slice(0, 4)]
+
+
+def test_sources_and_rows_come_in_loads_where_they_do_not_fit(monkeypatch):
+    plan = a_plan(1000 + 3 * 10 + 3 * 50 + 110)
+    assert (plan.rows, plan.nodes, plan.is_whole, plan.perceptrons) == (4, 8, False, 1)
+    assert loads(plan, np.arange(8), np.array([3, 1, 2, 2])) == [slice(0, 2), slice(2, 4)]
+    assert loads(plan, np.zeros(8, dtype=int), np.array([3, 1, 2, 2])) == [slice(0, 4)]
+    few = plan._replace(nodes=3)
+    assert loads(few, np.zeros(8, dtype=int), np.array([3, 1, 2, 2])) == [
+        slice(0, 1),
+        slice(1, 3),
+        slice(3, 4),
+    ]
+    monkeypatch.setattr("fuda.marginalized.engines.cuda.plan.available_memory", lambda: 100)
+    assert not a_plan(1 << 40).is_whole  # the table is computed here
+
+
+def test_what_does_not_fit_in_loads_names_the_bytes_needed_and_free():
+    needed = 1000 + 3 * 10 + 3 * 50
+    with pytest.raises(
+        DataError, match=rf"needs {needed:,} bytes of memory, and {needed - 1:,} are free on card 0 of 1"
+    ):
+        a_plan(needed - 1)
+    trained = other_targets()
+    trained.targets.offsets = trained.sources.offsets  # whose nodes are all there, as targets
+    with pytest.raises(DataError, match=f"needs {needed + 50:,} bytes"):
+        a_plan(needed, trained)
+
+
 def test_tiles_are_whole_structures_of_similar_size():
     rng = np.random.default_rng(0)
     sizes = np.append(rng.integers(1, 60, 500), 700)
-    places = Places(SimpleNamespace(offsets=np.append(0, np.cumsum(sizes)), sizes=sizes), edge=700)
+    places = Places(sizes, edge=700)
     for blocks in (1, 7, 100):
         bounds = places.tiles(blocks)
         assert len(bounds) <= 1 + blocks * -(-places.size // (blocks * 2112))

@@ -170,11 +170,12 @@ def _held_out(
 ) -> Evidence:
     """The scores and priors of the nodes of some parts, each by a machine trained on the rest."""
     examples, corpus = sources.examples, sources.examples.encoded.corpus
+    rests = [np.setdiff1d(np.arange(len(corpus)), members) for members in parts]
+    engines = copy(learner)._foresee(sources, rests, labels, amounts) or [None] * len(parts)
     found = []
-    for number, members in enumerate(parts, start=1):
-        rest = np.setdiff1d(np.arange(len(corpus)), members)
+    for number, (members, rest, own) in enumerate(zip(parts, rests, engines, strict=True), start=1):
         others, held_out, nodes = sources.take(rest), examples.take(members), corpus.nodes_of(rest)
-        alpha, _ = copy(learner)._learned(f"fold {number}", others, labels[nodes], amounts[nodes])
+        alpha, _ = copy(learner)._learned(f"fold {number}", others, labels[nodes], amounts[nodes], own)
         by_others = Numbers(np.zeros(held_out.prior.nodes.shape))
         if alpha.any():
             support = members_of(others.examples, alpha)

@@ -59,9 +59,9 @@ class MarginalizedLabeler(Labeler):
     """Base of the labelers with the marginalized kernel.
 
     A subclass has the parameters declared below, among others, and defines
-    `_learn(sources, labels, amounts, alpha)`, which learns α (N, L) in place from the training
-    structures `sources`, with a usable value at any time. `labels` (N,) are −1 where not known,
-    `amounts` (N,) are weights of nodes.
+    `_learn(sources, labels, amounts, alpha, engines)`, which learns α (N, L) in place from the
+    training structures `sources`, with a usable value at any time. `labels` (N,) are −1 where not
+    known, `amounts` (N,) are weights of nodes, and `engines` are those that `_foresee` gave, or None.
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
@@ -327,15 +327,35 @@ class MarginalizedLabeler(Labeler):
             except KeyboardInterrupt:
                 self._warn_or_raise()
 
-    def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
+    def _foresee(
+        self, sources: Sources, parts: list[Array], labels: Array, amounts: Array
+    ) -> list[list[Engine]] | None:
+        """Engines for trainings on parts of the sources, where they run at the same time; else None."""
+        return None
+
+    def _learn(
+        self,
+        sources: Sources,
+        labels: Array,
+        amounts: Array,
+        alpha: Array,
+        engines: list[Engine] | None = None,
+    ) -> None:
         raise NotImplementedError
 
-    def _learned(self, name: str, sources: Sources, labels: Array, amounts: Array) -> tuple[Array, bool]:
+    def _learned(
+        self,
+        name: str,
+        sources: Sources,
+        labels: Array,
+        amounts: Array,
+        engines: list[Engine] | None = None,
+    ) -> tuple[Array, bool]:
         """α (N, L), and whether training was completed; after Ctrl-C, what was learned until then."""
         alpha = np.zeros((len(labels), len(self.classes_)))
         try:
             with part(name):
-                self._learn(sources, labels, amounts, alpha)
+                self._learn(sources, labels, amounts, alpha, engines)
         except KeyboardInterrupt:
             if not alpha.any():
                 raise  # there is nothing to keep yet

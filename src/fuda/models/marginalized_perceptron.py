@@ -21,24 +21,23 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from fuda.checks import check_arrays, check_counts, check_flags, is_count, split_prefix
+from fuda.checks import check_counts, check_flags
 from fuda.data.labels import flat_labels
-from fuda.errors import DataError, short
+from fuda.errors import DataError
 from fuda.marginalized import memory
-from fuda.marginalized.engines import make_engine
+from fuda.marginalized.engines import make_engine, may_foresee
 from fuda.marginalized.engines.base import Engine, PerceptronState
 from fuda.marginalized.numbers import Numbers
-from fuda.marginalized.problem import Examples, Sources
+from fuda.marginalized.problem import Examples, Problem, Sources
 from fuda.marginalized.support import Support, merged, supports
 from fuda.models.base import Labeler
 from fuda.models.label_growth import added_labels, grow_marginalized
 from fuda.models.marginalized import MarginalizedLabeler
 from fuda.models.marginalized_validation import validation_of
+from fuda.models.perceptron_orders import Orders, foreseen
 from fuda.parallel import one_blas_thread
 from fuda.progress import Callback, Iterations
-from fuda.randomness import restore_random, stored_random
 from fuda.storage.checkpoint import Checkpoint
 
 Array = np.ndarray
@@ -326,11 +325,42 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.orders, self.epochs = 1, min(self.epochs, _QUICK)
         return self
 
-    def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
+    def _foresee(
+        self, sources: Sources, parts: list[Array], labels: Array, amounts: Array
+    ) -> list[list[Engine]] | None:
+        if not may_foresee(self.engine):
+            return None
+        engine = make_engine(self.engine, sources.problem(), self.n_jobs)
+        problems = [sources.take(part).problem() for part in parts]
+        return self._engines(engine, parts, problems, labels, amounts)
+
+    def _engines(
+        self, engine: Engine, parts: list[Array], problems: list[Problem], labels: Array, amounts: Array
+    ) -> list[list[Engine]] | None:
+        """Engines of all perceptrons of trainings on parts, where they are trained at the same time."""
+        count = self.orders_ = self.orders or (_ORDERS if self.average else 1)
+        each = [problem for problem in problems for _ in range(count)]
+        known = np.where(amounts > 0, labels, -1)
+        found = engine.foresee(foreseen(self, parts), each, known, amounts)
+        if found is None:
+            return None
+        return [found[first : first + count] for first in range(0, len(found), count)]
+
+    def _learn(
+        self,
+        sources: Sources,
+        labels: Array,
+        amounts: Array,
+        alpha: Array,
+        engines: list[Engine] | None = None,
+    ) -> None:
+        if engines is None:
+            engine = make_engine(self.engine, sources.problem(), self.n_jobs)
+            everything = np.arange(len(sources.examples.sizes))
+            (engines,) = self._engines(engine, [everything], [engine.problem], labels, amounts) or [[engine]]
         labels = np.where(amounts > 0, labels, -1)
         self.orders_ = self.orders or (_ORDERS if self.average else 1)
-        engine = make_engine(self.engine, sources.problem(), self.n_jobs)
-        training = _Orders(self, engine, alpha)
+        training = Orders(self, engines, alpha)
         validation = validation_of(self, sources, training, training.mean, training.go_back)
         checkpoint = Checkpoint(validation)
         title, has_ended = "MarginalizedPerceptron", checkpoint.has_ended or validation.is_over
@@ -362,86 +392,3 @@ class MarginalizedPerceptron(MarginalizedLabeler):
             raise DataError("its array 'mistakes' is missing or does not hold whole numbers")
         self.mistakes_ = mistakes.tolist()
         super()._restore(arrays, texts, parts)
-
-
-class _Orders:
-    """The perceptrons of a model, one after another, which can be continued after any epoch.
-
-    `alpha` is the mean of those that are done, and after an interrupt of the current one too.
-    """
-
-    def __init__(self, model: MarginalizedPerceptron, engine: Engine, alpha: Array) -> None:
-        self.model, self.engine, self.alpha = model, engine, alpha
-        self.random, self.number = check_random_state(model.random_state), 0
-        model.n_iter_, model.mistakes_ = 0, []
-        self._begin()
-
-    def _begin(self) -> None:
-        """Begin with the first epoch of a perceptron."""
-        self.order = np.arange(len(self.engine.problem.targets.sizes))
-        self.mistakes: list[int] = []
-        self.perceptron = PerceptronState(np.zeros((2, *self.alpha.shape)))
-
-    def begin_next(self) -> None:
-        """Begin with the next perceptron, if there is one."""
-        self.number += 1
-        if self.number < self.model.orders_:
-            self.engine = self.engine.aimed_at(self.engine.problem)
-            self._begin()
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether the current perceptron has another epoch."""
-        return len(self.mistakes) < self.model.epochs and (not self.mistakes or bool(self.mistakes[-1]))
-
-    def run_epoch(self, labels: Array, amounts: Array) -> None:
-        """Learn in one more epoch: in the order of the data, or after the first perceptron in another."""
-        if self.number:
-            self.order = self.random.permutation(self.order)
-        mistakes = self.engine.perceptron_epoch(self.order, labels, amounts, self.perceptron)
-        self.mistakes = [*self.mistakes, mistakes]
-        if not self.number:
-            self.model.mistakes_ = self.mistakes
-        self.model.n_iter_ += 1
-
-    def mean(self) -> Array:
-        """The mean with the current perceptron."""
-        return self.alpha + (self.perceptron.alpha(self.model.average) - self.alpha) / (self.number + 1)
-
-    def go_back(self, alpha: Array, epochs: int) -> None:
-        """Return to the mean after a number of epochs, and end there."""
-        self.alpha[:], self.model.n_iter_, self.number = alpha, epochs, self.model.orders_
-        self.model.mistakes_ = self.model.mistakes_[:epochs]
-
-    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Return what the next epoch depends on; a `final` state has the mean alone."""
-        number, perceptron = self.model.orders_ if final else self.number, self.perceptron
-        arrays = {"alpha": self.alpha, "random": stored_random(self.random)}
-        arrays |= {"first_mistakes": np.array(self.model.mistakes_, dtype=np.int64)}
-        values = {"number": number, "epochs": self.model.n_iter_, "steps": perceptron.steps}
-        if number < self.model.orders_:
-            arrays |= {"sums": perceptron.sums, "mistakes": np.array(self.mistakes, dtype=np.int64)}
-            arrays |= {f"engine_{name}": array for name, array in self.engine.state().items()}
-        return values, arrays
-
-    def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
-        """Continue from a `state()`; raises DataError where it does not fit this problem."""
-        counts: Any = (values.get(name) for name in ("number", "epochs", "steps"))
-        number, epochs, steps = counts
-        if not (is_count(number) and is_count(epochs) and is_count(steps)) or number > self.model.orders_:
-            raise DataError(f"it counts {short((number, epochs, steps))} perceptrons, epochs and steps")
-        of_engine, arrays = split_prefix(arrays, "engine_")
-        random = arrays.pop("random", np.empty(0))
-        shapes = {"alpha": self.alpha.shape, "first_mistakes": (None,)}
-        if number < self.model.orders_:
-            shapes |= {"sums": self.perceptron.sums.shape, "mistakes": (None,)}
-        check_arrays(arrays, shapes, dict.fromkeys(("first_mistakes", "mistakes"), np.int64))
-        restore_random(self.random, random)
-        self.number = number
-        if number < self.model.orders_:
-            self.engine = self.engine.aimed_at(self.engine.problem) if number else self.engine
-            self.engine.restore(of_engine)
-            self.order, self.mistakes = of_engine["visits"].copy(), arrays["mistakes"].tolist()
-            self.perceptron = PerceptronState(arrays["sums"].copy(), steps)
-        self.alpha[:], self.model.n_iter_ = arrays["alpha"], epochs
-        self.model.mistakes_ = arrays["first_mistakes"].tolist()

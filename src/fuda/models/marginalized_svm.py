@@ -238,7 +238,14 @@ class MarginalizedSVM(MarginalizedLabeler):
     def _largest_mixing(self, examples: Examples) -> float:
         return super()._largest_mixing(examples) / float(np.sqrt(2.0))
 
-    def _learn(self, sources: Sources, labels: Array, amounts: Array, alpha: Array) -> None:
+    def _learn(
+        self,
+        sources: Sources,
+        labels: Array,
+        amounts: Array,
+        alpha: Array,
+        engines: list[Engine] | None = None,
+    ) -> None:
         engine = make_engine(self.engine, sources.problem(), self.n_jobs)
         if engine.problem.is_scaled:
             raise DataError(

@@ -19,7 +19,9 @@ ENGINES = {
     "cpu": "fuda.marginalized.engines.cpu.engine.CpuEngine",
     "cuda": "fuda.marginalized.engines.cuda.engine.CudaEngine",
 }
-_LARGE = 1 << 30  # pairs of nodes from which on "auto" asks for a card: fewer are soon done by the CPU
+# Pairs of nodes from which on "auto" asks for a card: fewer are soon done by the CPU. Training comes by
+# them again in every epoch.
+_LARGE, _LARGE_IN_TRAINING = 1 << 30, 1 << 24
 
 
 def check_engine(name: Any) -> None:
@@ -54,8 +56,10 @@ def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engin
         return _made(name, problem, n_jobs)
     from fuda.marginalized.engines.cuda.device import NoCard, Refused, has_driver
     from fuda.marginalized.engines.cuda.engine import refusal
+    from fuda.marginalized.engines.cuda.plan import is_training
 
-    if int(problem.sources.offsets[-1]) * int(problem.targets.offsets[-1]) >= _LARGE and has_driver():
+    pairs = int(problem.sources.offsets[-1]) * int(problem.targets.offsets[-1])
+    if pairs >= (_LARGE_IN_TRAINING if is_training(problem) else _LARGE) and has_driver():
         try:
             if refusal(problem) is None:
                 return _made("cuda", problem, n_jobs)
@@ -64,6 +68,13 @@ def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engin
         except Refused as error:
             warn(f"{error}; engine='auto' continues on the CPU", UserWarning)
     return _made("cpu", problem, n_jobs)
+
+
+def may_foresee(name: str) -> bool:
+    """Return whether engines of that name may train several perceptrons at the same time."""
+    from fuda.marginalized.engines.cuda.device import has_driver
+
+    return current_client() is None and (name == "cuda" or (name == AUTO and has_driver()))
 
 
 def _made(name: str, problem: Problem, n_jobs: int | None) -> Engine:

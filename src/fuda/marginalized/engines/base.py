@@ -41,6 +41,21 @@ class PerceptronState:
         return self.sums[0] - self.sums[1] / self.steps if average and self.steps else self.sums[0]
 
 
+class Foreseen(NamedTuple):
+    """A perceptron to be trained.
+
+    Attributes
+    ----------
+    members : array
+        The structures that it learns from, in increasing order.
+    orders : list of arrays
+        The order of visits in each epoch, by their numbers among these.
+    """
+
+    members: Array
+    orders: list[Array]
+
+
 class Margins(NamedTuple):
     """The parameters of large-margin training.
 
@@ -145,6 +160,30 @@ class Engine(Protocol):
 
     def aimed_at(self, problem: Problem) -> Engine:
         """Return an engine at α = 0 for other targets of the same sources, sharing its data."""
+        ...
+
+    def foresee(
+        self, foreseen: list[Foreseen], problems: list[Problem], labels: Array, amounts: Array
+    ) -> list[Engine] | None:
+        """Return engines for several perceptrons, if it is faster to train them all at the same time.
+
+        The calls of their epochs are the same as ever, one perceptron after another, and so are their
+        results, also where orders come different from what was foreseen.
+
+        Parameters
+        ----------
+        foreseen : list of Foreseen
+            The perceptrons, on structures of this problem.
+        problems : list of Problem
+            For each the problem of its own structures alone.
+        labels, amounts : arrays (N,)
+            As in `perceptron_epoch`, of this problem.
+
+        Returns
+        -------
+        list of Engine or None
+            At α = 0, for `problems`; None if there is nothing to gain.
+        """
         ...
 
     def state(self) -> dict[str, Array]:

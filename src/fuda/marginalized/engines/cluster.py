@@ -20,7 +20,7 @@ import numpy as np
 
 from fuda.cluster import Residents, connected, worker_threads
 from fuda.data.graph import Graph
-from fuda.marginalized.engines.base import Margins, PerceptronState
+from fuda.marginalized.engines.base import Engine, Foreseen, Margins, PerceptronState
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.cpu.layout import Layout
 from fuda.marginalized.engines.cpu.log import Log
@@ -78,6 +78,12 @@ class ClusterEngine:
         self._start(np.arange(count), Log(problem.label_count), None)
         recipes = [(_engine_of_part, part_of(problem, members)) for members in self._members]
         self._workers = Residents(client, recipes, self._forget)
+
+    def foresee(
+        self, foreseen: list[Foreseen], problems: list[Problem], labels: Array, amounts: Array
+    ) -> list[Engine] | None:
+        """See `Engine`; one perceptron keeps all workers busy."""
+        return None
 
     def aimed_at(self, problem: Problem) -> ClusterEngine:
         """See `Engine`."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.marginalized.engines.base import Margins, PerceptronState
+from fuda.marginalized.engines.base import Engine, Foreseen, Margins, PerceptronState
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
 from fuda.training.crammer_singer import ascend, duality_gaps
@@ -47,6 +47,12 @@ class OnlineEngine:
     def kappa(self, source: int, target: int, apart: tuple[int, int] | None = None) -> Numbers:
         """See `Engine`."""
         raise NotImplementedError
+
+    def foresee(
+        self, foreseen: list[Foreseen], problems: list[Problem], labels: Array, amounts: Array
+    ) -> list[Engine] | None:
+        """See `Engine`; nothing is gained where one perceptron keeps all threads busy."""
+        return None
 
     def perceptron_epoch(self, order: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
         """See `Engine`."""

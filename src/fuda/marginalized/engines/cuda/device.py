@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -88,8 +90,7 @@ def card(cuda: Any) -> Card:
         return Card(_SIMULATOR, 0, 1, 1)
     if not has_driver():
         raise NoCard(f"engine='cuda': there is no NVIDIA driver here (libcuda); install it, {_OTHERWISE}")
-    errors = (RuntimeError, ImportError, cuda.cudadrv.error.CudaDriverError)
-    try:
+    with said(cuda, RuntimeError, ImportError):
         version = tuple(cuda.cudadrv.driver.driver.get_version())
         if version < _OLDEST_DRIVER:
             raise Refused(
@@ -107,6 +108,14 @@ def card(cuda: Any) -> Card:
             )
         cuda.current_context()  # refused by a card that another program uses alone
         return Card(name, int(found.id), len(cuda.gpus), int(found.MULTIPROCESSOR_COUNT))
+
+
+@contextmanager
+def said(cuda: Any, *more: type[Exception]) -> Iterator[None]:
+    """Within the block, raise errors of the driver, and of more classes, as sentences."""
+    errors = () if cuda.config.ENABLE_CUDASIM else (cuda.cudadrv.error.CudaDriverError, *more)
+    try:
+        yield
     except errors as error:
         raise Refused(f"engine='cuda': {_meaning(str(error))}, {_OTHERWISE}") from error
 

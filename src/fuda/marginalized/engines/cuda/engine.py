@@ -7,14 +7,17 @@ the CPU engine stores it, so that either engine continues what the other began.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
-from fuda.marginalized.engines.base import PerceptronState
+from fuda.marginalized.engines.base import Engine, Foreseen, PerceptronState
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.cpu.layout import Layout
 from fuda.marginalized.engines.cpu.log import Log
 from fuda.marginalized.engines.cuda import device
-from fuda.marginalized.engines.cuda.machine import Machine, Shared
+from fuda.marginalized.engines.cuda.ahead import Ahead
+from fuda.marginalized.engines.cuda.machine import Machine, OnCard, Shared
 from fuda.marginalized.engines.online import OnlineEngine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
@@ -26,7 +29,7 @@ Array = np.ndarray
 def refusal(problem: Problem) -> str | None:
     """Return why the engine does not solve a problem; None if it does."""
     if problem.shape != SHAPES["sequence"]:
-        return "trees and DAGs are computed by the CPU engine"
+        return "trees and DAGs, whatever their parts, are computed by the CPU engine"
     if problem.is_chain_prior:
         return "prior_form='chain' is computed by the CPU engine"
     if problem.gap:
@@ -47,49 +50,107 @@ class CudaEngine(OnlineEngine):
         The number of threads of what is left to the CPU.
     like : CudaEngine, optional
         An engine of the same sources, whose arrays on the card are shared.
+    ahead : pair, optional
+        Perceptrons that are trained ahead of their calls, and the number of this one: then nothing of
+        the problem itself is on the card before it is needed.
     """
 
-    def __init__(self, problem: Problem, n_jobs: int | None = None, like: CudaEngine | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        n_jobs: int | None = None,
+        like: CudaEngine | None = None,
+        ahead: tuple[Ahead, int] | None = None,
+    ) -> None:
         reason = refusal(problem)
         if reason:
             raise device.Refused(f"engine='cuda': {reason}; set engine='cpu'")
-        self.problem, self._n_jobs = problem, n_jobs
+        self.problem, self._n_jobs, self._ahead = problem, n_jobs, ahead
         self._cpu: CpuEngine | None = None
         self._visits = np.arange(len(problem.targets.offsets) - 1)
+        self._past: list[tuple[Array, Array, Array]] = []  # epochs that were found ahead
         if like is None:
             cuda = device.load()
             self._card, self._shared = device.card(cuda), Shared(problem, cuda)
         else:
             self._card, self._shared = like._card, like._shared
-        is_same = like is not None and like.problem is problem
-        self._machine: Machine = (
-            like._machine if like and is_same else Machine(problem, self._card, self._shared)
-        )
-        self._scores = self._machine.zeros()
+        if like and like.problem is problem:
+            self._machine = like._machine
+        elif ahead is None:
+            self._machine = self._on_card()  # now, so that what does not fit is refused
+
+    @cached_property
+    def _machine(self) -> Machine:
+        return self._on_card()
+
+    def _on_card(self) -> Machine:
+        """The problem on the card."""
+        with device.said(self._shared.cuda):
+            return Machine(self.problem, self._card, self._shared)
+
+    @cached_property
+    def _scores(self) -> OnCard:
+        """Q (1, L, places), after epochs that were found ahead again; no other is found from here on."""
+        scores = self._machine.zeros()
+        for order, labels, amounts in self._past:
+            self._machine.epochs(scores, [order], labels, amounts)
+        self._ahead = None
+        return scores
 
     def aimed_at(self, problem: Problem) -> CudaEngine:
         """See `Engine`."""
         return CudaEngine(problem, self._n_jobs, self)
+
+    def foresee(
+        self, foreseen: list[Foreseen], problems: list[Problem], labels: Array, amounts: Array
+    ) -> list[Engine] | None:
+        """See `Engine`."""
+        count = min(len(foreseen), self._machine.plan.perceptrons)
+        if count == 1:
+            return None
+        ahead = Ahead(self._machine, foreseen[:count], labels, amounts)
+        return [
+            CudaEngine(problem, self._n_jobs, self if problem is self.problem else None, (ahead, number))
+            for number, problem in enumerate(problems)
+        ]
 
     def perceptron_epoch(self, order: Array, labels: Array, amounts: Array, state: PerceptronState) -> int:
         """See `Engine`."""
         self._visits = order
         if state.base is not None and state.base.exponents is not None:
             return super().perceptron_epoch(order, labels, amounts, state)
-        at, rivals = self._machine.epoch(self._scores, order, labels, amounts, state.base)
-        nodes, owners = self._machine.places.nodes(at)
+        with device.said(self._shared.cuda):
+            found = self._found_ahead(order, labels, amounts, state)
+            if found is None:
+                ((at, rivals),) = self._machine.epochs(self._scores, [order], labels, amounts, state.base)
+                found = *self._machine.places.nodes(at), rivals
+        nodes, owners, rivals = found
         ranks = np.argsort(order)[owners]
         changes = np.concatenate([amounts[nodes], -amounts[nodes]])
         where = np.tile(nodes, 2), np.concatenate([labels[nodes], rivals])
         state.sums[:, *where] += [changes, np.tile(state.steps + ranks, 2) * changes]
         state.steps += len(order)
-        return len(at)
+        return len(nodes)
+
+    def _found_ahead(
+        self, order: Array, labels: Array, amounts: Array, state: PerceptronState
+    ) -> tuple[Array, Array, Array] | None:
+        """The nodes and structures of mistakes, and rivals, of an epoch that was foreseen; None if not."""
+        if self._ahead is None or state.base is not None:
+            return None
+        ahead, number = self._ahead
+        if not ahead.foresees(number, len(self._past), order, labels, amounts):
+            return None
+        found = ahead.mistakes(number, len(self._past))
+        self._past.append((order, labels, amounts))
+        return found
 
     def scores(self, alpha: Array, margin: float | None = None) -> Numbers:
         """See `Engine`; never approximated."""
-        self._machine.clear(self._scores)
-        self._machine.add(self._scores, self._machine.pushes_of(alpha))
-        return self.all_scores()
+        with device.said(self._shared.cuda):
+            self._machine.clear(self._scores)
+            self._machine.add(self._scores, self._machine.log_of(alpha))
+            return self.all_scores()
 
     def push(self, structure: int, change: Array) -> None:
         """Add `change` (nodes, L) to the coefficients of a source structure."""
@@ -97,13 +158,13 @@ class CudaEngine(OnlineEngine):
         gamma = self.problem.gamma(change, nodes)
         at = np.flatnonzero(gamma.any(axis=1))
         log.add(np.array([nodes.start, nodes.stop]), nodes.start + at, gamma[at])
-        self._machine.add_log(self._scores, log)
+        self._machine.add(self._scores, log)
 
     def structure_scores(self, structure: int) -> Numbers:
         """Return S (nodes, L) of a target structure after all pushes so far."""
         nodes, first = self.problem.targets.nodes(structure), int(self._machine.places.begins[structure])
         places = slice(first, first + nodes.stop - nodes.start)
-        sums = np.array([self._scores[label, places].copy_to_host() for label in range(len(self._scores))])
+        sums = np.array([row[places].copy_to_host() for row in self._scores[0]])
         return Numbers(sums.T * self.problem.targets.prior[nodes])
 
     def all_scores(self) -> Numbers:
@@ -134,8 +195,8 @@ class CudaEngine(OnlineEngine):
         stored = CpuEngine(self.problem, self._n_jobs)
         stored.restore(arrays)
         self._visits = arrays["visits"].copy()
-        self._scores.copy_to_device(self._machine.places.spread(np.ascontiguousarray(stored.sums())))
+        self._scores.copy_to_device(self._machine.places.spread(stored.sums()[None]))
 
     def _sums(self) -> Array:
         """Q (L, N) of all target nodes."""
-        return self._scores.copy_to_host()[:, self._machine.places.of_nodes]
+        return self._scores.copy_to_host()[0][:, self._machine.places.of_nodes]

@@ -1,9 +1,10 @@
-"""Whole epochs of the perceptron, and scores of a corpus, in one launch each.
+"""Whole epochs of perceptrons, and scores of a corpus, in one launch each.
 
-In an epoch all blocks of threads wait for each other twice per push. Block 0 looks for the next
-structure with a mistake in the order of visits, and corrects it node by node as
-`fuda.marginalized.engines.online` does; all blocks push it to their tiles. A structure without
-mistakes costs a look at its scores.
+Several perceptrons on the same structures, with different orders of visits, make an epoch at the same
+time. Each has a block of threads that looks for its next structure with a mistake, and corrects it node
+by node as `fuda.marginalized.engines.online` does; then all blocks push what was corrected to their
+tiles, one perceptron after another. They wait for each other twice in such a round, however many
+perceptrons there are. A structure without mistakes costs a look at its scores.
 """
 
 from __future__ import annotations
@@ -15,11 +16,24 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import config, cuda
 
-from fuda.marginalized.engines.cuda.kernels import ROWS, SHARED, WARP, Array, Span, Task, product, push_of
+from fuda.marginalized.engines.cuda.kernels import (
+    ROWS,
+    SHARED,
+    WARP,
+    Array,
+    Pushes,
+    Span,
+    Targets,
+    Task,
+    product,
+    push_of,
+)
+from fuda.marginalized.engines.cuda.scores import THREADS, options
 
-# What block 0 tells the others: the first place of a structure or STOP, its size and its number of marks;
-# and what stays from launch to launch: how many places were visited, mistakes logged, structures pushed.
-BEGIN, SIZE, MARKS, VISITED, LOGGED, PUSHED, CONTROLS = range(7)
+# What the block of a perceptron tells the others: the first place of a structure or STOP, its size and its
+# number of marks; what stays from launch to launch: how many places were visited, mistakes logged, structures
+# pushed; and how many places there are to visit.
+BEGIN, SIZE, MARKS, VISITED, LOGGED, PUSHED, VISITS, CONTROLS = range(8)
 STOP = -1
 LANES = (1 << WARP) - 1
 _ROW = min(3, WARP)  # the logarithm of the threads that share a row of a square
@@ -38,18 +52,11 @@ else:
         cuda.syncwarp()
 
 
-# The threads of a block, of which a multiprocessor has one, and registers that leave room for so many:
-# for scores where the mass is constant, and for all else.
-SCORING, THREADS = (768, 80), (512, 128)
-
-
-class Training(NamedTuple):
-    """An epoch.
+class Given(NamedTuple):
+    """What all perceptrons learn from.
 
     Attributes
     ----------
-    visits : array
-        The places in the order of visits.
     begins, sizes : arrays
         By place: the first place and the size of its structure.
     labels, amounts : arrays
@@ -58,37 +65,60 @@ class Training(NamedTuple):
         Scores from outside.
     gram : array (L, L), or (1, 1)
         k_y, if it is not the identity.
-    control : array
-        See above.
-    places, rivals : arrays
-        The log of mistakes: places, and what was predicted.
-    area : array
-        For the kernel of a structure with itself, if shared memory is too small for it.
     """
 
-    visits: Array
     begins: Array
     sizes: Array
     labels: Array
     amounts: Array
     base: Array
     gram: Array
+
+
+class Own(NamedTuple):
+    """What each perceptron has of its own, in one row of each array.
+
+    Attributes
+    ----------
+    scores : array (perceptrons, L, places)
+        Q.
+    visits : array
+        The places in the order of visits.
+    control : array
+        See above.
+    places, rivals : arrays
+        The log of mistakes: places, and what was predicted.
+    area : array
+        For the kernel of a structure with itself, if shared memory is too small for it.
+    marked, labels, gamma : arrays
+        The push that it makes again and again, as in `Pushes`.
+    """
+
+    scores: Array
+    visits: Array
+    control: Array
+    places: Array
+    rivals: Array
+    area: Array
+    marked: Array
+    labels: Array
+    gamma: Array
+
+
+class Training(NamedTuple):
+    """An epoch of one perceptron: what is given, and what it has of its own."""
+
+    given: Given
+    visits: Array
     control: Array
     places: Array
     rivals: Array
     area: Array
 
 
-class Kernels(NamedTuple):
-    """`score(task)` adds all pushes; `epoch(task, training, limit)` makes up to `limit` pushes."""
-
-    score: Any
-    epoch: Any
-
-
 @cache
-def kernels(constant: bool, staged: bool, wide: bool) -> Kernels:
-    """Return the kernels, compiled at their first call or read from disk.
+def epoch_kernel(constant: bool, staged: bool, wide: bool) -> Any:
+    """Return the kernel, compiled at its first call or read from disk.
 
     Parameters
     ----------
@@ -101,77 +131,63 @@ def kernels(constant: bool, staged: bool, wide: bool) -> Kernels:
 
     Returns
     -------
-    Kernels
-        The kernels.
+    callable
+        A kernel of a task, of what is given, of what each perceptron has of its own, and of the
+        most pushes of each.
     """
     push, correct, number = push_of(constant, staged), correct_of(constant), np.uint64 if wide else np.uint32
 
-    @cuda.jit(**_options(*scoring(constant)))
-    def score(task: Task) -> None:
+    @cuda.jit(**options(*THREADS))
+    def epoch(task: Task, given: Given, own: Own, limit: int) -> None:
         buffer = cuda.shared.array(SHARED, np.float64)
         twins = cuda.shared.array(ROWS, number)
         shared = buffer, twins
-        tiles, pushes = task.targets.tiles, task.pushes
-        tile = cuda.blockIdx.x
-        while tile < len(tiles) - 1:
-            for p in range(len(pushes.begins)):
-                begin, size, first, end = (
-                    pushes.begins[p],
-                    pushes.sizes[p],
-                    pushes.firsts[p],
-                    pushes.firsts[p + 1],
-                )
-                push(Span(begin, size, first, end, tiles[tile] + 1, tiles[tile + 1]), task, shared)
-            tile += cuda.gridDim.x
-
-    @cuda.jit(**_options(*THREADS))
-    def epoch(task: Task, training: Training, limit: int) -> None:
-        buffer = cuda.shared.array(SHARED, np.float64)
-        twins = cuda.shared.array(ROWS, number)
-        shared = buffer, twins
-        tiles, control, grid = task.targets.tiles, training.control, cuda.cg.this_grid()
-        while True:
-            if cuda.blockIdx.x == 0:
-                visit = find(task, training, limit, shared)
+        tiles, grid, goes_on = task.targets.tiles, cuda.cg.this_grid(), True
+        while goes_on:
+            one = cuda.blockIdx.x
+            while one < len(own.control):
+                training, its = training_of(one, given, own), task_of(one, task, own)
+                visit = find(its, training, limit, shared)
                 if visit >= 0:
-                    correct(visit, task, training, shared)
+                    correct(visit, its, training, shared)
+                one += cuda.gridDim.x
             grid.sync()
-            begin, size, end = control[BEGIN], control[SIZE], control[MARKS]
-            if begin == STOP:
-                break
-            tile = cuda.blockIdx.x
-            while tile < len(tiles) - 1:
-                push(Span(begin, size, 0, end, tiles[tile] + 1, tiles[tile + 1]), task, shared)
-                tile += cuda.gridDim.x
+            goes_on = False
+            for one in range(len(own.control)):
+                begin, size, end = own.control[one, BEGIN], own.control[one, SIZE], own.control[one, MARKS]
+                if begin != STOP:
+                    its, tile, goes_on = task_of(one, task, own), cuda.blockIdx.x, True
+                    while tile < len(tiles) - 1:
+                        push(Span(begin, size, 0, end, tiles[tile] + 1, tiles[tile + 1]), its, shared)
+                        tile += cuda.gridDim.x
             grid.sync()
 
-    return Kernels(score, epoch)
+    return epoch
 
 
-def scoring(constant: bool) -> tuple[int, int]:
-    """Return threads and registers of the kernel `score`."""
-    return SCORING if constant else THREADS
+@cuda.jit(device=True)
+def task_of(one: int, task: Task, own: Own) -> Task:
+    """Return the task of one perceptron: its scores, and its push."""
+    every, pushes = task.targets, task.pushes
+    targets = Targets(every.words, every.prior, every.flat_prior, own.scores[one], every.tiles)
+    marks = own.marked[one], pushes.heads, own.labels[one], own.gamma[one]
+    its = Pushes(pushes.begins, pushes.sizes, pushes.firsts, marks[0], marks[1], marks[2], marks[3])
+    return Task(task.nodes, targets, task.values, its, task.states, task.kept)
 
 
-def _options(threads: int, registers: int) -> dict[str, Any]:
-    """Return the options of a kernel; the simulator knows no registers."""
-    return {"cache": True} if config.ENABLE_CUDASIM else {"cache": True, "max_registers": registers}
-
-
-@cuda.jit(cache=True)
-def clear(scores: Array) -> None:
-    """Set scores (L, places) to 0."""
-    for t in range(cuda.grid(1), scores.shape[1], cuda.gridsize(1)):
-        for label in range(len(scores)):
-            scores[label, t] = 0.0
+@cuda.jit(device=True)
+def training_of(one: int, given: Given, own: Own) -> Training:
+    """Return the epoch of one perceptron."""
+    log = own.places[one], own.rivals[one]
+    return Training(given, own.visits[one], own.control[one], log[0], log[1], own.area[one])
 
 
 @cuda.jit(device=True)
 def _score(label: int, place: int, task: Task, training: Training) -> float:
     """Return S of a label at a place."""
     score = product(task.targets.scores[label, place], task.targets.prior[label, place])
-    if len(training.base) > 1:
-        score += training.base[label, place]
+    if len(training.given.base) > 1:
+        score += training.given.base[label, place]
     return score
 
 
@@ -192,7 +208,8 @@ def _found(place: int, task: Task, training: Training) -> int:
 @cuda.jit(device=True)
 def find(task: Task, training: Training, limit: int, shared: Any) -> int:
     """Return the next visit with a mistake; −1 if there is none."""
-    control, none, found = training.control, len(training.visits), len(training.visits)
+    control = training.control
+    none = found = control[VISITS]
     visit = control[VISITED] if control[PUSHED] < limit else none
     while visit < none:
         cuda.syncthreads()
@@ -202,7 +219,10 @@ def find(task: Task, training: Training, limit: int, shared: Any) -> int:
         at = visit + cuda.threadIdx.x
         if at < none:
             place = training.visits[at]
-            if training.labels[place] >= 0 and _found(place, task, training) != training.labels[place]:
+            if (
+                training.given.labels[place] >= 0
+                and _found(place, task, training) != training.given.labels[place]
+            ):
                 cuda.atomic.min(shared[1], 0, at)
         cuda.syncthreads()
         found = np.int64(shared[1][0])
@@ -324,7 +344,7 @@ def correct_of(constant: bool) -> Callable[..., Any]:
     @cuda.jit(device=True)
     def correct(visit: int, task: Task, training: Training, shared: Any) -> None:
         control, place, labels = training.control, training.visits[visit], len(task.targets.prior)
-        begin, size = training.begins[place], training.sizes[place]
+        begin, size = training.given.begins[place], training.given.sizes[place]
         scores = size * pitch_of(size) * (1 if constant else 2)
         area = shared[0] if scores + size * labels <= SHARED else training.area
         label = cuda.threadIdx.x >> WARP
@@ -348,7 +368,7 @@ def correct_of(constant: bool) -> Callable[..., Any]:
 @cuda.jit(device=True)
 def mend(begin: int, size: int, scores: int, area: Any, task: Task, training: Training, first: Any) -> int:
     """Correct the nodes of a structure one after another, by one warp; return how many."""
-    lane, prior, gram = cuda.threadIdx.x, task.targets.prior, training.gram
+    lane, prior, gram = cuda.threadIdx.x, task.targets.prior, training.given.gram
     labels, pitch = len(prior), pitch_of(size)
     start, marks, logged = 0, 0, training.control[LOGGED]
     while True:
@@ -358,7 +378,7 @@ def mend(begin: int, size: int, scores: int, area: Any, task: Task, training: Tr
         together()
         t, wrong = start + lane, False
         while t < size and not wrong:
-            label = training.labels[begin + t]
+            label = training.given.labels[begin + t]
             wrong = label >= 0 and _best(area, scores + t * labels, labels) != label
             if wrong:
                 cuda.atomic.min(first, 0, t)
@@ -369,7 +389,11 @@ def mend(begin: int, size: int, scores: int, area: Any, task: Task, training: Tr
             return marks
         best = _best(area, scores + t * labels, labels)
         _log(t, best, marks, logged, begin, task, training)
-        label, amount, is_identity = training.labels[begin + t], training.amounts[begin + t], len(gram) <= 1
+        label, amount, is_identity = (
+            training.given.labels[begin + t],
+            training.given.amounts[begin + t],
+            len(gram) <= 1,
+        )
         right, wrong = product(amount, prior[label, begin + t]), product(amount, prior[best, begin + t])
         later = t + 1 + lane
         while later < size:
@@ -406,8 +430,12 @@ def _best(area: Any, first: int, count: int) -> int:
 @cuda.jit(device=True)
 def _log(t: int, best: int, mark: int, logged: int, begin: int, task: Task, training: Training) -> None:
     """Log a mistake at node t, with γ of its two labels, or of all if k_y is not the identity."""
-    place, prior, gram, entry = begin + t, task.targets.prior, training.gram, cuda.threadIdx.x
-    label, amount, first = training.labels[place], training.amounts[place], task.pushes.heads[mark]
+    place, prior, gram, entry = begin + t, task.targets.prior, training.given.gram, cuda.threadIdx.x
+    label, amount, first = (
+        training.given.labels[place],
+        training.given.amounts[place],
+        task.pushes.heads[mark],
+    )
     right, wrong = product(amount, prior[label, place]), product(amount, prior[best, place])
     while entry < task.pushes.heads[mark + 1] - first:
         if len(gram) > 1:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from fuda.marginalized.engines.cpu.push import Values
-from fuda.marginalized.problem import Problem, Side
+from fuda.data.graph import ranges
+from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
 TILE = 2112  # most places of a tile, but for longer structures
@@ -20,8 +18,8 @@ class Places:
 
     Parameters
     ----------
-    side : Side
-        The structures.
+    sizes : array
+        The sizes of the structures.
     edge : int
         The number of further empty places at either end.
 
@@ -35,12 +33,12 @@ class Places:
         The number of places.
     """
 
-    def __init__(self, side: Side, edge: int) -> None:
-        self._sizes, self._edge = side.sizes, edge
-        before = edge + np.arange(1, len(self._sizes) + 1)
-        self.begins = side.offsets[:-1] + before
-        self.of_nodes = np.arange(side.offsets[-1]) + np.repeat(before, self._sizes)
-        self.size = int(side.offsets[-1]) + len(self._sizes) + 1 + 2 * edge
+    def __init__(self, sizes: Array, edge: int) -> None:
+        self._sizes, self._edge, count = sizes, edge, int(sizes.sum())
+        before = edge + np.arange(1, len(sizes) + 1)
+        self.begins = np.cumsum(sizes) - sizes + before
+        self.of_nodes = np.arange(count) + np.repeat(before, sizes)
+        self.size = count + len(sizes) + 1 + 2 * edge
 
     def spread(self, values: Array, empty: float = 0, dtype: type | None = None) -> Array:
         """Return values (…, N) of nodes by place, and `empty` at empty places."""
@@ -55,10 +53,7 @@ class Places:
 
     def visits(self, order: Array) -> Array:
         """Return the places in the order of visits of structures."""
-        sizes = self._sizes[order]
-        ends = np.cumsum(sizes)
-        firsts = np.repeat(self.begins[order] - ends + sizes, sizes)
-        return (firsts + np.arange(len(firsts))).astype(np.int32)
+        return ranges(self.begins[order], self._sizes[order]).astype(np.int32)
 
     def tiles(self, blocks: int) -> Array:
         """Return bounds of tiles, empty places, so that all blocks have about as many places."""
@@ -79,21 +74,38 @@ def _cut(empty: Array, most: int) -> Array:
     return empty[bounds]
 
 
-class Words(NamedTuple):
-    """The columns and twin numbers of places in one number: words, twins of sources, bits of columns."""
+class Words:
+    """How the column of the table and the twin number of a node are one number, its word.
 
-    targets: Array
-    sources: Array
-    mask: np.unsignedinteger
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    columns : array
+        The codes of targets that have columns.
 
+    Attributes
+    ----------
+    dtype : type
+        That of words, 32 bits where these are enough.
+    mask : number
+        The bits of the column.
+    """
 
-def words(problem: Problem, values: Values, ours: Places, theirs: Places) -> Words:
-    """Return the words of a problem, with places of sources and of targets."""
-    columns, empty = values.column_of[problem.targets.codes].astype(np.int64), values.table.shape[1] - 1
-    shift = empty.bit_length()
-    of_targets = (problem.targets.twins.astype(np.int64) + _TWINS) << shift | columns
-    of_sources = (problem.sources.twins.astype(np.int64) + _TWINS) << shift
-    dtype = np.uint64 if max(of_targets.max(), of_sources.max()) >= _NARROW else np.uint32
-    none = np.iinfo(dtype).max  # no word is that of an empty place of sources
-    columns_only = dtype((1 << shift) - 1)
-    return Words(theirs.spread(of_targets, empty, dtype), ours.spread(of_sources, none, dtype), columns_only)
+    def __init__(self, problem: Problem, columns: Array) -> None:
+        self._columns, self._shift = columns, len(columns).bit_length()
+        twins = max(int(problem.targets.twins.max()), int(problem.sources.twins.max())) + _TWINS
+        self.dtype = np.uint64 if (twins + 1) << self._shift > _NARROW else np.uint32
+        self.mask = self.dtype((1 << self._shift) - 1)
+
+    def of_targets(self, codes: Array, twins: Array, places: Places) -> Array:
+        """Return the words of targets by place; empty ones have the last column, of zeros."""
+        columns = np.searchsorted(self._columns, codes)
+        return places.spread(self._shifted(twins) | columns, len(self._columns), self.dtype)
+
+    def of_sources(self, twins: Array, places: Places) -> Array:
+        """Return the twin numbers of sources by place, as in words; empty ones have that of no word."""
+        return places.spread(self._shifted(twins), np.iinfo(self.dtype).max, self.dtype)
+
+    def _shifted(self, twins: Array) -> Array:
+        return (twins.astype(np.int64) + _TWINS) << self._shift

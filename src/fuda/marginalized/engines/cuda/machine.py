@@ -1,26 +1,39 @@
-"""The arrays of a problem on a card, planned before they are allocated, and launches of kernels."""
+"""The arrays of a problem on a card, and launches of kernels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuda.checks import check_memory
+from fuda.data.graph import ranges
 from fuda.marginalized.engines.cpu.engine import by_frequency, values_of
 from fuda.marginalized.engines.cpu.log import Log
-from fuda.marginalized.engines.cuda import device, layout
-from fuda.marginalized.engines.cuda.layout import Places
+from fuda.marginalized.engines.cpu.push import Values
+from fuda.marginalized.engines.cuda import device
+from fuda.marginalized.engines.cuda.layout import Places, Words
+from fuda.marginalized.engines.cuda.plan import Plan, loads, plan_of, sizes_of
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
 OnCard = Any  # an array on the card
+Mistakes = tuple[Array, Array]  # the places of the mistakes of an epoch, and what was predicted there
 _SIMULATED = 2  # threads, in the simulator
 _LEAST_PUSHES = 64  # of a launch
 _FEWEST = 8  # rows of the table in shared memory that are worth it
 _CELLS = 2e12  # about the pairs of nodes of a launch, so that Ctrl-C is answered in a few seconds
+
+
+class Part(NamedTuple):
+    """Some source structures on the card: their nodes and places, and by place own values and shares."""
+
+    nodes: Array
+    places: Places
+    own: OnCard
+    share: OnCard
 
 
 class Shared:
@@ -28,32 +41,63 @@ class Shared:
 
     def __init__(self, problem: Problem, cuda: Any) -> None:
         self.cuda, self.longest = cuda, int(problem.sources.sizes.max())
-        self.places = Places(problem.sources, self.longest)
-        self.own = cuda.to_device(self.places.spread(problem.own))
-        share = np.ascontiguousarray(problem.with_labels(problem.sources.prior).T)
-        self.share = cuda.to_device(self.places.spread(share))
-        self._last: tuple[Array | None, Any] = None, None
+        self._problem = problem
+        self._log: tuple[Array | None, Log] = None, Log(problem.label_count)
+        self._sent: tuple[Log | None, Any] = None, None
 
-    def pushes_of(self, problem: Problem, alpha: Array) -> Any:
-        """Return a push of every structure with coefficients; cached for the next call."""
-        if self._last[0] is not alpha:
+    def part(self, structures: Array) -> Part:
+        """Return some structures."""
+        problem, source = self._problem, self._problem.sources
+        nodes = ranges(source.offsets[structures], source.sizes[structures])
+        places = Places(source.sizes[structures], self.longest)
+        share = np.ascontiguousarray(problem.with_labels(source.prior[nodes]).T)
+        on_card = (self.cuda.to_device(places.spread(array)) for array in (problem.own[nodes], share))
+        return Part(nodes, places, *on_card)
+
+    @cached_property
+    def everything(self) -> Part:
+        """All structures."""
+        return self.part(np.arange(len(self._problem.sources.sizes)))
+
+    def log_of(self, problem: Problem, alpha: Array) -> Log:
+        """Return a log with a push of every structure with coefficients; cached for the next call."""
+        if self._log[0] is not alpha:
             at, log = np.flatnonzero(alpha.any(axis=1)), Log(problem.label_count)
             log.add(problem.sources.offsets, at, problem.gamma(alpha[at], at))
-            self._last = alpha, self.sent(log)
-        return self._last[1]
+            self._log = alpha, log
+        return self._log[1]
 
     def sent(self, log: Log) -> Any:
-        """Return the pushes of a log, on the card."""
+        """Return the pushes of a log, with all structures on the card; cached for the next call."""
+        if self._sent[0] is not log:
+            begins = self.everything.places.begins[self.structures(log)]
+            self._sent = log, self.pushes(log, slice(0, log.count), begins)
+        return self._sent[1]
+
+    def structures(self, log: Log) -> Array:
+        """Return the structure of each push."""
+        return np.searchsorted(self._problem.sources.offsets, log.pushes().begins)
+
+    def pushes(self, log: Log, some: slice, at: Array) -> Any:
+        """Return some pushes of a log, on the card, with the first places of their structures."""
         from fuda.marginalized.engines.cuda.kernels import Pushes
 
         begins, ends, firsts, marked, gamma = log.pushes()
-        rows = int(firsts[-1])
-        owners = np.repeat(np.arange(len(begins)), np.diff(firsts))
-        nodes, (entries, labels) = marked[:rows] - begins[owners], np.nonzero(gamma[:rows])
-        heads = np.searchsorted(entries, np.arange(rows + 1))
-        whole = (self.places.of_nodes[begins], ends - begins, firsts, nodes, heads, labels)
+        rows = slice(int(firsts[some.start]), int(firsts[some.stop]))
+        begins, ends, firsts = begins[some], ends[some], firsts[some.start : some.stop + 1] - rows.start
+        nodes = marked[rows] - np.repeat(begins, np.diff(firsts))
+        entries, labels = np.nonzero(gamma[rows])
+        heads = np.searchsorted(entries, np.arange(len(nodes) + 1))
+        whole = (at, ends - begins, firsts, nodes, heads, labels)
         sent = (self.cuda.to_device(array.astype(np.int32)) for array in whole)
-        return Pushes._make([*sent, self.cuda.to_device(gamma[entries, labels])])
+        return Pushes._make([*sent, self.cuda.to_device(gamma[rows][entries, labels])])
+
+
+class Load(NamedTuple):
+    """Sources with the rows of the table that they need, as arguments of kernels."""
+
+    nodes: Any
+    values: Any
 
 
 class Machine:
@@ -67,176 +111,249 @@ class Machine:
         The card.
     shared : Shared
         What is there of its sources.
+
+    Attributes
+    ----------
+    plan : Plan
+        What is on the card at a time.
+    places : Places
+        Those of the targets.
     """
 
     def __init__(self, problem: Problem, card: device.Card, shared: Shared) -> None:
-        from fuda.marginalized.engines.cuda import epochs
+        from fuda.marginalized.engines.cuda import kernels, scores
 
-        self.problem, self._card, self._shared, self._cuda = problem, card, shared, shared.cuda
-        self._threads, self._blocks = epochs.THREADS[0], card.multiprocessors
-        self._scoring = epochs.scoring(bool(problem.mass))[0]  # threads
+        self.problem, self._shared, self._cuda = problem, shared, shared.cuda
+        self._threads, self._blocks = scores.THREADS[0], card.multiprocessors
+        self._scoring = scores.scoring(bool(problem.mass))[0]  # threads
         if card.is_simulated:
             self._threads, self._scoring, self._blocks = _SIMULATED, _SIMULATED, 1
-        self.places = Places(problem.targets, shared.longest)
+        self.places = Places(problem.targets.sizes, shared.longest)
         self._tiles = self.places.tiles(self._blocks)
-        self._check_memory()
-        self._send()
-
-    def _check_memory(self) -> None:
-        """Raise DataError unless all arrays of the problem fit into the memory of the card."""
-        needed, free = self.bytes_needed(), self._free()
-        if needed > free:
-            raise device.Refused(
-                f"engine='cuda': the problem needs {needed:,} bytes of memory, and {free:,} are free on "
-                f"{self._card}; free some, take fewer structures, or set engine='cpu'"
-            )
+        width = int(np.diff(self._tiles).max()) + shared.longest  # most diagonals of a push to a tile
+        work = (self._blocks, 2, width), (self._blocks, kernels.KEPT, width)
+        sizes = sizes_of(problem, self.places.size, 8 * int(sum(map(np.prod, work))))
+        self.plan: Plan = plan_of(problem, sizes, self._free(), card)
+        self._send(work)
 
     def _free(self) -> int:
         """The bytes that are free on the card."""
         return int(min(self._cuda.current_context().get_memory_info()[0], 1 << 62))
 
-    def bytes_needed(self) -> int:
-        """Return the bytes that the arrays of the problem take on the card."""
-        from fuda.marginalized.engines.cuda.kernels import KEPT
-
-        problem, labels, longest = self.problem, self.problem.label_count, self._shared.longest
-        rows, columns = len(np.unique(problem.sources.codes)), len(np.unique(problem.targets.codes)) + 1
-        check_memory(8 * rows * columns, "the table of kernel values", "use features that observations share")
-        training = problem.targets is problem.sources or problem.sources.offsets is problem.targets.offsets
-        nodes = self._shared.places.size * (20 + 8 * labels) + self.places.size * (8 + 24 * labels)
-        if training:
-            nodes += self.places.size * (40 + 8 * labels) + 8 * longest * (2 * longest + 2 * labels)
-        return 8 * rows * columns + nodes + 8 * self._blocks * (2 + KEPT) * self._width
-
-    @property
-    def _width(self) -> int:
-        """The most diagonals of a push to a tile."""
-        return int(np.diff(self._tiles).max()) + self._shared.longest
-
-    def _send(self) -> None:
-        """Allocate the arrays on the card."""
+    def _send(self, work: Sequence[tuple[int, ...]]) -> None:
+        """Allocate the targets on the card, and all sources if they fit."""
         from fuda.marginalized.engines.cuda import kernels
 
-        problem, send = self.problem, self._cuda.to_device
-        source, target, ours = problem.sources, problem.targets, self._shared.places
-        rows, columns = by_frequency(source.codes), np.unique(target.codes)
-        values = values_of(problem.codes, problem.mixing, rows, columns)
-        coded, coded_twins, mask = layout.words(problem, values, ours, self.places)
-        pair_mass = 0.0
-        for share, prior in zip(problem.with_labels(source.prior[:1])[0], target.prior[0], strict=True):
-            pair_mass += float(share * prior)  # as `fill_mass` adds
-        width = values.table.shape[1]
-        stride = width + 1 + (0 if problem.mass else problem.label_count)
-        staged = min(kernels.ROWS, kernels.SHARED // stride)
-        masses = problem.mass, pair_mass
-        self._values = kernels.Values(send(values.table.ravel()), width, staged, mask, *masses)
-        of_rows = ours.spread(values.row_of[source.codes])
-        self._nodes = kernels.Nodes(send(of_rows), send(coded_twins), self._shared.own, self._shared.share)
-        self._words, self._on_tiles = send(coded), send(self._tiles)
-        self._prior = send(self.places.spread(np.ascontiguousarray(target.prior.T)))
-        self._states = self._cuda.device_array((self._blocks, 2, self._width))
-        self._kept = self._cuda.device_array((self._blocks, kernels.KEPT, self._width))
-        self._variant = bool(problem.mass), staged >= _FEWEST, coded.dtype == np.uint64
+        problem, send, target = self.problem, self._cuda.to_device, self.problem.targets
+        self._columns = np.unique(target.codes)
+        self._words = Words(problem, self._columns)
+        prior = send(self.places.spread(np.ascontiguousarray(target.prior.T)))
+        words = send(self._words.of_targets(target.codes, target.twins, self.places))
+        self._targets = words, prior, prior.reshape(prior.size), send(self._tiles)
+        self._buffers: tuple[OnCard, ...] | None = None
+        self._last: tuple[Any, ...] = (None,) * 4
+        self._work = tuple(self._cuda.device_array(shape) for shape in work)
+        stride = len(self._columns) + 2 + (0 if problem.mass else problem.label_count)
+        self._staged = min(kernels.ROWS, kernels.SHARED // stride)
+        self._variant = bool(problem.mass), self._staged >= _FEWEST, self._words.dtype == np.uint64
+        shared, codes = self._shared, problem.sources.codes
+        self._all = self._load(shared.everything, by_frequency(codes)) if self.plan.is_whole else None
 
-    def zeros(self) -> OnCard:
-        """Return scores Q (L, places) of 0."""
-        scores = self._cuda.device_array((self.problem.label_count, self.places.size))
+    def _load(self, part: Part, rows: Array) -> Load:
+        """Return sources on the card, with the rows of some codes."""
+        from fuda.marginalized.engines.cuda import kernels
+
+        problem, send, source = self.problem, self._cuda.to_device, self.problem.sources
+        values = self._values_of(rows)
+        pair_mass = 0.0
+        for share, prior in zip(
+            problem.with_labels(source.prior[:1])[0], problem.targets.prior[0], strict=True
+        ):
+            pair_mass += float(share * prior)  # as `fill_mass` adds
+        of_rows = part.places.spread(values.row_of[source.codes[part.nodes]])
+        twins = self._words.of_sources(source.twins[part.nodes], part.places)
+        return Load(
+            kernels.Nodes(send(of_rows), send(twins), part.own, part.share),
+            kernels.Values(
+                send(values.table.ravel()), values.table.shape[1], self._staged, self._words.mask,
+                problem.mass, pair_mass,
+            ),
+        )  # fmt: skip
+
+    def _values_of(self, rows: Array) -> Values:
+        """Return the rows of the table for some codes."""
+        problem = self.problem
+        if self.plan.is_whole or not self.plan.is_kept:
+            return values_of(problem.codes, problem.mixing, rows, self._columns)
+        row_of = np.zeros_like(self._table.row_of)
+        row_of[rows] = np.arange(len(rows))
+        return Values(self._table.table[self._table.row_of[rows]], row_of, self._table.column_of)
+
+    @cached_property
+    def _table(self) -> Values:
+        """The whole table, which is not on the card."""
+        every = by_frequency(self.problem.sources.codes)
+        return values_of(self.problem.codes, self.problem.mixing, every, self._columns)
+
+    def zeros(self, count: int = 1) -> OnCard:
+        """Return scores Q (count, L, places) of 0."""
+        scores = self._cuda.device_array((count, self.problem.label_count, self.places.size))
         self.clear(scores)
         return scores
 
     def clear(self, scores: OnCard) -> None:
         """Set scores to 0."""
-        from fuda.marginalized.engines.cuda.epochs import clear
+        from fuda.marginalized.engines.cuda.scores import clear
 
-        clear[self._blocks, self._threads](scores)
+        clear[self._blocks, self._threads](scores.reshape(scores.size))
 
-    def add(self, scores: OnCard, pushes: Any) -> None:
-        """Add pushes to scores."""
-        from fuda.marginalized.engines.cuda.epochs import kernels
+    def add(self, scores: OnCard, log: Log) -> None:
+        """Add the pushes of a log to scores (1, L, places)."""
+        from fuda.marginalized.engines.cuda.scores import score_kernel
 
-        if len(pushes.begins):
-            kernels(*self._variant).score[self._blocks, self._scoring](self._task(scores, pushes))
+        kernel = score_kernel(*self._variant)
+        for load, pushes in self._loaded(log) if log.count else ():
+            kernel[self._blocks, self._scoring](self._task(load, scores[0], pushes))
+
+    def _loaded(self, log: Log) -> Iterator[tuple[Load, Any]]:
+        """The pushes of a log, with their sources."""
+        if self._all is not None:
+            yield self._all, self._shared.sent(log)
+            return
+        structures, source = self._shared.structures(log), self.problem.sources
+        sizes = source.sizes[structures]
+        codes = source.codes[ranges(source.offsets[structures], sizes)]
+        for some in loads(self.plan, codes, sizes):
+            part = self._shared.part(structures[some])
+            load = self._load(part, by_frequency(source.codes[part.nodes]))
+            yield load, self._shared.pushes(log, some, part.places.begins)
 
     def synchronize(self) -> None:
         """Wait until the card has done all it was told."""
         self._cuda.synchronize()
 
-    def add_log(self, scores: OnCard, log: Log) -> None:
-        """Add the pushes of a log to scores."""
-        self.add(scores, self._shared.sent(log))
+    def log_of(self, alpha: Array) -> Log:
+        """Return a log of a push of all coefficients."""
+        return self._shared.log_of(self.problem, alpha)
 
-    def pushes_of(self, alpha: Array) -> Any:
-        """Return the pushes of all coefficients."""
-        return self._shared.pushes_of(self.problem, alpha)
+    def epochs(
+        self, scores: OnCard, orders: list[Array], labels: Array, amounts: Array, base: Numbers | None = None
+    ) -> list[Mistakes]:
+        """Run an epoch of several perceptrons at the same time.
 
-    def epoch(
-        self, scores: OnCard, order: Array, labels: Array, amounts: Array, base: Numbers | None
-    ) -> tuple[Array, Array]:
-        """Run an epoch of the perceptron; return the places of mistakes, and what was predicted there."""
+        Parameters
+        ----------
+        scores : array (perceptrons, L, places) on the card
+            Q of each, which is updated.
+        orders : list of arrays
+            The structures that each visits; one array where the table comes in loads.
+        labels, amounts : arrays (N,)
+            As in `Engine.perceptron_epoch`.
+        base : Numbers, optional
+            Scores from outside.
+
+        Returns
+        -------
+        list of Mistakes
+            In the order of visits.
+        """
+        given = self._given(labels, amounts, base)
+        if self._all is not None:
+            return self._launched(self._all, scores, orders, given)
+        (order,), source, found = orders, self.problem.sources, []
+        sizes, ends = source.sizes[order], np.cumsum(source.sizes[order])
+        codes = source.codes[ranges(source.offsets[order], sizes)]
+        for some in loads(self.plan, codes, sizes):
+            rows = by_frequency(codes[ends[some.start] - sizes[some.start] : ends[some.stop - 1]])
+            found += self._launched(self._load(self._shared.everything, rows), scores, [order[some]], given)
+        return [(np.concatenate([at for at, _ in found]), np.concatenate([rival for _, rival in found]))]
+
+    def _launched(self, load: Load, scores: OnCard, orders: list[Array], given: Any) -> list[Mistakes]:
+        """Launch kernels until an epoch of each perceptron is over."""
         from fuda.marginalized.engines.cuda import epochs
 
+        visits = [self.places.visits(order) for order in orders]
+        counts = np.array([len(places) for places in visits])
+        padded = np.zeros((len(orders), max(1, counts.max())), dtype=np.int32)
+        for row, places in zip(padded, visits, strict=True):
+            row[: len(places)] = places
+        control = np.zeros((len(orders), epochs.CONTROLS), dtype=np.int64)
+        control[:, epochs.VISITS] = counts
+        own = self._own(scores, padded, control)
+        task, limit = self._task(load, scores[0], self._push), self._limit // len(orders)
+        kernel = epochs.epoch_kernel(*self._variant)
+        while (control[:, epochs.VISITED] < counts).any():
+            control[:, epochs.PUSHED] = 0
+            own.control.copy_to_device(control)
+            kernel[self._blocks, self._threads](task, given, own, max(limit, _LEAST_PUSHES))
+            control = own.control.copy_to_host()
+        logged = control[:, epochs.LOGGED].tolist()
+        return [
+            (own.places[i, :count].copy_to_host(), own.rivals[i, :count].copy_to_host())
+            for i, count in enumerate(logged)
+        ]
+
+    def _given(self, labels: Array, amounts: Array, base: Numbers | None) -> Any:
+        """Return what all perceptrons learn from; cached for the next epoch, so arrays are not modified."""
+        from fuda.marginalized.engines.cuda.epochs import Given
+
+        if self._last[0] is labels and self._last[1] is amounts and self._last[2] is base:
+            return self._last[3]
         places, send, empty = self.places, self._cuda.to_device, np.zeros((1, 1))
-        control = np.zeros(epochs.CONTROLS, dtype=np.int64)
-        training = epochs.Training._make(
-            [
-                send(places.visits(order)),
-                *self._owners,
-                send(places.spread(labels, -1, np.int32)),
-                send(places.spread(amounts.astype(np.float64))),
-                send(empty if base is None else places.spread(np.ascontiguousarray(base.mantissas.T))),
-                send(empty if self.problem.is_identity else np.ascontiguousarray(self.problem.label_gram)),
-                send(control),
-                *(self._cuda.device_array(len(labels), np.int32) for _ in range(2)),
-                self._area,
-            ]
+        sent = Given(
+            *self._owners,
+            send(places.spread(labels, -1, np.int32)),
+            send(places.spread(amounts.astype(np.float64))),
+            send(empty if base is None else places.spread(np.ascontiguousarray(base.mantissas.T))),
+            send(empty if self.problem.is_identity else np.ascontiguousarray(self.problem.label_gram)),
         )
-        task = self._task(scores, self._marks)
-        kernel = epochs.kernels(*self._variant).epoch
-        while control[epochs.VISITED] < len(labels):
-            control[epochs.PUSHED] = 0
-            training.control.copy_to_device(control)
-            kernel[self._blocks, self._threads](task, training, self._limit)
-            control = training.control.copy_to_host()
-        count = int(control[epochs.LOGGED])
-        return training.places.copy_to_host()[:count], training.rivals.copy_to_host()[:count]
+        self._last = labels, amounts, base, sent
+        return sent
+
+    def _own(self, scores: OnCard, visits: Array, control: Array) -> Any:
+        """Return what each perceptron has of its own."""
+        from fuda.marginalized.engines.cuda.epochs import Own
+
+        count, new, labels, most = len(visits), self._cuda.device_array, len(scores[0]), self._shared.longest
+        if self._buffers is None or len(self._buffers[0]) != count:
+            entries = most * (2 if self.problem.is_identity else labels)
+            self._buffers = (
+                *(new((count, self.places.size), np.int32) for _ in range(2)),
+                new((count, most * (2 * most + 2 + labels))),
+                new((count, most), np.int32),
+                new((count, entries), np.int32),
+                new((count, entries)),
+            )
+        return Own(scores, self._cuda.to_device(visits), self._cuda.to_device(control), *self._buffers)
 
     @cached_property
     def _owners(self) -> tuple[OnCard, OnCard]:
         """By place, the first place and the size of its structure."""
-        sizes, spread = self.problem.targets.sizes, self.places.spread
-        begins = spread(np.repeat(self.places.begins, sizes), 0, np.int32)
-        return self._cuda.to_device(begins), self._cuda.to_device(
-            spread(np.repeat(sizes, sizes), 0, np.int32)
-        )
+        sizes, send = self.problem.targets.sizes, self._cuda.to_device
+        both = np.repeat(self.places.begins, sizes), np.repeat(sizes, sizes)
+        begins, sizes = (send(self.places.spread(array, 0, np.int32)) for array in both)
+        return begins, sizes
 
     @cached_property
-    def _area(self) -> OnCard:
-        """For the kernel of the longest structure with itself, and its scores."""
-        most = self._shared.longest
-        return self._cuda.device_array(most * (2 * most + 2 + self.problem.label_count))
-
-    @cached_property
-    def _marks(self) -> Any:
-        """The push that an epoch makes again and again."""
+    def _push(self) -> Any:
+        """A push without marks, which each perceptron has of its own, but with the entries of each."""
         from fuda.marginalized.engines.cuda.kernels import Pushes
 
-        most, new = self._shared.longest, self._cuda.device_array
         each = 2 if self.problem.is_identity else self.problem.label_count  # entries of a mark
-        one, heads = new(1, np.int32), self._cuda.to_device(np.arange(most + 1, dtype=np.int32) * each)
-        entries = new(most * each, np.int32), new(most * each)
-        return Pushes(one, one, one, new(most, np.int32), heads, *entries)
+        whole, send = np.zeros(1, dtype=np.int32), self._cuda.to_device
+        heads = np.arange(self._shared.longest + 1, dtype=np.int32) * each
+        return Pushes._make(map(send, (whole, whole, whole, whole, heads, whole, np.zeros(1))))
 
     @property
     def _limit(self) -> int:
-        """The most pushes of a launch."""
+        """About the most pushes of a launch."""
         mean = self.places.size / len(self.places.begins)
-        return max(_LEAST_PUSHES, int(_CELLS / (mean * self.places.size)))
+        return int(_CELLS / (mean * self.places.size))
 
-    def _task(self, scores: OnCard, pushes: Any) -> Any:
+    def _task(self, load: Load, scores: OnCard, pushes: Any) -> Any:
         """Return the arguments of a kernel."""
         from fuda.marginalized.engines.cuda.kernels import Targets, Task
 
-        targets = Targets(
-            self._words, self._prior, self._prior.reshape(self._prior.size), scores, self._on_tiles
-        )
-        return Task(self._nodes, targets, self._values, pushes, self._states, self._kept)
+        words, prior, flat, tiles = self._targets
+        targets = Targets(words, prior, flat, scores, tiles)
+        return Task(load.nodes, targets, load.values, pushes, *self._work)

@@ -1,0 +1,71 @@
+"""Perceptrons that are trained ahead of their calls, all at the same time on one card.
+
+A training visits structures in orders that are known before it begins: those of several perceptrons to
+be averaged, and of folds, which visit a part of the structures. `Ahead` runs an epoch of all of them when
+the first asks for it, and keeps the mistakes; the others find theirs when their time comes. Who visits in
+another order than was foreseen, because a perceptron before it ended sooner, finds nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fuda.data.graph import ranges
+from fuda.marginalized.engines.base import Foreseen
+from fuda.marginalized.engines.cuda.machine import Machine, Mistakes, OnCard
+
+Array = np.ndarray
+
+
+class Ahead:
+    """Perceptrons of one problem.
+
+    Parameters
+    ----------
+    machine : Machine
+        The problem on a card.
+    foreseen : list of Foreseen
+        The perceptrons.
+    labels, amounts : arrays (N,)
+        As in `Engine.perceptron_epoch`, of the whole problem.
+    """
+
+    def __init__(self, machine: Machine, foreseen: list[Foreseen], labels: Array, amounts: Array) -> None:
+        self._machine, self._foreseen, self._given = machine, foreseen, (labels, amounts)
+        side, parts = machine.problem.targets, {id(each.members): each.members for each in foreseen}
+        nodes = {key: ranges(side.offsets[part], side.sizes[part]) for key, part in parts.items()}
+        self._nodes = [nodes[id(each.members)] for each in foreseen]
+        self._known: list[tuple[Array, Array] | None] = [None] * len(foreseen)  # labels and amounts
+        self._done: list[list[Mistakes]] = []  # by epoch
+        self._scores: OnCard = None
+
+    def foresees(self, number: int, epoch: int, order: Array, labels: Array, amounts: Array) -> bool:
+        """Return whether this epoch of a perceptron was foreseen, on its own structures."""
+        if number >= len(self._foreseen) or epoch >= len(self._foreseen[number].orders):
+            return False
+        known = self._known[number]
+        if known is None or known[0] is not labels or known[1] is not amounts:
+            pairs, nodes = zip((labels, amounts), self._given, strict=True), self._nodes[number]
+            if not all(np.array_equal(own, whole[nodes]) for own, whole in pairs):
+                return False
+            self._known[number] = labels, amounts
+        return np.array_equal(order, self._foreseen[number].orders[epoch])
+
+    def mistakes(self, number: int, epoch: int) -> tuple[Array, Array, Array]:
+        """Return the mistakes of an epoch: nodes and structures of the perceptron's own, and rivals."""
+        while len(self._done) <= epoch:
+            self._advance()
+        at, rivals = self._done[epoch][number]
+        nodes, owners = self._machine.places.nodes(at)
+        members = self._foreseen[number].members
+        return np.searchsorted(self._nodes[number], nodes), np.searchsorted(members, owners), rivals
+
+    def _advance(self) -> None:
+        """Run the next epoch of all perceptrons."""
+        if self._scores is None:
+            self._scores = self._machine.zeros(len(self._foreseen))
+        epoch = len(self._done)
+        orders = [
+            f.members[f.orders[epoch]] if epoch < len(f.orders) else f.members[:0] for f in self._foreseen
+        ]
+        self._done.append(self._machine.epochs(self._scores, orders, *self._given))

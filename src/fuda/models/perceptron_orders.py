@@ -1,0 +1,137 @@
+"""The perceptrons of a model, which visit structures in different orders and are averaged."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fuda.checks import check_arrays, is_count, split_prefix
+from fuda.errors import DataError, short
+from fuda.marginalized.engines.base import Engine, Foreseen, PerceptronState
+from fuda.randomness import restore_random, stored_random
+
+Array = np.ndarray
+Model = Any  # a `MarginalizedPerceptron`, which imports this module
+
+
+def foreseen(model: Model, parts: list[Array]) -> list[Foreseen]:
+    """Return the perceptrons of trainings, one after another, if none of them ends sooner than it may.
+
+    Parameters
+    ----------
+    model : MarginalizedPerceptron
+        The model, whose random numbers are not used up.
+    parts : list of arrays
+        The structures of each training.
+
+    Returns
+    -------
+    list of Foreseen
+        All perceptrons of the first part, then those of the next.
+    """
+    seed, found = model.random_state, []
+    if not isinstance(seed, int):
+        seed = deepcopy(check_random_state(seed))
+    for members in parts:
+        random = check_random_state(seed)
+        for number in range(model.orders_):
+            order, orders = np.arange(len(members)), []
+            for _ in range(model.epochs):
+                order = random.permutation(order) if number else order
+                orders.append(order)
+            found.append(Foreseen(members, orders))
+    return found
+
+
+class Orders:
+    """The perceptrons of a model, one after another, which can be continued after any epoch.
+
+    `alpha` is the mean of those that are done, and after an interrupt of the current one too. There is
+    an engine for each perceptron, or the first one makes all others.
+    """
+
+    def __init__(self, model: Model, engines: list[Engine], alpha: Array) -> None:
+        self.model, self._engines, self.engine, self.alpha = model, engines, engines[0], alpha
+        self.random, self.number = check_random_state(model.random_state), 0
+        model.n_iter_, model.mistakes_ = 0, []
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin with the first epoch of a perceptron."""
+        self.order = np.arange(len(self.engine.problem.targets.sizes))
+        self.mistakes: list[int] = []
+        self.perceptron = PerceptronState(np.zeros((2, *self.alpha.shape)))
+
+    def begin_next(self) -> None:
+        """Begin with the next perceptron, if there is one."""
+        self.number += 1
+        if self.number < self.model.orders_:
+            self._take_engine()
+            self._begin()
+
+    def _take_engine(self) -> None:
+        """Take the engine of the current perceptron."""
+        if self.number < len(self._engines):
+            self.engine = self._engines[self.number]
+        else:
+            self.engine = self.engine.aimed_at(self.engine.problem)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the current perceptron has another epoch."""
+        return len(self.mistakes) < self.model.epochs and (not self.mistakes or bool(self.mistakes[-1]))
+
+    def run_epoch(self, labels: Array, amounts: Array) -> None:
+        """Learn in one more epoch: in the order of the data, or after the first perceptron in another."""
+        if self.number:
+            self.order = self.random.permutation(self.order)
+        mistakes = self.engine.perceptron_epoch(self.order, labels, amounts, self.perceptron)
+        self.mistakes = [*self.mistakes, mistakes]
+        if not self.number:
+            self.model.mistakes_ = self.mistakes
+        self.model.n_iter_ += 1
+
+    def mean(self) -> Array:
+        """The mean with the current perceptron."""
+        return self.alpha + (self.perceptron.alpha(self.model.average) - self.alpha) / (self.number + 1)
+
+    def go_back(self, alpha: Array, epochs: int) -> None:
+        """Return to the mean after a number of epochs, and end there."""
+        self.alpha[:], self.model.n_iter_, self.number = alpha, epochs, self.model.orders_
+        self.model.mistakes_ = self.model.mistakes_[:epochs]
+
+    def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return what the next epoch depends on; a `final` state has the mean alone."""
+        number, perceptron = self.model.orders_ if final else self.number, self.perceptron
+        arrays = {"alpha": self.alpha, "random": stored_random(self.random)}
+        arrays |= {"first_mistakes": np.array(self.model.mistakes_, dtype=np.int64)}
+        values = {"number": number, "epochs": self.model.n_iter_, "steps": perceptron.steps}
+        if number < self.model.orders_:
+            arrays |= {"sums": perceptron.sums, "mistakes": np.array(self.mistakes, dtype=np.int64)}
+            arrays |= {f"engine_{name}": array for name, array in self.engine.state().items()}
+        return values, arrays
+
+    def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Continue from a `state()`; raises DataError where it does not fit this problem."""
+        counts: Any = (values.get(name) for name in ("number", "epochs", "steps"))
+        number, epochs, steps = counts
+        if not (is_count(number) and is_count(epochs) and is_count(steps)) or number > self.model.orders_:
+            raise DataError(f"it counts {short((number, epochs, steps))} perceptrons, epochs and steps")
+        of_engine, arrays = split_prefix(arrays, "engine_")
+        random = arrays.pop("random", np.empty(0))
+        shapes = {"alpha": self.alpha.shape, "first_mistakes": (None,)}
+        if number < self.model.orders_:
+            shapes |= {"sums": self.perceptron.sums.shape, "mistakes": (None,)}
+        check_arrays(arrays, shapes, dict.fromkeys(("first_mistakes", "mistakes"), np.int64))
+        restore_random(self.random, random)
+        self.number = number
+        if number < self.model.orders_:
+            self._take_engine()
+            self.engine.restore(of_engine)
+            self.order, self.mistakes = of_engine["visits"].copy(), arrays["mistakes"].tolist()
+            self.perceptron = PerceptronState(arrays["sums"].copy(), steps)
+        self.alpha[:], self.model.n_iter_ = arrays["alpha"], epochs
+        self.model.mistakes_ = arrays["first_mistakes"].tolist()
