@@ -16,9 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import Tags, TargetTags
-from sklearn.utils.validation import check_is_fitted
 
 from fuda import __version__
 from fuda.checks import (
@@ -37,6 +34,7 @@ from fuda.data.structures import Structure, as_structures_or_none
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
+from fuda.estimators import BaseEstimator, check_is_fitted, clone
 from fuda.features.sets import resolve
 from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
@@ -440,7 +438,9 @@ class Labeler(BaseEstimator):
                 f"{' or '.join(self._shapes)} (on the command line --graph {self._shapes[-1]})"
             )
 
-    def __sklearn_tags__(self) -> Tags:
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import TargetTags
+
         tags = super().__sklearn_tags__()
         tags.estimator_type = None  # neither classifier nor regressor: y is a list of label lists
         tags.target_tags = TargetTags(required=True, one_d_labels=False)

@@ -161,7 +161,7 @@ class MarkovLabeler(Labeler):
 
     def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
         allowed = self._allowed(encoded.corpus, *self._scores(encoded), known)
-        return best_labelings(encoded.corpus, *allowed, n, self.classes_, self.n_jobs)
+        return best_labelings(encoded.corpus.graph, *allowed, n, self.classes_, self.n_jobs)
 
     def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
         """The label numbers (N,) that are predicted."""
