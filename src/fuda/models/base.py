@@ -42,6 +42,7 @@ from fuda.models.defaults import defaults_for, encoder_for
 from fuda.models.fingerprint import content, digest, parameters
 from fuda.models.foreign_parameters import FOREIGN_PARAMETERS
 from fuda.models.labelings import label_numbers
+from fuda.models.labelled_data import labels_of, structures_of
 from fuda.models.training_data import TrainingData, check_class_weight, data_weights
 from fuda.models.unlabelled import vectors_for
 from fuda.models.validation import validation_data
@@ -129,7 +130,7 @@ class Labeler(BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         position_weight: Any = None,
         *,
@@ -146,10 +147,11 @@ class Labeler(BaseEstimator):
 
         Parameters
         ----------
-        X : list of structures
+        X : list of structures, or Dataset
             Sequences (plain lists of observations will do), trees or graphs.
         y : list of lists
             The labels of each structure, one per node: strings or integers, None where not known.
+            Left out if X is a dataset or a list of its records, which have labels.
         sample_weight : array-like of shape (n_structures,), optional
             Weights of structures.
         position_weight : list of array-like, optional
@@ -179,7 +181,7 @@ class Labeler(BaseEstimator):
             corpus.vectors = vectors_for(self, corpus, unlabelled)
         encoder = encoder_for(self, corpus)
         encoded = encoder.fit_corpus(corpus)
-        classes, labels = number_labels(y, corpus)
+        classes, labels = number_labels(labels_of(X, y), corpus)
         weights = data_weights(corpus, sample_weight, position_weight)
         held = validation_data(self, encoder, corpus.shape, X_val, y_val)
         return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights, held))
@@ -373,6 +375,7 @@ class Labeler(BaseEstimator):
         self, X: Any, of: Callable[[Encoded], Iterable[Any]], empty: Callable[[], Any] = list
     ) -> np.ndarray:
         """What `of` returns for the encoded structures, one by one, and `empty()` for empty ones."""
+        X = structures_of(X)
         X = X if isinstance(X, Structure) else listed(X) or X  # an iterator is consumed once
         encoded = self._encode(X)
         if encoded is None:
@@ -424,7 +427,7 @@ class Labeler(BaseEstimator):
 
     def _checked_structures(self, X: Any) -> list[Structure | None]:
         """X as structures of a shape that the model takes, None for empty ones."""
-        structures = as_structures_or_none(X)
+        structures = as_structures_or_none(structures_of(X))
         self._check_shape(next((s.shape for s in structures if s is not None), self._shapes[0]))
         return structures
 

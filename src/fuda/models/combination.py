@@ -28,6 +28,7 @@ from fuda.marginalized.calibration import pair_information
 from fuda.models.base import Labeler
 from fuda.models.explained_combination import combined_decision
 from fuda.models.labelings import best_labelings, best_of_nodes, check_count, fix_known, label_numbers
+from fuda.models.labelled_data import Probabilities, structures_of
 from fuda.schemes import OUTSIDE, forbid
 from fuda.selection.goals import Counts, Goal
 
@@ -96,7 +97,7 @@ class Decoder(NamedTuple):
         return inference.viterbi(corpus.graph, scores, pairs, n_jobs)[0]
 
 
-class Combination:
+class Combination(Probabilities):
     """Several fitted labelers that decide together.
 
     Parameters
@@ -216,7 +217,7 @@ class Combination:
 
     def _mean(self, X: Any, known: Any = None) -> tuple[list[Any], Corpus | None, Array]:
         """The structures, those with nodes as a corpus, and q (N, L), given labels that are known."""
-        structures = as_structures_or_none(X)
+        structures = as_structures_or_none(structures_of(X))
         given: list[Any] = [[] if structure is None else structure for structure in structures]
         if not any(map(len, given)):
             return given, None, np.empty((0, len(self.classes_)))

@@ -18,6 +18,7 @@ from fuda.errors import DataError
 from fuda.marginalized.calibration import Calibration, Evidence
 from fuda.models.base import Labeler
 from fuda.models.labelings import Ranked, best_labelings, best_of_nodes, check_count, fix_known
+from fuda.models.labelled_data import Probabilities
 from fuda.models.marginalized_checks import check_decoder
 from fuda.schemes import forbid
 
@@ -27,7 +28,7 @@ DECODERS = ("posterior", "viterbi")
 RENAMED = {"pointwise": "posterior"}  # of `decode`, in earlier versions
 
 
-class MarginalizedPredictions(Labeler):
+class MarginalizedPredictions(Probabilities, Labeler):
     """What a labeler with the marginalized kernel predicts; `MarginalizedLabeler` defines `_evidence`."""
 
     decode: str | None
