@@ -106,7 +106,7 @@ def check_threads(model: Any) -> None:
 
 def check_randomness(model: Any) -> None:
     """Check the parameter `random_state`, as scikit-learn defines it."""
-    from sklearn.utils import check_random_state  # slow to import, and readers of files check options too
+    from fuda.estimators import check_random_state  # slow to import, and readers of files check options too
 
     try:
         check_random_state(model.random_state)

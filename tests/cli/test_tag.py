@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -162,14 +163,15 @@ def test_known_labels_are_kept(run, models, places, tmp_path):
 
 
 def test_what_a_model_does_not_have(run, places, tmp_path):
-    model = tmp_path / "m.fuda"
-    fuda.MarginalizedPerceptron(epochs=1, calibrate=False).fit([["a", "b"]], [["X", "Y"]]).save(model)
+    plain, reranker = tmp_path / "m.fuda", Path(__file__).parents[1] / "fixtures" / "reranker-1.fuda"
+    fuda.MarginalizedPerceptron(epochs=1, calibrate=False).fit([["a", "b"]], [["X", "Y"]]).save(plain)
     (tmp_path / "a.jsonl").write_text('{"tokens": ["a", "b"]}\n')
-    for option, words in {
-        "--known": "cannot label nodes given the labels of others; leave --known out",
-        "--nbest=2": "has no n-best labelings; leave --nbest out",
-        "--marginals": "calibrate=False",
-    }.items():
+    for model, option, words in (
+        (reranker, "--known", "cannot label nodes given the labels of others; leave --known out"),
+        (reranker, "--nbest=2", "has no n-best labelings; leave --nbest out"),
+        (plain, "--nbest=2", "calibrate=False"),
+        (plain, "--marginals", "calibrate=False"),
+    ):
         found = run("tag", model, tmp_path / "a.jsonl", option)
         assert (found.code, found.out) == (2, b"")
         assert words in found.err

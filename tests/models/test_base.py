@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    KFold,
     RandomizedSearchCV,
     cross_val_predict,
     cross_val_score,
@@ -24,6 +25,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import fuda
 from fuda import HMM, DataError, Sequence, Template, Tree
+from fuda.data.structures import as_structures
+from fuda.formats.dataset import Dataset, Record
 from fuda.metrics import entity_f1_scorer, label_f1_scorer, token_accuracy_scorer
 
 NAMES, CITIES = ["Ana", "Bo", "Cy", "Di"], ["Lima", "Oslo", "Rome"]
@@ -178,6 +181,34 @@ def test_cross_val_predict(name):
     predicted = cross_val_predict(HMM(features="spelling", window=1), X, y, cv=4)
     assert predicted.shape == (len(X),)
     assert [len(labels) for labels in predicted] == [len(labels) for labels in y]
+
+
+def dataset(X, y):
+    return Dataset([Record(x, labels) for x, labels in zip(as_structures(X), y, strict=True)])
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_cross_val_predict_of_probabilities(name):
+    """Without y, which scikit-learn would take for one class per structure; the data have it."""
+    data = dataset(*DATA[name])
+    found = cross_val_predict(HMM(window=1), data, method="predict_proba", cv=3)
+    assert [len(table) for table in found] == [len(record.structure) for record in data.records]
+    train, test = next(iter(KFold(3).split(data.X)))
+    by_hand = HMM(window=1).fit(data[train]).predict_marginals(data[test].X)
+    for table, expected in zip(found[test], by_hand, strict=True):
+        np.testing.assert_array_equal(table, expected)
+
+
+def test_a_dataset_is_data_with_labels():
+    X, y = next(iter(DATA.values()))
+    data = dataset(X, y)
+    model = HMM(window=1).fit(X, y)
+    for given in (data, data.records):
+        again = HMM(window=1).fit(given)
+        assert list(map(list, again.predict(given))) == list(map(list, model.predict(X)))
+        assert [len(table) for table in again.predict_proba(given)] == list(map(len, y))
+    with pytest.raises(DataError, match="y is None"):
+        HMM().fit(X)
 
 
 @pytest.mark.parametrize("name", DATA)

@@ -156,7 +156,7 @@ def wanted(model, x, node, known):
             for same in (True, False)
         ]
         return None if best[1] is None else best[0] - best[1]
-    if hasattr(model, "mixing_") and model._decoding == "pointwise":
+    if hasattr(model, "mixing_") and model._decoding == "posterior":
         values = model._calibration.ranks(model._evidence(encoded))[node]
     elif getattr(model, "_voted", False) and model.scheme is None:
         values = model._marginals(encoded, None if known is None else [known])[node]

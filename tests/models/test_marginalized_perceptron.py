@@ -269,12 +269,12 @@ def segments(seed, count):
 def test_viterbi_keeps_to_the_scheme():
     X, y = segments(0, 30)
     new, wanted = segments(1, 40)
-    pointwise = MarginalizedPerceptron(epochs=5, orders=2, decode="pointwise").fit(X, y)
+    posterior = MarginalizedPerceptron(epochs=5, orders=2, decode="posterior").fit(X, y)
     viterbi = MarginalizedPerceptron(epochs=5, orders=2, scheme="IOB2").fit(X, y)
     for labels in viterbi.predict(new):
         for before, here in zip(["O", *labels], labels, strict=False):
             assert not here.startswith("I-") or before[1:] == here[1:]
-    f1 = [entity_scores(wanted, model.predict(new)).micro.f1 for model in (pointwise, viterbi)]
+    f1 = [entity_scores(wanted, model.predict(new)).micro.f1 for model in (posterior, viterbi)]
     assert f1[1] > f1[0]
 
 
@@ -284,9 +284,9 @@ def test_decoding_follows_the_labels(tmp_path):
     trees = [Tree(x, range(-1, len(x) - 1)) for x in X]
     for structures, labels, parameters, decode in (
         (X, y, {}, "viterbi"),
-        (X, plain, {}, "pointwise"),
-        (trees, y, {}, "pointwise"),
-        (X, y, {"calibrate": False}, "pointwise"),
+        (X, plain, {}, "posterior"),
+        (trees, y, {}, "posterior"),
+        (X, y, {"calibrate": False}, "posterior"),
     ):
         default = MarginalizedPerceptron(epochs=2, **parameters).fit(structures, labels)
         named = clone(default).set_params(decode=decode).fit(structures, labels)
@@ -303,10 +303,10 @@ def test_viterbi_on_trees_and_never_on_dags():
     model = MarginalizedPerceptron(decode="viterbi", epochs=2).fit(X, y)
     assert [len(p) for p in model.predict(X)] == list(map(len, X))
     X, y, _ = random_problem(0, "dag", count=4)
-    with pytest.raises(DataError, match="pointwise"):
+    with pytest.raises(DataError, match="posterior"):
         MarginalizedPerceptron(decode="viterbi").fit(X, y)
     model = MarginalizedPerceptron().fit(X, y).set_params(decode="viterbi")
-    with pytest.raises(DataError, match="pointwise"):
+    with pytest.raises(DataError, match="posterior"):
         model.predict(X)
 
 
@@ -439,9 +439,9 @@ BAD = {
     "prior count": (fit(prior=HALF[:1]), "2 structures", "prior has 1"),
     "prior form": (fit(prior_form="tree"), "prior_form='tree'"),
     "chain and gap": (fit(prior=HMM(), prior_form="chain", gap=0.5), "gap=0", "marginals"),
-    "decode": (fit(decode="best"), "decode='best'", "pointwise or viterbi"),
+    "decode": (fit(decode="best"), "decode='best'", "posterior or viterbi"),
     "scheme": (fit(decode="viterbi", scheme="IOB9"), "no tagging scheme 'IOB9'"),
-    "scheme, pointwise": (fit(decode="pointwise", scheme="IOB2"), "decode='viterbi'"),
+    "scheme, posterior": (fit(decode="posterior", scheme="IOB2"), "decode='viterbi'"),
     "scheme, no probabilities": (fit(scheme="IOB2", calibrate=False), "calibrate=True"),
     "engine": (fit(engine="steam"), "engine='steam' is not built", "'cpu'"),
     "epochs": (fit(epochs=0), "epochs=0", "at least 1"),

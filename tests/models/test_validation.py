@@ -70,8 +70,8 @@ def test_the_best_iteration_is_kept(name, tmp_path):
             raise StopIteration
 
     if "marginalized" in name or name == "trees":  # folds of the calibration stop there too
-        model.set_params(calibrate=False, decode="pointwise")
-        again = fitted(name, False, callback=stop, calibrate=False, decode="pointwise")
+        model.set_params(calibrate=False, decode="posterior")
+        again = fitted(name, False, callback=stop, calibrate=False, decode="posterior")
         X = data_for(name, 6, seed=2)[0]
         for a, b in zip(model.decision_scores(X), again.decision_scores(X), strict=True):
             np.testing.assert_array_equal(a, b)

@@ -9,6 +9,8 @@ made::
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,29 @@ def test_stored_models_load_and_label_as_they_did(name):
         strict=True,
     ):
         assert old == pytest.approx(new, abs=1e-3)
+
+
+def test_all_of_them_label_without_scikit_learn():
+    """As in `fuda tag`; with the estimators of a process that only applies models."""
+    code = f"""
+import sys, fuda
+from fuda import light_estimators
+light_estimators.in_use = True
+def chain(shape, words):
+    if shape == "tree":
+        return fuda.Tree(words, [-1, *range(len(words) - 1)])
+    if shape == "dag":
+        return fuda.Dag(words, [(i, i + 1) for i in range(len(words) - 1)])
+    return fuda.Sequence(words)
+for name in {list(MODELS)}:
+    model = fuda.load("{FIXTURES}/" + name)
+    X = [chain(model.shape_, words) for words in {X}]
+    assert [list(labels) for labels in model.predict(X)] == {Y}, name
+    if hasattr(model, "predict_marginals"):
+        assert [len(table) for table in model.predict_marginals(X)] == [4, 3, 4]
+assert "sklearn" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_class_and_version_has_a_stored_file():

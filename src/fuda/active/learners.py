@@ -60,7 +60,7 @@ def learner_for(
         parameters["scheme"] = scheme
     if kernel or corpus.shape not in CRF._shapes:
         parameters["kernel"] = Polynomial(1 if kind in ("text", "features") else 2).normalized()
-        decode = "viterbi" if "scheme" in parameters else "pointwise"
+        decode = "viterbi" if "scheme" in parameters else "posterior"
         return MarginalizedPerceptron(decode=decode, **parameters)
     if kind in _WINDOWS:
         parameters["window"] = _WINDOWS[kind]

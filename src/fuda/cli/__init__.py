@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import click
 
-from fuda import __version__
+from fuda import __version__, light_estimators
 from fuda.cli import options
 from fuda.cli.compare import compare
 from fuda.cli.convert import convert
@@ -157,6 +157,8 @@ def main() -> None:
     """Run the command."""
     # scikit-learn imports it, half of the time until a model is loaded, and the command never uses it.
     sys.modules.setdefault("scipy.stats", _Deferred("scipy.stats"))
+    if sys.argv[1:2] == [tag.name]:
+        light_estimators.in_use = True
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _whole(sys.stdout)

@@ -44,7 +44,7 @@ _KNOWN = "Keep the labels that FILE has, and choose the others (_, null) given t
 _NBEST = "The N best labelings with their log-probabilities: under keys, or one after another with comments."
 _MARGINALS = "The probabilities of labels: of all under a key, of that chosen in a further column."
 _CLUSTER = "Label on the workers of a Dask cluster with its scheduler at ADDRESS, piece by piece."
-_OR = ", or train one of the learners hmm, memm, crf, semi-crf, hm-perceptron and hm-svm"
+_OR = ", or train another learner (all but reranker do it)"
 _ROOM = "--as jsonl or --as conll"
 _OWN_KEYS = ("nbest", "marginals")  # of an earlier run, no longer true
 

@@ -220,12 +220,20 @@ def _deduplicate(
         return np.fromiter(map(ids.__getitem__, nodes()), dtype=np.int32), list(ids)
     observations: list[Observation] = []
     types = []
+    vectors: dict[str, tuple[int, int]] = {}  # among features: their length, and where it was found
     for node, observation in enumerate(nodes()):
         try:
             kind = kind_of(observation)
             plain = kind.plain(observation)
         except DataError as error:
             raise DataError(f"{place_of(node)}: {error}") from None
+        for name, length in kind.vector_lengths(observation):
+            usual, first = vectors.setdefault(name, (length, node))
+            if length != usual:
+                raise DataError(
+                    f"{place_of(node)}: the vector {name!r} has length {length}, that of {place_of(first)} "
+                    f"length {usual}; give all nodes vectors of one length"
+                )
         types.append(ids.setdefault(kind.key(plain), len(ids)))
         if types[-1] == len(observations):
             observations.append(plain)

@@ -19,7 +19,7 @@ entry in `KINDS`.
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -69,6 +69,10 @@ class ObservationKind:
     def size(self, plain: Any) -> int:
         """Return the number of columns or of vector entries; 0 for kinds without a fixed size."""
         return 0
+
+    def vector_lengths(self, x: Any) -> Iterable[tuple[str, int]]:
+        """Return the names and lengths of vectors within an observation as the user gave it."""
+        return ()
 
     def to_stored(self, plain: Any) -> Any:
         """Return the JSON value used in model files."""
@@ -165,6 +169,14 @@ class FeaturesKind(ObservationKind):
             return (list, *plain)
         names = sorted(plain)
         return (dict, *names, *map(plain.__getitem__, names))
+
+    def vector_lengths(self, x: Any) -> Iterable[tuple[str, int]]:
+        if isinstance(x, dict) and not _CONTAINERS.isdisjoint(map(type, x.values())):
+            for name, value in x.items():
+                if _is_vector(value):
+                    yield name, len(value)
+                elif isinstance(value, dict):
+                    yield from ((f"{name}:{inner}", length) for inner, length in self.vector_lengths(value))
 
     def to_json(self, x: Any) -> Any:
         if isinstance(x, dict):

@@ -9,7 +9,6 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Channel, Encoded, Encoder
@@ -266,7 +265,10 @@ class WindowEncoder(Encoder):
 
     def _vector_table(self, corpus: Corpus) -> Table:
         """The vectors, and one more column per boundary mark."""
-        matrix = block_diag(np.stack(corpus.observations), np.eye(2 * self.window))
+        vectors = np.stack(corpus.observations)
+        marks = 2 * self.window
+        matrix = np.pad(vectors, ((0, marks), (0, marks)))
+        matrix[len(vectors) :, vectors.shape[1] :] = np.eye(marks)
         return Table.of(matrix, np.zeros(len(matrix)), np.zeros(len(matrix)))
 
 

@@ -42,10 +42,10 @@ from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from fuda.checks import LARGEST, SMALLEST, is_flag, is_number
 from fuda.errors import DataError, described, short
+from fuda.estimators import BaseEstimator
 from fuda.kernels.points import Points
 
 Array = np.ndarray

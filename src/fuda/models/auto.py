@@ -14,13 +14,11 @@ from dataclasses import asdict
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from fuda.checks import check_arrays, check_flags, is_number
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
+from fuda.estimators import ConvergenceWarning, check_random_state, clone
 from fuda.explanations.decisions import Decision
 from fuda.interrupts import inner_training, is_inner
 from fuda.models.base import Labeler, TrainingData, check_without_checkpoint

@@ -16,9 +16,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import Tags, TargetTags
-from sklearn.utils.validation import check_is_fitted
 
 from fuda import __version__
 from fuda.checks import (
@@ -37,6 +34,7 @@ from fuda.data.structures import Structure, as_structures_or_none
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
+from fuda.estimators import BaseEstimator, check_is_fitted, clone
 from fuda.features.sets import resolve
 from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
@@ -44,6 +42,7 @@ from fuda.models.defaults import defaults_for, encoder_for
 from fuda.models.fingerprint import content, digest, parameters
 from fuda.models.foreign_parameters import FOREIGN_PARAMETERS
 from fuda.models.labelings import label_numbers
+from fuda.models.labelled_data import labels_of, structures_of
 from fuda.models.training_data import TrainingData, check_class_weight, data_weights
 from fuda.models.unlabelled import vectors_for
 from fuda.models.validation import validation_data
@@ -132,7 +131,7 @@ class Labeler(BaseEstimator):
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         position_weight: Any = None,
         *,
@@ -149,10 +148,11 @@ class Labeler(BaseEstimator):
 
         Parameters
         ----------
-        X : list of structures
+        X : list of structures, or Dataset
             Sequences (plain lists of observations will do), trees or graphs.
         y : list of lists
             The labels of each structure, one per node: strings or integers, None where not known.
+            Left out if X is a dataset or a list of its records, which have labels.
         sample_weight : array-like of shape (n_structures,), optional
             Weights of structures.
         position_weight : list of array-like, optional
@@ -182,7 +182,7 @@ class Labeler(BaseEstimator):
             corpus.vectors = vectors_for(self, corpus, unlabelled)
         encoder = encoder_for(self, corpus)
         encoded = encoder.fit_corpus(corpus)
-        classes, labels = number_labels(y, corpus)
+        classes, labels = number_labels(labels_of(X, y), corpus)
         weights = data_weights(corpus, sample_weight, position_weight)
         held = validation_data(self, encoder, corpus.shape, X_val, y_val)
         return self._fit_encoded(TrainingData(encoder, encoded, classes, labels, *weights, held))
@@ -377,6 +377,7 @@ class Labeler(BaseEstimator):
         self, X: Any, of: Callable[[Encoded], Iterable[Any]], empty: Callable[[], Any] = list
     ) -> np.ndarray:
         """What `of` returns for the encoded structures, one by one, and `empty()` for empty ones."""
+        X = structures_of(X)
         X = X if isinstance(X, Structure) else listed(X) or X  # an iterator is consumed once
         encoded = self._encode(X)
         if encoded is None:
@@ -428,7 +429,7 @@ class Labeler(BaseEstimator):
 
     def _checked_structures(self, X: Any) -> list[Structure | None]:
         """X as structures of a shape that the model takes, None for empty ones."""
-        structures = as_structures_or_none(X)
+        structures = as_structures_or_none(structures_of(X))
         self._check_shape(next((s.shape for s in structures if s is not None), self._shapes[0]))
         return structures
 
@@ -442,7 +443,9 @@ class Labeler(BaseEstimator):
                 f"{' or '.join(self._shapes)} (on the command line --graph {self._shapes[-1]})"
             )
 
-    def __sklearn_tags__(self) -> Tags:
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import TargetTags
+
         tags = super().__sklearn_tags__()
         tags.estimator_type = None  # neither classifier nor regressor: y is a list of label lists
         tags.target_tags = TargetTags(required=True, one_d_labels=False)

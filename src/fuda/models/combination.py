@@ -22,13 +22,13 @@ from fuda import inference
 from fuda.data.corpus import Corpus
 from fuda.data.labels import as_object_array
 from fuda.data.structures import as_structures, as_structures_or_none
-from fuda.errors import DataError
 from fuda.explanations.base import Explanation
 from fuda.explanations.decisions import check_question, explained
 from fuda.marginalized.calibration import pair_information
 from fuda.models.base import Labeler
 from fuda.models.explained_combination import combined_decision
-from fuda.models.labelings import best_labelings, check_count, fix_known, label_numbers
+from fuda.models.labelings import best_labelings, best_of_nodes, check_count, fix_known, label_numbers
+from fuda.models.labelled_data import Probabilities, structures_of
 from fuda.schemes import OUTSIDE, forbid
 from fuda.selection.goals import Counts, Goal
 
@@ -97,7 +97,7 @@ class Decoder(NamedTuple):
         return inference.viterbi(corpus.graph, scores, pairs, n_jobs)[0]
 
 
-class Combination:
+class Combination(Probabilities):
     """Several fitted labelers that decide together.
 
     Parameters
@@ -144,7 +144,7 @@ class Combination:
         return as_object_array(corpus.for_given(named, list))
 
     def predict_nbest(self, X: Any, n: int, known: Any = None) -> Array:
-        """Find the n best labelings of each sequence or tree.
+        """Find the n best labelings of each structure.
 
         Parameters
         ----------
@@ -163,11 +163,13 @@ class Combination:
         count, (structures, corpus, q) = check_count(n), self._mean(X, known)
         if corpus is None:
             return as_object_array([[([], 0.0)] for _ in structures])
-        if corpus.shape == "dag":
-            raise DataError("n-best labelings are those of sequences and trees, but structure 0 is a dag")
         fixed = None if known is None else label_numbers(known, corpus, self.classes_)
-        scored = self.decoder.scored(corpus, q, self.classes_.tolist(), fixed)
-        found = best_labelings(corpus, *scored, count, self.classes_, self.members[0].n_jobs)
+        scores, pairs = self.decoder.scored(corpus, q, self.classes_.tolist(), fixed)
+        how = count, self.classes_, self.members[0].n_jobs
+        if corpus.shape == "dag":
+            found = best_of_nodes(corpus, scores, *how)
+        else:
+            found = best_labelings(corpus.graph, scores, pairs, *how)
         return as_object_array(corpus.for_given(found, lambda: [([], 0.0)]))
 
     def predict_marginals(self, X: Any, known: Any = None) -> Array:
@@ -215,7 +217,7 @@ class Combination:
 
     def _mean(self, X: Any, known: Any = None) -> tuple[list[Any], Corpus | None, Array]:
         """The structures, those with nodes as a corpus, and q (N, L), given labels that are known."""
-        structures = as_structures_or_none(X)
+        structures = as_structures_or_none(structures_of(X))
         given: list[Any] = [[] if structure is None else structure for structure in structures]
         if not any(map(len, given)):
             return given, None, np.empty((0, len(self.classes_)))

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from fuda.checks import check_counts, check_flags, check_numbers, is_choice
 from fuda.data.encoding import Encoded
 from fuda.data.labels import flat_labels
 from fuda.errors import DataError, short
+from fuda.estimators import check_is_fitted
 from fuda.functions.linear import LinearFunction
 from fuda.interrupts import inner_training
 from fuda.models import crf_file, explained_markov

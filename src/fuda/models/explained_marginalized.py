@@ -34,7 +34,7 @@ def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None) -> De
     evidence = model._with_memory(encoded, of_x, scores)
     about = corpus.structures[0], classes, model._decided(encoded, evidence)
     calibration = model._calibration
-    if model._decoding == "pointwise":
+    if model._decoding == "posterior":
         scale = calibration.point[0] if evidence.memory.any() else None
         positions = _marginalized_positions(model, encoded, of_x, scores, scale)
 

@@ -19,8 +19,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
+from fuda.estimators import ConvergenceWarning
 from fuda.marginalized import calibration
 from fuda.marginalized.calibration import Calibration, Evidence
 from fuda.marginalized.engines import make_engine

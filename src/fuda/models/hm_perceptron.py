@@ -21,13 +21,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from fuda.checks import check_choice, check_counts, check_flags, check_numbers, is_flag
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
+from fuda.estimators import ConvergenceWarning, check_is_fitted, clone
 from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for
 from fuda.functions.linear import LinearFunction
 from fuda.inference import higher_order

@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from fuda.checks import check_arrays, check_counts, check_flags, check_numbers, is_choice
 from fuda.data.encoding import Encoded
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
+from fuda.estimators import ConvergenceWarning, check_is_fitted
 from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for, squared_norms
 from fuda.interrupts import is_inner
 from fuda.kernels import Polynomial, as_kernel

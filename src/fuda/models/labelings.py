@@ -9,6 +9,7 @@ import numpy as np
 from fuda import inference
 from fuda.checks import is_whole
 from fuda.data.corpus import Corpus
+from fuda.data.graph import Graph
 from fuda.data.labels import flat_labels
 from fuda.errors import DataError, short
 
@@ -60,13 +61,13 @@ def check_count(n: Any) -> int:
 
 
 def best_labelings(
-    corpus: Corpus, scores: Array, pairs: Array, n: int, classes: Array, n_jobs: int | None
+    graph: Graph, scores: Array, pairs: Array, n: int, classes: Array, n_jobs: int | None
 ) -> list[Ranked]:
     """The n best labelings of each structure, each with log P(y|x) = score − log Σ exp score.
 
     Parameters
     ----------
-    corpus : Corpus
+    graph : Graph
         Sequences or trees.
     scores, pairs : arrays (N, L), (L, L)
         The scores of nodes and of label pairs along edges.
@@ -82,9 +83,18 @@ def best_labelings(
     list of list of (labels, float)
         By structure, best first.
     """
-    log_z = inference.log_partition(corpus.graph, scores, pairs, n_jobs)
-    best = inference.nbest(corpus.graph, scores, pairs, n, n_jobs)
+    log_z = inference.log_partition(graph, scores, pairs, n_jobs)
+    best = inference.nbest(graph, scores, pairs, n, n_jobs)
     return [
         [([classes[k] for k in labels], min(0.0, float(score - z))) for labels, score in candidates]
         for candidates, z in zip(best, log_z, strict=True)
     ]
+
+
+def best_of_nodes(corpus: Corpus, scores: Array, n: int, classes: Array, n_jobs: int | None) -> list[Ranked]:
+    """The n best labelings of each structure, of any shape, whose nodes do not depend on each other.
+
+    See `best_labelings`; scores that do not depend on pairs are the same along any edges.
+    """
+    pairs = np.zeros((len(classes), len(classes)))
+    return best_labelings(Graph.of_chains(corpus.offsets), scores, pairs, n, classes, n_jobs)

@@ -11,15 +11,13 @@ from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
-from fuda import inference
 from fuda.checks import check_flags, is_choice, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.structures import Structure
 from fuda.errors import DataError, short
+from fuda.estimators import ConvergenceWarning, check_is_fitted
 from fuda.explanations.base import Explanation
 from fuda.explanations.decisions import Decision, explained
 from fuda.interrupts import inner_training, is_inner
@@ -40,22 +38,21 @@ from fuda.models.base import Labeler
 from fuda.models.explained_marginalized import marginalized_decision
 from fuda.models.explained_markov import encoded_question
 from fuda.models.held_out import Choice
-from fuda.models.marginalized_checks import check_decoder, check_fits, checked_scores
+from fuda.models.marginalized_checks import check_fits, checked_scores
 from fuda.models.marginalized_defaults import marginalized_defaults
+from fuda.models.marginalized_predictions import DECODERS, RENAMED, MarginalizedPredictions
 from fuda.models.priors import PriorSource
 from fuda.models.training_data import TrainingData
 from fuda.models.validation import Held
 from fuda.progress import warn
-from fuda.schemes import forbid, scheme_name
+from fuda.schemes import scheme_name
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import part
 
 Array = np.ndarray
 
-DECODERS = ("pointwise", "viterbi")
 
-
-class MarginalizedLabeler(Labeler):
+class MarginalizedLabeler(MarginalizedPredictions):
     """Base of the labelers with the marginalized kernel.
 
     A subclass has the parameters declared below, among others, and defines
@@ -71,7 +68,7 @@ class MarginalizedLabeler(Labeler):
     _defaults: ClassVar[dict[str, Any]] = {
         "kernel": Polynomial(1).normalized(),
         "features": "text",
-        "decode": "pointwise",
+        "decode": "posterior",
         "parts": None,  # chosen in `_fit`
     }
     window = 0  # the kernel compares the neighbours of nodes itself
@@ -106,73 +103,6 @@ class MarginalizedLabeler(Labeler):
     _calibration: calibration.Calibration
     _validating: Held | None = None  # during a fit
     _most_epochs: int | None = None  # where folds learn for as long as the model did
-
-    def predict(self, X: Any, prior: Any = None) -> Array:
-        """Label structures.
-
-        Parameters
-        ----------
-        X : list of structures
-            Of the shape that the model was fitted on.
-        prior : list of ndarray, optional
-            One (n_nodes, n_labels) array per structure, in place of the model's own prior; required
-            where the model was fitted with arrays.
-
-        Returns
-        -------
-        ndarray of shape (n_structures,), dtype object
-            One list of labels per structure.
-        """
-        return self._by_structure(
-            X, lambda encoded: self._named(encoded, self._predicted(encoded, prior, self.margin_))
-        )
-
-    def predict_marginals(self, X: Any, prior: Any = None) -> Array:
-        """Compute P(y_t = label) for every node t, by the calibrated scores.
-
-        Parameters
-        ----------
-        X : list of structures
-            Of the shape that the model was fitted on.
-        prior : list of ndarray, optional
-            One (n_nodes, n_labels) array per structure, in place of the model's own prior.
-
-        Returns
-        -------
-        ndarray of shape (n_structures,), dtype object
-            One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
-        """
-
-        def marginals(encoded: Encoded) -> list[Array]:
-            if not self._fitted_params["calibrate"]:
-                raise DataError(
-                    "calibrate=False: the scores are not calibrated to probabilities; fit with calibrate=True"
-                )
-            return encoded.corpus.split(self._calibration.marginals(self._evidence(encoded, prior)))
-
-        return self._by_structure(X, marginals, self._no_rows)
-
-    def decision_scores(self, X: Any, prior: Any = None) -> Array:
-        """Compute the scores S(t,σ).
-
-        Where numbers may exceed the range of doubles, the scores of each node are divided by a
-        power of 2, which differs between nodes.
-
-        Parameters
-        ----------
-        X : list of structures
-            Of the shape that the model was fitted on.
-        prior : list of ndarray, optional
-            One (n_nodes, n_labels) array per structure, in place of the model's own prior.
-
-        Returns
-        -------
-        ndarray of shape (n_structures,), dtype object
-            One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
-        """
-        return self._by_structure(
-            X, lambda encoded: encoded.corpus.split(self._evidence(encoded, prior).scores), self._no_rows
-        )
 
     def explain(self, x: Any, node: int, prior: Any = None, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
@@ -279,11 +209,11 @@ class MarginalizedLabeler(Labeler):
         priors.check_prior(self.prior, self.prior_form)
         if self.prior_form == "chain" and (self.gap or self.label_kernel is not None):
             raise DataError("prior_form='chain' requires gap=0 and label_kernel=None; choose 'marginals'")
-        if not is_choice(self.decode, (None, *DECODERS)):
+        if not is_choice(self.decode, (None, *DECODERS, *RENAMED)):
             raise DataError(f"decode={short(self.decode)}: choose {' or '.join(DECODERS)}")
         if self.scheme is not None:
             scheme_name(self.scheme)
-            if self.decode == "pointwise":
+            if self.decode not in (None, "viterbi"):
                 raise DataError("scheme requires decode='viterbi', which follows its rules; set both")
         check_engine(self.engine)
         check_flags(self, "calibrate")
@@ -388,13 +318,6 @@ class MarginalizedLabeler(Labeler):
     def _defaults_by(self, corpus: Corpus, letters: str | None) -> dict[str, Any]:
         return marginalized_defaults(self, corpus, letters)
 
-    @property
-    def _decoding(self) -> str:
-        """The parameter `decode`, or where it is None, what the scheme needs or what it was at fit."""
-        if self.decode is not None:
-            return self.decode
-        return "viterbi" if self.scheme is not None else str(self._fitted_params["decode"])
-
     def _largest_mixing(self, examples: Examples) -> float:
         """The largest c with c²k ≤ 1, so that no number grows with the length of a match."""
         settings = Settings(self.kernel_, self.label_kernel_, 1.0, self.gap_)
@@ -417,10 +340,6 @@ class MarginalizedLabeler(Labeler):
         """This trial, trained no longer than a comparison with others needs."""
         return self
 
-    def _predicted(self, encoded: Encoded, given: Any, margin: float | None) -> Array:
-        """The label numbers that are predicted, with scores approximated where there is a margin."""
-        return self._decided(encoded, self._evidence(encoded, given, margin))
-
     def _evidence(self, encoded: Encoded, given: Any = None, margin: float | None = None) -> Evidence:
         """What decides about the labels of all nodes; `given` is their prior, or None."""
         prior = given if isinstance(given, Prior) else self._prior_of(encoded.corpus, given)
@@ -433,12 +352,6 @@ class MarginalizedLabeler(Labeler):
             return Evidence(scores.doubles(), prior.nodes, joint=prior.joint)
         by_memory = self._scores_by(self._memory, encoded, prior, self._memory_settings).clipped()
         return Evidence(scores.doubles(), prior.nodes, memory.recalled(by_memory, prior.nodes), prior.joint)
-
-    def _decided(self, encoded: Encoded, evidence: Evidence) -> Array:
-        """The label numbers of all nodes."""
-        if self._decoding == "pointwise":
-            return self._calibration.ranks(evidence).argmax(axis=1)
-        return self._best(encoded, *self._calibration.labelings(evidence))
 
     def _prior_of(self, corpus: Corpus, given: Any) -> Prior:
         if given is not None and self.prior_source_.form == "chain":
@@ -468,14 +381,6 @@ class MarginalizedLabeler(Labeler):
             engine = self._support_engine(support, encoded, prior, settings)
             scores = scores + engine.scores(support.alpha, margin)
         return checked_scores(self, scores, encoded.corpus)
-
-    def _best(self, encoded: Encoded, scores: Array, pairs: Array) -> Array:
-        """The best labeling as a whole, well-formed where there is a scheme."""
-        corpus = encoded.corpus
-        check_decoder(self, corpus)
-        if self.scheme is not None:
-            pairs = forbid(scores, pairs, self.classes_, self.scheme, corpus.graph.roots, corpus.graph.leaves)
-        return inference.viterbi(corpus.graph, scores, pairs, self.n_jobs)[0]
 
     def _arrays(self) -> dict[str, Array]:
         return marginalized_file.arrays_of(self)

@@ -34,7 +34,7 @@ def check_decoder(model: Any, corpus: Corpus) -> None:
     if model._decoding == "viterbi" and corpus.shape == "dag":
         raise DataError(
             "decode='viterbi' finds the best labeling of a sequence or tree, but structure 0 is a dag; "
-            "choose decode='pointwise'"
+            "choose decode='posterior'"
         )
     if model.scheme is not None and not corpus.is_chain:
         raise DataError(

@@ -43,7 +43,7 @@ def marginalized_defaults(model: Any, corpus: Corpus, letters: str | None) -> di
     features, kernel = (_of_branches if branches(corpus) else _of_lines)(model, corpus, letters)
     labels = getattr(model, "classes_", ())
     in_segments = corpus.is_chain and model.calibrate and any(map(is_segment_label, labels))
-    return {"features": features, "kernel": kernel, "decode": "viterbi" if in_segments else "pointwise"}
+    return {"features": features, "kernel": kernel, "decode": "viterbi" if in_segments else "posterior"}
 
 
 def _of_lines(model: Any, corpus: Corpus, letters: str | None) -> tuple[str, Kernel]:

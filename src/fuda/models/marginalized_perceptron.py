@@ -32,8 +32,9 @@ from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Examples, Problem, Sources
 from fuda.marginalized.support import Support, merged, supports
 from fuda.models.base import Labeler
-from fuda.models.label_growth import added_labels, grow_marginalized
+from fuda.models.label_growth import added_labels
 from fuda.models.marginalized import MarginalizedLabeler
+from fuda.models.marginalized_growth import grow_marginalized
 from fuda.models.marginalized_validation import validation_of
 from fuda.models.perceptron_orders import Orders, foreseen
 from fuda.parallel import one_blas_thread
@@ -82,10 +83,10 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         is "protein" or "dna" for residues or bases, "text" for sequences of up to 4,096 distinct
         observations and for text in trees and DAGs where the kernel is None too, and "spelling" for
         all else, which is much faster where there are many.
-    decode : {"pointwise", "viterbi"} or None, default=None
+    decode : {"posterior", "viterbi"} or None, default=None
         Predict the label of largest score of each node, or the best labeling as a whole. None is
         "viterbi" for sequences whose labels encode segments, such as B-PER, if `calibrate` is true,
-        and where a scheme is given; else "pointwise". Acts at once.
+        and where a scheme is given; else "posterior". Acts at once.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme; requires
         decode="viterbi". Acts at once.
@@ -299,7 +300,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         def shortfalls(recalled: Array) -> list[memory.Shortfall]:
             now = evidence._replace(memory=evidence.memory + recalled)
             decided, found = self._decided(one.encoded, now), []
-            if self._decoding == "pointwise":
+            if self._decoding == "posterior":
                 found.append(memory.shortfall(self._calibration.ranks(now), wanted))
             else:
                 nodes, rows = self._calibration.labelings(now)[0], np.arange(len(wanted))

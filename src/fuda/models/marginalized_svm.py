@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from fuda.checks import check_arrays, check_counts, check_numbers, split_prefix
 from fuda.errors import DataError, short
+from fuda.estimators import ConvergenceWarning, check_random_state
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, Margins
 from fuda.marginalized.problem import Examples, Sources
@@ -104,10 +103,10 @@ class MarginalizedSVM(MarginalizedLabeler):
         is "protein" or "dna" for residues or bases, "text" for sequences of up to 4,096 distinct
         observations and for text in trees and DAGs where the kernel is None too, and "spelling" for
         all else, which is much faster where there are many.
-    decode : {"pointwise", "viterbi"} or None, default=None
+    decode : {"posterior", "viterbi"} or None, default=None
         Predict the label of largest score of each node, or the best labeling as a whole. None is
         "viterbi" for sequences whose labels encode segments, such as B-PER, if `calibrate` is true,
-        and where a scheme is given; else "pointwise". Acts at once.
+        and where a scheme is given; else "posterior". Acts at once.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme; requires
         decode="viterbi". Acts at once.

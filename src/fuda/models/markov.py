@@ -25,6 +25,7 @@ from fuda.explanations.positions import Positions
 from fuda.models.base import Labeler
 from fuda.models.explained_markov import encoded_question, markov_decision, markov_labelings
 from fuda.models.labelings import best_labelings, check_count, fix_known
+from fuda.models.labelled_data import Probabilities
 from fuda.models.training_data import TrainingData, data_weights
 from fuda.models.validation import Held, Validation
 from fuda.optimize.result import INTERRUPTED, Minimizer, Result
@@ -35,7 +36,7 @@ from fuda.storage.checkpoint import Checkpoint
 Array = np.ndarray
 
 
-class MarkovLabeler(Labeler):
+class MarkovLabeler(Probabilities, Labeler):
     """Base of the labelers that are Markov models of labels.
 
     A subclass defines `_scores(encoded)`, which returns node scores (N, L) and transition scores
@@ -161,7 +162,7 @@ class MarkovLabeler(Labeler):
 
     def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
         allowed = self._allowed(encoded.corpus, *self._scores(encoded), known)
-        return best_labelings(encoded.corpus, *allowed, n, self.classes_, self.n_jobs)
+        return best_labelings(encoded.corpus.graph, *allowed, n, self.classes_, self.n_jobs)
 
     def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
         """The label numbers (N,) that are predicted."""

@@ -6,10 +6,10 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from fuda.checks import check_arrays, is_count, split_prefix
 from fuda.errors import DataError, short
+from fuda.estimators import check_random_state
 from fuda.marginalized.engines.base import Engine, Foreseen, PerceptronState
 from fuda.randomness import restore_random, stored_random
 

@@ -24,13 +24,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from fuda import inference
 from fuda.checks import listed
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
+from fuda.estimators import clone
 from fuda.marginalized.priors import Joint, Prior, given_prior, uniform_prior
 from fuda.models.base import check_without_checkpoint
 from fuda.models.folds import prior_folds

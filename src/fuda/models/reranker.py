@@ -31,14 +31,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
-from sklearn.model_selection import KFold
 
 from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import as_object_array, flat_labels
 from fuda.errors import DataError, short
+from fuda.estimators import clone
 from fuda.explanations.base import Explanation
 from fuda.explanations.decisions import Decision, explained
 from fuda.interrupts import inner_training
@@ -338,6 +337,8 @@ class Reranker(Labeler):
 
     def _out_of_fold(self, data: TrainingData) -> Candidates:
         """The candidates of each structure, from a base labeler fitted on the other folds."""
+        from sklearn.model_selection import KFold  # slow to import, and only trainings use it
+
         count = len(data.encoded.corpus)
         found: list[Any] = [None] * count
         shuffle = self.random_state is not None

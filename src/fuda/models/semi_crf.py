@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from fuda import inference
 from fuda.checks import check_arrays, check_counts, check_numbers, is_number, is_whole
@@ -21,6 +20,7 @@ from fuda.data.encoding import Encoded
 from fuda.data.segment_texts import SegmentTexts
 from fuda.data.segments import NAMES, PREFIXES, SegmentLabels, check_scheme, scheme_of, segment_labels
 from fuda.errors import DataError, short
+from fuda.estimators import check_is_fitted
 from fuda.explanations.decisions import Decision
 from fuda.functions.linear import LinearFunction
 from fuda.inference.segment_marginals import likely_segments

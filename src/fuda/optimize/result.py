@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from fuda.checks import check_arrays
 from fuda.errors import DataError
+from fuda.estimators import ConvergenceWarning
 from fuda.interrupts import is_inner
 from fuda.progress import Iteration, warn
 

@@ -10,9 +10,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from fuda.errors import DataError, short
+from fuda.estimators import ConvergenceWarning
 from fuda.interrupts import is_inner
 from fuda.progress import bar, warn
 from fuda.selection.folds import cut, splits

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
+from fuda.estimators import clone
 from fuda.interrupts import inner_training
 from fuda.metrics import Report, evaluate
 from fuda.selection.folds import Split

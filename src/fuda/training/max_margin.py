@@ -40,10 +40,10 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from fuda.checks import check_arrays, split_prefix
 from fuda.errors import DataError, place
+from fuda.estimators import check_random_state
 from fuda.functions import TrainingScores
 from fuda.inference import Graph
 from fuda.inference.best_other import best_others

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from fuda.checks import split_prefix
 from fuda.errors import DataError
+from fuda.estimators import check_random_state
 from fuda.randomness import restore_random, stored_random
 from fuda.training.online_updates import Sized
 from fuda.training.perceptron import Dual, Mistakes, Pass, Primal, State
