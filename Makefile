@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_OPTIONS ?=
+# Without bytecode files, every process of the tests would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test compat docs lint style bars docstrings types bench fuzz bounds matrix hooks clean
 
