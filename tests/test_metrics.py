@@ -74,14 +74,14 @@ def assert_equals_seqeval(y_true, y_pred, scheme):
     }
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(label_pairs([*typed, *odd]))
 def test_entity_scores_equal_seqeval_by_default(pair):
     assert_equals_seqeval(*pair, scheme=None)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(st.data())
 def test_entity_scores_equal_seqeval_in_strict_mode(scheme, data):
     labels = [label for label in [*typed, *odd] if label[0] in PREFIXES[scheme]]
