@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_OPTIONS ?=
+# Without bytecode files, every process of the tests would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test compat docs lint style bars docstrings types bench fuzz bounds matrix hooks clean
 
@@ -10,7 +12,7 @@ demo: $(VENV)/.demo        ## set up and run the main job on embedded data
 	$(BIN)/fuda demo
 
 test: $(VENV)/.test        ## set up and run all tests
-	$(BIN)/pytest -n 2 --durations=5 $(PYTEST_OPTIONS)
+	$(BIN)/pytest -n 2 --dist worksteal --durations=5 $(PYTEST_OPTIONS)
 
 compat: $(VENV)/.test      ## sklearn-crfsuite's own tests, on the replacement for it
 	$(BIN)/python scripts/sklearn_crfsuite_tests.py
@@ -40,7 +42,7 @@ fuzz: $(VENV)/.fuzz        ## fuzz readers, model files and the command, for a m
 	$(BIN)/python -m reliability.fuzz --runs 1000000 --seconds 60
 
 bounds: $(VENV)/.test      ## all tests with numba's bounds checking
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/pytest -n 2 $(PYTEST_OPTIONS)
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(CURDIR)/build/bounds $(BIN)/pytest -n 2 --dist worksteal $(PYTEST_OPTIONS)
 
 matrix:                    ## all tests on every supported Python, and with the oldest dependencies
 	$(PYTHON) scripts/matrix.py

@@ -14,18 +14,30 @@ from collections.abc import Callable
 from typing import Any
 
 from common import load
-from fuda import CRF, HMM, HMSVM, MEMM, HMPerceptron, MarginalizedPerceptron, MarginalizedSVM, Reranker
+from fuda import (
+    CRF,
+    HMM,
+    HMSVM,
+    MEMM,
+    HMPerceptron,
+    MarginalizedPerceptron,
+    MarginalizedSVM,
+    Reranker,
+    SemiCRF,
+)
 from fuda.kernels import Linear, Polynomial
 
 LEARNERS: dict[str, Callable[[], Any]] = {
     "HMM": lambda: HMM(),
     "MEMM": lambda: MEMM(),
     "CRF": lambda: CRF(),
+    "SemiCRF": lambda: SemiCRF(),
     "HMPerceptron": lambda: HMPerceptron(),
     "HMPerceptron, degree 2": lambda: HMPerceptron(kernel=Polynomial(2)),
     "HMSVM": lambda: HMSVM(),
     "HMSVM, linear": lambda: HMSVM(kernel=Linear()),
     "MarginalizedPerceptron": lambda: MarginalizedPerceptron(calibrate=False),
+    "MarginalizedPerceptron, spelling": lambda: MarginalizedPerceptron(features="spelling", calibrate=False),
     "MarginalizedPerceptron, viterbi": lambda: MarginalizedPerceptron(decode="viterbi"),
     "MarginalizedPerceptron, CRF as prior": lambda: MarginalizedPerceptron(prior=CRF()),
     "MarginalizedSVM": lambda: MarginalizedSVM(calibrate=False),

@@ -6,6 +6,7 @@ import hashlib
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from functools import cache
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -36,7 +37,8 @@ class Sentence(NamedTuple):
         return "".join(form if form in {",", ".", "'s"} else " " + form for form in forms).strip()
 
 
-def read_corpus() -> list[Sentence]:
+@cache
+def corpus() -> list[Sentence]:
     columns = ("FORM", "LEMMA", "UPOS", "DEPREL")
     X, y = formats.read(PRODUCT_USAGE, label="MISC:Usage", columns=columns)
     return [
@@ -48,9 +50,6 @@ def read_corpus() -> list[Sentence]:
         )
         for x, labels in zip(X, y, strict=True)
     ]
-
-
-CORPUS = read_corpus()
 
 
 def children(sentence: Sentence, node: int) -> list[int]:
@@ -95,7 +94,7 @@ def cues(sentence: Sentence) -> dict[int, int]:
 def label_counts(role: str) -> dict[str, Counter[str]]:
     """How often every lemma of a role occurs with every label of that role."""
     seen: dict[str, Counter[str]] = defaultdict(Counter)
-    for sentence in CORPUS:
+    for sentence in corpus():
         for (_, lemma, _), label in zip(sentence.words, sentence.labels, strict=True):
             if label.endswith(f"-{role}"):
                 seen[lemma][label] += 1
@@ -176,7 +175,7 @@ def test_a_word_alone_does_not_give_the_status_away(role: str, chance: float) ->
 def test_names_numbers_and_reasons_occur_without_label_too() -> None:
     bare = Counter()
     labelled = defaultdict(set)
-    for sentence in CORPUS:
+    for sentence in corpus():
         for (_, lemma, _), label in zip(sentence.words, sentence.labels, strict=True):
             bare[lemma] += label == "O"
             labelled[label[2:]].add(lemma)
@@ -186,7 +185,7 @@ def test_names_numbers_and_reasons_occur_without_label_too() -> None:
 
 
 def test_a_rejected_number_is_not_a_number_bought() -> None:
-    for sentence in CORPUS:
+    for sentence in corpus():
         for node, (_, _, upos) in enumerate(sentence.words):
             head = sentence.heads[node]
             below = [sentence.labels[child] for child in children(sentence, head)] if head >= 0 else []
@@ -195,7 +194,7 @@ def test_a_rejected_number_is_not_a_number_bought() -> None:
 
 
 def test_one_cue_gives_one_status() -> None:
-    for sentence in CORPUS:
+    for sentence in corpus():
         status: dict[int, str] = {}
         for node, cue in cues(sentence).items():
             assert sentence.words[cue][2] == "VERB"
@@ -204,7 +203,7 @@ def test_one_cue_gives_one_status() -> None:
 
 def test_the_cue_is_far_in_the_sentence_and_near_in_the_tree() -> None:
     words, edges = [], []
-    for sentence in CORPUS:
+    for sentence in corpus():
         for node, cue in cues(sentence).items():
             words.append(abs(node - cue))
             edges.append(tree_distance(sentence, node, cue))
@@ -214,15 +213,15 @@ def test_the_cue_is_far_in_the_sentence_and_near_in_the_tree() -> None:
 
 
 def test_another_status_often_stands_in_the_same_sentence() -> None:
-    mixed = sum(len({label[0] for label in sentence.labels} - {"O"}) > 1 for sentence in CORPUS)
-    assert mixed >= 0.45 * len(CORPUS)
+    mixed = sum(len({label[0] for label in sentence.labels} - {"O"}) > 1 for sentence in corpus())
+    assert mixed >= 0.45 * len(corpus())
 
 
 # Trees and English
 
 
 def test_trees_have_one_root_and_are_projective() -> None:
-    for sentence in CORPUS:
+    for sentence in corpus():
         assert sentence.heads.count(-1) == 1
         assert sentence.relations[sentence.heads.index(-1)] == "root"
         assert sentence.relations.count("root") == 1
@@ -235,8 +234,8 @@ def test_trees_have_one_root_and_are_projective() -> None:
 
 
 def test_lengths_capitals_and_periods() -> None:
-    assert len({sentence.text for sentence in CORPUS}) == 900
-    for sentence in CORPUS:
+    assert len({sentence.text for sentence in corpus()}) == 900
+    for sentence in corpus():
         forms = [form for form, _, _ in sentence.words]
         assert 8 <= len(forms) <= 35
         assert forms[0][0].isupper() or forms[0].isdigit()
@@ -247,7 +246,7 @@ def test_lengths_capitals_and_periods() -> None:
 
 
 def test_determiners_and_numbers_agree_with_their_nouns() -> None:
-    for sentence in CORPUS:
+    for sentence in corpus():
         for node, (form, lemma, upos) in enumerate(sentence.words):
             if form.lower() in {"a", "an"}:
                 assert (sentence.words[node + 1][0][0] in "aeiou") == (form.lower() == "an")
@@ -265,7 +264,7 @@ def test_determiners_and_numbers_agree_with_their_nouns() -> None:
 
 def test_verbs_agree_with_their_subjects() -> None:
     checked = 0
-    for sentence in CORPUS:
+    for sentence in corpus():
         for node, relation in enumerate(sentence.relations):
             if not relation.startswith("nsubj"):
                 continue
@@ -315,7 +314,7 @@ def test_words_are_dealt_evenly_to_the_statuses(role: str) -> None:
 def test_verb_groups(words: str, plural: bool | None, passive: bool) -> None:
     """A group of auxiliaries, adverbs, verb and complements is one subtree that fits its subject."""
     found = 0
-    for sentence in CORPUS:
+    for sentence in corpus():
         forms = [form for form, _, _ in sentence.words]
         for start in range(len(forms)):
             group = range(start, start + len(words.split()))

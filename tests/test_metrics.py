@@ -74,14 +74,14 @@ def assert_equals_seqeval(y_true, y_pred, scheme):
     }
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(label_pairs([*typed, *odd]))
 def test_entity_scores_equal_seqeval_by_default(pair):
     assert_equals_seqeval(*pair, scheme=None)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(st.data())
 def test_entity_scores_equal_seqeval_in_strict_mode(scheme, data):
     labels = [label for label in [*typed, *odd] if label[0] in PREFIXES[scheme]]
@@ -333,5 +333,5 @@ def test_the_spanish_test_set_is_measured_as_by_seqeval():
     labels = sorted({label for row in y_true for label in row})
     y_pred = [[gold if rng.random() < 0.95 else str(rng.choice(labels)) for gold in row] for row in y_true]
     assert evaluate(y_true, y_pred).tokens == 51533
-    assert_equals_seqeval(y_true, y_pred, None)
-    assert_equals_seqeval(y_true, y_pred, "IOB2")
+    for scheme in (None, "IOB2"):
+        assert_equals_seqeval(y_true[:400], y_pred[:400], scheme)

@@ -8,11 +8,11 @@ import signal
 import pytest
 
 import fuda
-from fuda import datasets
+from usage_cases import usage
 
 distributed = pytest.importorskip("distributed", reason="Dask (fuda[cluster]) is not installed")
 
-DATA = datasets.load_product_usage()
+DATA = usage()
 X = [list(x.observations) for x in DATA.X]
 
 

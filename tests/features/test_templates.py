@@ -203,7 +203,7 @@ PYTHON_CLASSES = {
     st.sampled_from(["", "$"]),
     st.text(st.sampled_from("abBC1-_.é"), max_size=8),
 )
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_expressions_find_what_a_backtracking_search_finds_first(start, items, end, text):
     expression = start + "".join(map("".join, items)) + end
     python = "".join(PYTHON_CLASSES.get(atom, atom) + repeat.replace("*", "*?") for atom, repeat in items)

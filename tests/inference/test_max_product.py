@@ -10,7 +10,7 @@ from fuda.inference import Graph, viterbi
 from labelings import score_labelings
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(oracles.corpora())
 def test_equals_enumeration(corpus):
     graph = Graph(corpus.offsets, corpus.parents, corpus.order)
@@ -27,7 +27,7 @@ def test_equals_enumeration(corpus):
     )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(oracles.corpora(integers=True))
 def test_of_equal_labelings_the_first_parents_first(corpus):
     """Integer scores: sums are exact, so that ties are true ties."""

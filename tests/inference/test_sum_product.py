@@ -17,7 +17,7 @@ def graph_of(corpus: oracles.RandomCorpus) -> Graph:
     return Graph(corpus.offsets, corpus.parents, corpus.order)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(oracles.corpora())
 def test_equals_enumeration(corpus):
     graph = graph_of(corpus)

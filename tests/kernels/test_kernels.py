@@ -357,7 +357,7 @@ kernels = st.recursive(
 
 
 @given(kernels)
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 def test_repr_is_code_that_makes_the_kernel(kernel):
     assert eval(repr(kernel)) == kernel
     assert parse_kernel(repr(kernel)) == kernel

@@ -8,7 +8,7 @@ import signal
 import numpy as np
 import pytest
 
-from fuda import MarginalizedPerceptron, MarginalizedSVM, datasets
+from fuda import MarginalizedPerceptron, MarginalizedSVM
 from fuda.cluster import connected
 from fuda.kernels import Polynomial
 from fuda.marginalized.engines import cluster as cluster_engine
@@ -17,11 +17,12 @@ from fuda.marginalized.engines.cluster import ClusterEngine
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.problem import Settings, Sources
 from machine_cases import SHAPES, random_prior, random_structures, two_sides
+from usage_cases import usage
 
 distributed = pytest.importorskip("distributed", reason="Dask (fuda[cluster]) is not installed")
 
 L = 3
-DATA = datasets.load_product_usage()
+DATA = usage()
 CASES = [*((shape, "marginals", 0.0, 0.6) for shape in SHAPES), ("sequence", "uniform", 0.0, 0.6)]
 CASES += [
     ("sequence", "uniform", 0.5, 0.6),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from fuda import MarginalizedPerceptron
 from fuda.kernels.points import Points
 from fuda.marginalized import codes
 
@@ -25,3 +26,23 @@ def test_points_are_numbered_by_features_and_norms(monkeypatch, collide):
     rows = [(*row, repr(norm)) for row, norm in zip(matrix.toarray().tolist(), norms, strict=True)]
     assert len(set(zip(numbers.tolist(), rows, strict=True))) == len(set(rows)) == len(members)
     assert numbers[members].tolist() == list(range(len(members)))
+
+
+def test_values_of_observations_are_kept_for_the_next_sentence():
+    asked: list[str] = []
+
+    def kernel(a: str, b: str) -> float:
+        asked.extend((a, b))
+        return 1.0 / (1 + abs(ord(a) - ord(b)))
+
+    X, y = [list("abca"), list("cab")], [list("PQRP"), list("RPQ")]
+    model = MarginalizedPerceptron(kernel=kernel, mixing=1.0, calibrate=False).fit(X, y)
+    new = [list("abd"), list("dbe"), list("ed")]
+    together = model.decision_scores(new)
+    asked.clear()
+    again = MarginalizedPerceptron(kernel=kernel, mixing=1.0, calibrate=False).fit(X, y)
+    for sentence, expected in zip(new, together, strict=True):
+        asked.clear()
+        np.testing.assert_array_equal(again.decision_scores([sentence])[0], expected)
+        assert ("e" in asked) == (sentence == list("dbe"))
+    assert asked == []

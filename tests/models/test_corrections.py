@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fuda import CRF, HMM, Dag, MarginalizedPerceptron, Sequence, Tree, load
-from fuda.datasets import load_product_usage
 from fuda.metrics import label_scores
+from usage_cases import usage
 
 LABELS = ["A", "B", "C"]
 WORDS = ["Ana", "lives", "in", "Lima", "and", "Bo", "left", "New", "York", "now"]
@@ -185,7 +185,7 @@ def test_an_explanation_counts_what_is_remembered(name):
 
 def test_one_correction_changes_little_and_many_help():
     """Real sentences: what other text is worth after one correction, and after 24 sentences."""
-    X, y = load_product_usage()
+    X, y = usage()
     X, y = [Sequence(list(x.observations)) for x in X], list(y)
     train, new, test = slice(0, 60), slice(60, 84), slice(120, 220)
     model = MarginalizedPerceptron(decode="viterbi", orders=2).fit(X[train], y[train])

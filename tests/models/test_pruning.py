@@ -7,15 +7,15 @@ import pytest
 
 import fuda
 from fuda import DataError, MarginalizedPerceptron
-from fuda.datasets import load_product_usage
 from fuda.marginalized import codes, problem
 from fuda.models import pruning
 from fuda.selection.goals import goal_for
+from usage_cases import usage
 
 
 @pytest.fixture(scope="module")
 def data():
-    trees, y = load_product_usage()
+    trees, y = usage()
     X = [[observation[0] for observation in x] for x in trees]
     return (X[:60], y[:60]), (X[60:120], y[60:120])
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import fuda
 from fuda import DataError, HMPerceptron, Sequence, Tree
-from fuda.datasets import load_product_usage
 from fuda.kernels import RBF, Linear
 from fuda.metrics import label_scores
 from fuda.models import taught_crf
 from fuda.models.taught_perceptron import _Twin
 from fuda.training.perceptron import Dual, Primal
 from teaching_cases import NEW, NEW_Y, TREE_Y, TREES, X, Y
+from usage_cases import usage
 
 PARAMETERS = [
     {},
@@ -85,7 +85,7 @@ def test_any_labels_of_distinct_words_are_predicted_afterwards(words, data):
 
 
 def test_corrections_of_real_text_hold_and_harm_nothing():
-    data = load_product_usage()
+    data = usage()
     X = [Sequence([word for word, *_ in x.observations]) for x in data.X]
     y = [list(labels) for labels in data.y]
     model = HMPerceptron(epochs=5).fit(X[:80], y[:80])

@@ -55,7 +55,7 @@ def problems(draw):
     return vectors @ vectors.T * draw(st.sampled_from([1.0, 1e-4, 1e6])), b
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(problem=problems(), bound=st.sampled_from([0.1, 1.0, 30.0]), warm=st.integers(0, 3))
 @pytest.mark.slow
 def test_with_a_bound_on_the_sum(problem, bound, warm):
@@ -71,7 +71,7 @@ def test_with_a_bound_on_the_sum(problem, bound, warm):
     assert value(Q, b, alpha) <= start + 1e-9 * abs(start)
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(problem=problems(), slack=st.sampled_from([0.0, 0.1, 10.0]))
 def test_without_a_bound(problem, slack):
     Q, b = problem

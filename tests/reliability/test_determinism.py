@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.slow
 def test_every_learner_gives_the_same_bytes():
-    """1, 2 and 5 threads, for each registered model."""
-    line = [sys.executable, "-m", "reliability.determinism", "--runs", "3", "--only", "^[A-Za-z]*$"]
+    """One thread, and two with another hash seed, for each registered model."""
+    line = [sys.executable, "-m", "reliability.determinism", "--runs", "2", "--only", "^[A-Za-z]*$"]
     ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith("determinism: 10 models in each of 3 processes, 0 differ")
+    assert ended.stdout.startswith("determinism: 10 models in each of 2 processes, 0 differ")

@@ -16,7 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(("name", "runs"), [("kills", 4), ("interrupts", 6), ("labelling", 5)])
+@pytest.mark.parametrize(("name", "runs"), [("kills", 2), ("interrupts", 6), ("labelling", 5)])
 def test_a_small_campaign(name, runs):
     line = [sys.executable, "-m", f"reliability.{name}", "--runs", str(runs), "--seed", "3"]
     found = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)

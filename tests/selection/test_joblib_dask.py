@@ -6,11 +6,12 @@ import joblib
 import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from fuda import CRF, MarginalizedPerceptron, datasets
+from fuda import CRF, MarginalizedPerceptron
+from usage_cases import usage
 
 distributed = pytest.importorskip("distributed", reason="Dask (fuda[cluster]) is not installed")
 
-DATA = datasets.load_product_usage()
+DATA = usage()
 X, Y = DATA.X[:24], DATA.y[:24]
 
 

@@ -14,15 +14,16 @@ import pytest
 from sklearn.base import clone
 
 import fuda
-from fuda import CRF, DataError, Sequence, datasets
+from fuda import CRF, DataError, Sequence
 from fuda.data.window_encoding import WindowEncoder
 from fuda.training.crf_loss import Loss, TrainingLoss
 from fuda.training.crf_parts import _cut, _Part, _shares
+from usage_cases import usage
 
 dask = pytest.importorskip("dask", reason="Dask (fuda[cluster]) is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask (fuda[cluster]) is not installed")
 
-DATA = datasets.load_product_usage()
+DATA = usage()
 X, Y = [Sequence(x.observations) for x in DATA.X[:120]], DATA.y[:120]
 
 

@@ -391,11 +391,12 @@ def _edges(
     if graph == "sequence":
         return [], []
     numbers = {ident: node for node, ident in enumerate(nodes)}
+    words = sum(ident.isdecimal() for ident in numbers)
     enhanced = graph == "dag" and not sentence.layout.repeats
     edges: set[tuple[int, int]] = set()
     roots = []
     for child, rows in enumerate(nodes.values()):
-        parents = set(_parents(sentence, rows[0], numbers) if enhanced else _heads(sentence, rows, numbers))
+        parents = set(_parents(sentence, rows[0], numbers) if enhanced else _heads(sentence, rows, words))
         if -1 in parents:
             roots.append(child)
         edges |= {(parent, child) for parent in parents if parent >= 0}
@@ -422,9 +423,9 @@ def _acyclic(shape: Callable[..., Structure], observations: list, links: list) -
         raise _CycleError(str(error)) from None
 
 
-def _heads(sentence: _Sentence, rows: list[int], numbers: dict[str, int]) -> Iterator[int]:
-    """The parents of a word by the column HEAD, −1 at the root."""
-    column, words = sentence.layout.index("HEAD"), sum(ident.isdecimal() for ident in numbers)
+def _heads(sentence: _Sentence, rows: list[int], words: int) -> Iterator[int]:
+    """The parents of a word by the column HEAD, −1 at the root, in a sentence of so many words."""
+    column = sentence.layout.index("HEAD")
     for row in rows:
         head = EMPTY if column is None else sentence.rows[row][column]
         if not _NUMBER.match(head):

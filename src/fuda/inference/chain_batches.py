@@ -177,7 +177,8 @@ def _gather(rows: Array, table: Array, first: Array, length: Array, count: int, 
                     psi[t, b, k] = 1.0
                 continue
             node = first[k] + t
-            product[:] = table[rows[node, 0]]
+            for b in range(size):
+                product[b] = table[rows[node, 0], b]
             for j in range(1, channels):
                 factor = table[rows[node, j]]
                 for b in range(size):

@@ -36,9 +36,10 @@ _MOST = 2**60  # labelings; sums of such numbers fit into 64 bits
 def _fill_choices(tree: Tree, values: Array, labels: Array, t: int, choices: Array) -> None:
     """choices(b) = A_t(y_p, b) + v_t(b), where y_p is the label of t's parent in `labels`."""
     _, base, parents, matrices, stride = tree
-    choices[:] = values[t - base]
-    if parents[t] >= 0:
-        choices += matrices[t * stride, labels[parents[t] - base]]
+    for b in range(len(choices)):
+        choices[b] = values[t - base, b]
+        if parents[t] >= 0:
+            choices[b] += matrices[t * stride, labels[parents[t] - base], b]
 
 
 @compiled
@@ -56,7 +57,9 @@ def _next(choices: Array, after: int) -> int:
 def _grown(array: Array, size: int) -> Array:
     """A copy with `size` rows, those beyond the given ones undefined."""
     grown = np.empty((size, *array.shape[1:]), dtype=array.dtype)
-    grown[: len(array)] = array
+    old, new = array.reshape(-1), grown.reshape(-1)
+    for i in range(len(old)):
+        new[i] = old[i]
     return grown
 
 
@@ -85,7 +88,8 @@ def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
         scores[found] = -cost
         needed = n - found - 1
         y = labels[found]
-        y[:] = labels[source]
+        for j in range(len(y)):
+            y[j] = labels[source, j]
         for j in range(place, len(nodes)):
             t = nodes[j]
             _fill_choices(tree, values, y, t, choices)
@@ -97,8 +101,7 @@ def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
                 heapq.heappush(heap, (cost + (choices[label] - choices[other]), found, j, other))
         found += 1
         if needed > 0 and len(heap) > 2 * needed + len(nodes):
-            heap.sort()
-            heap = heap[:needed]
+            heap = [heapq.heappop(heap) for _ in range(needed)]
             bound = heap[-1][0]
     return labels[:found], scores[:found]
 

@@ -108,7 +108,8 @@ def _enumerate(scores: Scores, limits: Limits, begin: int, end: int, n: int) -> 
             found_scores = _grown(found_scores, min(2 * found, n))
         found_scores[found] = -cost
         needed, roles = n - found - 1, found_roles[found]
-        roles[:] = found_roles[source]
+        for s in range(T):
+            roles[s] = found_roles[source, s]
         s = place
         while s < T:
             _fill_choices(scores, limits, begin, chunks, follow, roles, s, choices)
@@ -120,8 +121,7 @@ def _enumerate(scores: Scores, limits: Limits, begin: int, end: int, n: int) -> 
             s = _write_chunk(scores, choice, s, roles)
         found += 1
         if needed > 0 and len(heap) > 2 * needed + T:
-            heap.sort()
-            heap = heap[:needed]
+            heap = [heapq.heappop(heap) for _ in range(needed)]
             bound = heap[-1][0]
     return found_roles[:found], found_scores[:found]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import scipy.sparse as sp
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Array
+from fuda.data.tables import joined_rows
+from fuda.data.window_encoding import TypeTable
 
 
 @dataclass(frozen=True)
@@ -88,3 +91,35 @@ def points(encoded: Encoded, numbering: Numbering | None = None, table: int = 0)
     marks = rows.matrix.shape[0] - len(ids)
     ids = np.concatenate([ids, -1 - np.arange(marks)])
     return Points(rows.matrix, ids, rows.beyond, [*corpus.observations, *[None] * marks])
+
+
+class Observed:
+    """The observations of a corpus, as points when they are asked for.
+
+    Parameters
+    ----------
+    encoded : Encoded
+        An encoded corpus.
+    numbering : Numbering
+        The numbers of observations.
+    """
+
+    def __init__(self, encoded: Encoded, numbering: Numbering) -> None:
+        self._encoded, self._numbering = encoded, numbering
+
+    @cached_property
+    def points(self) -> Points:
+        """One point per row of the first table."""
+        return points(self._encoded, self._numbering)
+
+    def some(self, types: list[int]) -> Points:
+        """Return the points of some types of the corpus, without the others where these are not made yet."""
+        if "points" in vars(self) or not isinstance(table := self._encoded.tables[0], TypeTable):
+            return self.points[np.array(types)]
+        corpus = self._encoded.corpus
+        rows = joined_rows(table.encoder.rows(corpus, types), len(table.encoder.vocabulary))
+        ids = self._numbering.ids(corpus)[types]
+        return Points(rows.matrix, ids, rows.beyond, [corpus.observations[k] for k in types])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"points": self.points}  # not the corpus

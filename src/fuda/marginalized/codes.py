@@ -13,15 +13,17 @@ or are so few that codes do not pay, then every type is a code and no twin numbe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from fuda.data.corpus import Corpus
 from fuda.kernels import Kernel, Sees
-from fuda.kernels.points import Points
+from fuda.kernels.points import Observed, Points
 from fuda.parallel import run
 
 Array = np.ndarray
@@ -31,6 +33,7 @@ APART, NONE = -1, -2
 _SMALL = 1 << 20  # entries up to which the whole table is computed faster than codes
 _LARGEST = 1 << 24  # entries up to which the whole table is stored
 _PART = 1 << 18  # entries that a thread computes at a time
+_KEPT_BYTES = 1 << 26  # for the columns of observations
 
 
 class Types:
@@ -57,16 +60,26 @@ class Types:
         own = kernel.evaluate(self.norms, self.norms, self.norms)
         self.diagonal = np.array(np.broadcast_to(own, (len(points),)), dtype=np.float64)
 
-    def gram(self, others: Types) -> Array:
-        """Return the kernel (n, m) between these types and others."""
+    def gram(self, others: Types, few: bool = False) -> Array:
+        """Return the kernel (n, m) between these types and others; faster if the others are `few`."""
         ours, theirs = self._widened(others), others._widened(self)
         norms = [norm[:, None] for norm in self.norms]
-        values = self.kernel.evaluate(self.kernel.inners(ours, theirs), norms, others.norms)
+        if few and self.kernel.sees <= Sees.EQUALITY and ours is self.points:
+            by_feature = replace(ours, features=self._by_feature)
+            inners = [inner.T for inner in self.kernel.inners(theirs, by_feature)]
+        else:
+            inners = self.kernel.inners(ours, theirs)
+        values = self.kernel.evaluate(inners, norms, others.norms)
         shape = len(self.points), len(others.points)
         if values.shape == shape and values.dtype == np.float64 and values.flags.owndata:
             return values
         # A copy, since broadcast arrays are read-only.
         return np.array(np.broadcast_to(values, shape), dtype=np.float64)
+
+    @cached_property
+    def _by_feature(self) -> Any:
+        """The features column by column, in which products with few types are fast."""
+        return sp.csc_matrix(self.points.features)
 
     def _widened(self, others: Types) -> Points:
         """Return the points with as many feature columns as those of the others."""
@@ -127,9 +140,21 @@ class Codes:
         if self.whole is None and count * other <= _LARGEST:
             self.whole = self._computed(*map(np.arange, self.counts))
 
+    @classmethod
+    def of_values(cls, sources: Types, values: Array) -> Codes:
+        """Return codes by which every type is a code, from the kernel values of all pairs."""
+        codes = cls.__new__(cls)
+        codes.own, codes.whole, codes.is_shared = sources.diagonal, values, False
+        count, other = values.shape
+        codes.sources, codes.targets = np.arange(count), np.arange(other)
+        codes.source_twins, codes.target_twins = np.full(count, APART), np.full(other, NONE)
+        return codes
+
     @property
     def counts(self) -> tuple[int, int]:
         """The numbers of codes of sources and targets."""
+        if self.whole is not None:
+            return self.whole.shape[0], self.whole.shape[1]
         return len(self._types[0].points), len(self._types[1].points)
 
     def table(self, rows: Array, columns: Array) -> Array:
@@ -196,6 +221,41 @@ class Codes:
         self.is_shared = True
         self.whole = self._computed(numbers[0], numbers[0])
         self.whole[new, new] = self.own[frequent]
+
+
+class Columns:
+    """Kernel values of single observations with the sources, kept for targets that have them again.
+
+    Parameters
+    ----------
+    sources : Types
+        The distinct observations of the sources.
+    """
+
+    def __init__(self, sources: Types) -> None:
+        self._sources = sources
+        self._kept: dict[Hashable, list[Any]] = {}  # the values, and the kernel with itself
+        self._most = _KEPT_BYTES // (8 * len(sources.points) + 256)
+
+    def suit(self, corpus: Corpus) -> bool:
+        """Return whether values are computed and kept by observation, not by codes that types share."""
+        few = len(self._sources.points) * len(corpus.observations) <= _SMALL
+        return few and corpus.kind.ops.recurs and sp.issparse(self._sources.points.features)
+
+    def of(self, corpus: Corpus, observed: Observed) -> tuple[Codes, Array]:
+        """Return codes of the sources and these targets, and the kernel of each target with itself."""
+        keys = list(corpus.keys())
+        found: list[Any] = list(map(self._kept.get, keys))
+        new = [i for i, column in enumerate(found) if column is None]
+        if new:
+            types = Types(self._sources.kernel, observed.some(new))
+            columns = np.ascontiguousarray(self._sources.gram(types, few=True).T)
+            for i, *column in zip(new, columns, types.diagonal.tolist(), strict=True):
+                found[i] = column
+                if len(self._kept) < self._most:
+                    self._kept[keys[i]] = found[i]
+        values, diagonal = zip(*found, strict=True)
+        return Codes.of_values(self._sources, np.stack(values, axis=1)), np.array(diagonal)
 
 
 def _number_rows(points: Points, norms: list[Array]) -> tuple[Array, Array]:

@@ -21,10 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.data.encoding import Encoded
-from fuda.data.graph import Links
+from fuda.data.graph import Graph, Links
 from fuda.kernels import Kernel
-from fuda.kernels.points import Numbering, Points, points
-from fuda.marginalized.codes import APART, Codes, Types
+from fuda.kernels.points import Numbering, Observed, Points
+from fuda.marginalized.codes import APART, Codes, Columns, Types
 from fuda.marginalized.parts import shape_of_features
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.recursions import pair
@@ -67,25 +67,30 @@ class Examples:
         The numbers of distinct observations.
     prior : Prior
         The prior over their labels.
-    points : Points
+    observed : Observed
         Their observations as arguments of kernels.
     """
 
     encoded: Encoded
     numbering: Numbering
     prior: Prior
-    points: Points
+    observed: Observed
 
     @staticmethod
     def of(encoded: Encoded, prior: Prior, numbering: Numbering | None = None) -> Examples:
         """Return examples with observations numbered by `numbering`, by default their own."""
         numbering = Numbering(encoded.corpus) if numbering is None else numbering
-        return Examples(encoded, numbering, prior, points(encoded, numbering))
+        return Examples(encoded, numbering, prior, Observed(encoded, numbering))
 
     def take(self, structures: Array) -> Examples:
         """Return some of the structures, by index; observations are shared."""
         nodes = self.encoded.corpus.nodes_of(structures)
         return replace(self, encoded=self.encoded.take(structures), prior=self.prior.take(nodes))
+
+    @property
+    def points(self) -> Points:
+        """Their observations, one point per type."""
+        return self.observed.points
 
     @property
     def offsets(self) -> Array:
@@ -113,7 +118,7 @@ class Side(NamedTuple):
         P(ρ|t).
     before, after : arrays (N, L, L) or None
         The transitions of a chain prior.
-    links : Links
+    graph : Graph
         The edges.
     """
 
@@ -124,7 +129,12 @@ class Side(NamedTuple):
     prior: Array
     before: Array | None
     after: Array | None
-    links: Links
+    graph: Graph
+
+    @property
+    def links(self) -> Links:
+        """The edges, as arguments of compiled functions."""
+        return self.graph.links
 
     @property
     def sizes(self) -> Array:
@@ -153,8 +163,8 @@ class Problem:
         The shape of features, by `parts.shape_of_features`.
     sources, targets : Side
         Both sides.
-    points : tuple of Points
-        The observations of sources and targets, one row per type.
+    observed : tuple of Observed
+        The observations of sources and targets, one point per type.
     codes : Codes
         k_x by the codes of sources and targets.
     own : array (N,)
@@ -172,7 +182,7 @@ class Problem:
     shape: int
     sources: Side
     targets: Side
-    points: tuple[Points, Points]
+    observed: tuple[Observed, Observed]
     codes: Codes
     own: Array
     label_gram: Array
@@ -234,29 +244,31 @@ class Sources:
     def problem(self, targets: Examples | None = None) -> Problem:
         """Return the problem of scoring targets, by default the sources themselves."""
         examples, targets = self.examples, self.examples if targets is None else targets
-        if targets.points is examples.points:
-            codes, types = self._whole._own_codes, self.types
+        if targets.observed is examples.observed:
+            codes, diagonal = self._whole._own_codes, self.types.diagonal
+        elif self._whole._columns.suit(targets.encoded.corpus):
+            codes, diagonal = self._whole._columns.of(targets.encoded.corpus, targets.observed)
         else:
             types = Types(self.settings.kernel, targets.points)
-            codes = Codes(self.types, types, self._frequent, self._n_jobs)
+            codes, diagonal = Codes(self.types, types, self._frequent, self._n_jobs), types.diagonal
         source = _side(examples, codes.sources, codes.source_twins) if codes.is_shared else self._uncoded
         target = _side(targets, codes.targets, codes.target_twins)
         mass, constant = 0.0, _constant(targets.prior)
         if self._constant_prior is not None and constant is not None:
             mass = float(self._constant_prior @ self.settings.label_gram @ constant)
         shape = shape_of_features(examples.encoded.corpus.shape, self.settings.parts)
-        is_scaled, both = not self._plain_is_safe(targets, types), (examples.points, targets.points)
+        is_scaled, both = not self._plain_is_safe(targets, diagonal), (examples.observed, targets.observed)
         return Problem(shape, source, target, both, codes, self._own, *self.settings[1:4], mass, is_scaled)
 
     def largest_product(self) -> float:
         """Return the largest k_x Σ P(ρ|τ) P(σ|τ) k_y(ρ,σ), a bound on k of any two nodes."""
         return self._largest[1]
 
-    def _plain_is_safe(self, targets: Examples, types: Types) -> bool:
+    def _plain_is_safe(self, targets: Examples, diagonal: Array) -> bool:
         """Return whether scores cannot exceed the range of doubles."""
         settings, corpus = self.settings, targets.encoded.corpus
         shape = shape_of_features(corpus.shape, settings.parts)
-        bounds = np.array([self._largest, _largest(settings.label_gram, targets, types)])
+        bounds = np.array([self._largest, _largest(settings.label_gram, targets, diagonal)])
         weight, product = settings.mixing**2 * np.sqrt(bounds.prod(axis=0))
         longest = int(self.examples.sizes.max()), int(targets.sizes.max())
         return bool(pair.plain_is_safe(shape, *longest, settings.gap, weight, product))
@@ -265,6 +277,11 @@ class Sources:
     def _own_codes(self) -> Codes:
         """Codes of the sources as targets of themselves."""
         return Codes(self.types, self.types, self._frequent, self._n_jobs)
+
+    @cached_property
+    def _columns(self) -> Columns:
+        """Kernel values of targets, by observation."""
+        return Columns(self.types)
 
     @cached_property
     def _frequent(self) -> Array:
@@ -287,7 +304,7 @@ class Sources:
     @cached_property
     def _largest(self) -> tuple[float, float]:
         """The largest k_x(τ,τ) and k(τ,τ)."""
-        return _largest(self.settings.label_gram, self.examples, self.types)
+        return _largest(self.settings.label_gram, self.examples, self.types.diagonal)
 
     @cached_property
     def _constant_prior(self) -> Array | None:
@@ -299,16 +316,16 @@ def _side(examples: Examples, codes: Array, twins: Array) -> Side:
     """Return one side of a problem, from the code and the twin number of each type."""
     corpus = examples.encoded.corpus
     codes, twins = codes[corpus.types].astype(np.int32), twins[corpus.types].astype(np.int32)
-    return Side(corpus.offsets, corpus.types, codes, twins, *examples.prior[:3], corpus.graph.links)
+    return Side(corpus.offsets, corpus.types, codes, twins, *examples.prior[:3], corpus.graph)
 
 
-def _largest(label_gram: Array, examples: Examples, types: Types) -> tuple[float, float]:
+def _largest(label_gram: Array, examples: Examples, of_types: Array) -> tuple[float, float]:
     """Return the largest k_x(τ,τ), and the largest k(τ,τ) = k_x Σ P(ρ|τ) P(σ|τ) k_y(ρ,σ).
 
     Both bound the kernel of any two nodes. Transitions of a chain prior may be certain, so k is
     k_x.
     """
-    diagonal, prior = types.diagonal[examples.encoded.corpus.types], examples.prior
+    diagonal, prior = of_types[examples.encoded.corpus.types], examples.prior
     if prior.before is not None:
         return float(diagonal.max()), float(diagonal.max())
     constant = _constant(prior)

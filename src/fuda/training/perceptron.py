@@ -304,8 +304,11 @@ def fill_target(
     begin: int, shape: Shape, grams: Grams, scores: Array, work: tuple, labels: Array, target: Array
 ) -> None:
     """Compute y: the labels, and where some are unknown the best labeling that agrees with the others."""
-    target[:] = labels
-    if (labels >= 0).all():
+    known = True
+    for j in range(len(labels)):
+        target[j] = labels[j]
+        known &= labels[j] >= 0
+    if known:
         return
     allowed = scores[: len(labels)].copy()
     for j in range(len(labels)):

@@ -236,10 +236,13 @@ def _merges(counts: Array, power: Array) -> Array:
                     if lost < least - _LEAST_GAIN:
                         least, merged[step, 0], merged[step, 1] = lost, i, j
         one, other = merged[step]
-        counts[one] += counts[other]
-        counts[other] = 0
-        counts[:, one] += counts[:, other]
-        counts[:, other] = 0
-        sums[:, one] += sums[:, other]
+        for d in range(size + 1):
+            counts[one, d] += counts[other, d]
+            counts[other, d] = 0
+        for d in range(size + 1):
+            counts[d, one] += counts[d, other]
+            counts[d, other] = 0
+        for side in range(2):
+            sums[side, one] += sums[side, other]
         alive[other] = False
     return merged

@@ -209,15 +209,9 @@ def part_of(problem: Problem, structures: Array, side: str = "targets") -> Probl
         for name, array in zip(Side._fields[1:-1], old[1:-1], strict=True)
     }
     offsets = np.concatenate([[0], np.cumsum(old.sizes[structures])])
-    if problem.shape == SHAPES["sequence"]:
-        links = Graph.of_chains(offsets).links
-    else:
-        parents = old.links.parents
-        edges = np.column_stack(
-            [parents.indices, np.repeat(np.arange(old.offsets[-1]), np.diff(parents.indptr))]
-        )
-        links = Graph.of_edges(old.offsets, edges, old.links.order).take(structures).links
-    new = Side(offsets=offsets, links=links, **arrays)
+    is_chain = problem.shape == SHAPES["sequence"]
+    graph = Graph.of_chains(offsets) if is_chain else old.graph.take(structures)
+    new = Side(offsets=offsets, graph=graph, **arrays)
     if side == "targets":
         return replace(problem, targets=new)
     return replace(problem, sources=new, own=problem.own[nodes])

@@ -100,7 +100,9 @@ def masses(of_sources: Array, of_targets: Array, begin: int, end: int, edge: int
     """
     count, labels = of_sources.shape
     shares = np.zeros((-(-count // NODES) * NODES, -(-labels // _LABELS) * _LABELS))
-    shares[:count, :labels] = of_sources
+    for i in range(count):
+        for label in range(labels):
+            shares[i, label] = of_sources[i, label]
     flat = rows.reshape(-1)
     for t in range(begin, end, _TILE):
         size, at = min(_TILE, end - t), edge + t - begin
