@@ -70,9 +70,7 @@ class Commands(click.Group):
                 except OSError as error:
                     _end_output(error)
                 except MemoryError:
-                    _end(
-                        "there is not enough memory; give fewer data or features, or use a larger machine", 2
-                    )
+                    _end(_NO_MEMORY, 2)
         except KeyboardInterrupt:
             # Where the signal came inside an `exec` of some text, as imports do, Python would end
             # by SIGINT whatever the exit code; the next `exec` resets that.
