@@ -155,5 +155,5 @@ def test_what_is_written_is_read(tmp_path_factory, words, size, kind):
 def test_a_line_of_any_length_takes_little_memory(tmp_path):
     path = tmp_path / "long.vec"
     path.write_bytes(b"word" + b" 1" * 2_000_000 + b"\n")
-    with pytest.raises(DataError, match="long.vec:1: has more than 16,384 values"):
+    with pytest.raises(DataError, match=r"long\.vec:1: has more than 16,384 values"):
         Vectors.read(path)
