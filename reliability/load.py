@@ -2,8 +2,8 @@
 
 Every learner is fitted on every case and labels it again, each in a process of its own with bounded
 memory. The promise is kept where a process gives labels or a `DataError`; it is broken by any other
-exception, by the end of memory, and by the end of time. A Markdown table of seconds and peak memory
-goes to standard output, then the line with the figures::
+exception, by the end of memory, and by the end of time. A Markdown table of seconds (of all cores
+together, whatever else they do) and of peak memory goes to standard output, then the line with the figures::
 
     python -m reliability.load [--share 0.1] [--learners crf,hmm] [--cases chain,…] [--limit BYTES]
 """
@@ -27,6 +27,7 @@ from fuda import (
     HMM,
     HMSVM,
     MEMM,
+    Auto,
     Dag,
     HMPerceptron,
     MarginalizedPerceptron,
@@ -53,6 +54,7 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "marginalized": lambda: MarginalizedPerceptron(features="word", epochs=1, calibrate=False),
     "marginalized-svm": lambda: MarginalizedSVM(features="word", epochs=1, calibrate=False),
     "reranker": lambda: Reranker(CRF(features="word", max_iter=3), folds=2, n=3, epochs=1, features="word"),
+    "auto": lambda: Auto(budget=5.0, candidates={"crf": CRF(features="word", max_iter=3), "hmm": HMM()}),
 }
 
 
@@ -140,12 +142,12 @@ def measured(learner: str, case: str, share: float, limit: int) -> dict[str, Any
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # too few iterations to converge
-            began = time.perf_counter()
+            began = time.process_time()
             model.fit(X, y)
-            found["fit"] = time.perf_counter() - began
-            began = time.perf_counter()
+            found["fit"] = time.process_time() - began
+            began = time.process_time()
             labels = model.predict(X)
-            found["predict"] = time.perf_counter() - began
+            found["predict"] = time.process_time() - began
         if [len(labelled) for labelled in labels] != [len(x) for x in X]:
             found["broken"] = "the labels do not fit the structures"
     except DataError as error:

@@ -300,3 +300,13 @@ def test_the_default_is_chosen_unless_another_is_clearly_better():
     assert chosen(range(0, 200, 5), [7, 120]) == "other"
     assert chosen([7], [3, 50]) == "default"
     assert chosen(range(0, 200, 5), [7, 120], seconds=100.0) == "default"  # no time for the other
+
+
+@pytest.mark.parametrize("power", [-1.0, 1e3, 1e90])
+def test_powers_that_no_search_tries_are_refused(power, tmp_path):
+    members = [HMM().fit(X, Y), HMM(smoothing=0.5).fit(X, Y)]
+    model = Auto(candidates={"hmm": HMM()}, combine=False).fit(X, Y)
+    model.best_ = Combination(members, Decoder(np.array([1.0, power]), np.zeros(4), np.zeros((4, 4)), None))
+    model.save(tmp_path / "auto.fuda")
+    with pytest.raises(fuda.ModelFileError, match="the powers of its members are not from 0 to 64"):
+        fuda.load(tmp_path / "auto.fuda")

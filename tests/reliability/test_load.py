@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from fuda import MarginalizedPerceptron, checks
+from fuda import MarginalizedPerceptron, checks, registry
 from fuda.errors import DataError
 from reliability import load
 
@@ -61,3 +61,7 @@ def test_what_is_available(monkeypatch, tmp_path):
     monkeypatch.setenv("FUDA_MAX_MEMORY", "much")
     with pytest.raises(DataError, match="FUDA_MAX_MEMORY='much': give a whole number"):
         checks.available_memory()
+
+
+def test_every_model_has_a_learner():
+    assert {type(make()).__name__ for make in load.LEARNERS.values()} == set(registry.MODELS)

@@ -40,6 +40,7 @@ _ERRORS = 1.0  # standard errors of the difference, by which another than the de
 # What one more member must bring: nothing if it is of another family of learners, since means of
 # different models are better than out-of-fold scores of few structures can show.
 _GAIN, _GAIN_OF_ANOTHER = 0.002, -0.005
+_LARGEST_POWER = 64.0  # in files; far above those that are tried, and no probability vanishes
 
 
 def budget_for(nodes: int) -> float:
@@ -228,6 +229,8 @@ class Auto(Labeler):
         if arrays and all(hasattr(member, "predict_marginals") for member in members):
             L = len(self.classes_)
             check_arrays(arrays, {"powers": (len(members),), "bias": (L,), "pairs": (L, L)})
+            if not ((arrays["powers"] >= 0) & (arrays["powers"] <= _LARGEST_POWER)).all():
+                raise DataError(f"the powers of its members are not from 0 to {_LARGEST_POWER:g}")
             decoder = Decoder(arrays["powers"], arrays["bias"], arrays["pairs"], scheme)
             self.best_ = Combination([member for member in members if member], decoder)
         elif arrays or len(members) > 1:
