@@ -191,8 +191,12 @@ CLOSED = {
 }
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("name", CLOSED)
+WRITTEN_TO = ["tag: output", "tag: all", "inspect: output", "evaluate: output", "help: output"]
+
+
+@pytest.mark.parametrize(
+    ("name", "unbuffered"), [*((n, "") for n in CLOSED), *((n, "1") for n in WRITTEN_TO)]
+)
 def test_standard_streams_that_are_closed(name, unbuffered, places):
     line, code, words = CLOSED[name]
     command = f"{sys.executable} -m fuda {line.format(**places)}"
