@@ -299,3 +299,12 @@ def test_dicts_of_features_nest_up_to_a_bound():
     for depth in (101, 3000, 100_000):
         with pytest.raises(DataError, match=r"structure 0, node 0: .*nested more than 100 deep; flatten it"):
             Corpus([Sequence([nested_features(depth)])])
+
+
+@pytest.mark.parametrize("around", [lambda v: {"vector": v}, lambda v: {"word": "a", "of": {"vector": v}}])
+def test_vectors_of_one_name_have_one_length(around):
+    nodes = [around([1.0, 2.0]), around(np.ones(2)), around([1.0, 2.0, 3.0])]
+    assert len(Corpus([Sequence(nodes[:2]), Sequence(nodes[:1])])) == 2
+    message = r"structure 1, node 0: the vector '.*vector' has length 3, that of structure 0, node 0 length 2"
+    with pytest.raises(DataError, match=message):
+        Corpus([Sequence(nodes[:2]), Sequence(nodes[2:])])
