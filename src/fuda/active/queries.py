@@ -221,7 +221,7 @@ class _Parts:
 
     def uses(self, labelled: np.ndarray) -> np.ndarray:
         """Return the sum over the distinct parts of each structure, when some are labelled."""
-        seen = self._bags[labelled].sum(axis=0)
+        seen: np.ndarray = self._bags[labelled].sum(axis=0)
         weights = np.sqrt(self.unknown.clip(0.0), dtype=np.float32)
         known = np.flatnonzero(seen)
         weights[known] *= _FADING ** seen[known]

@@ -8,6 +8,7 @@
 import { get, post, Refused, Unreachable } from "./api.js";
 import { colourLabels } from "./colours.js";
 import { Draft } from "./draft.js";
+import { Drafts } from "./drafts.js";
 import { Outbox } from "./outbox.js";
 
 /** Milliseconds after which to look whether the model has learned an answer; the first lesson takes seconds. */
@@ -28,8 +29,7 @@ export class Session extends EventTarget {
     this.upcoming = [];
     /** @type {number[]} */
     this.visited = [];
-    /** @type {Map<number, Draft>} */
-    this.drafts = new Map();
+    this.drafts = new Drafts(this.store);
     /** Items whose answers may be unsent. @type {Map<number, Object>} */
     this.answered = new Map();
     /** The newest model that proposed something here. */
@@ -68,8 +68,7 @@ export class Session extends EventTarget {
 
   /** Show an item as it is; a draft of it that was left open is taken up again. */
   show(item, { remember = true } = {}) {
-    this.#leave();
-    const draft = this.drafts.get(item.id) ?? this.#storedDraft(item) ?? new Draft(item, this.state);
+    const draft = this.drafts.of(item, this.state);
     // A draft of an older version stays one: the server then shows both versions instead of losing one.
     this.current = { item: { ...item, version: draft.version }, draft };
     this.seen = Math.max(this.seen, item.model);
@@ -99,10 +98,7 @@ export class Session extends EventTarget {
   /** The draft was changed: keep it, also against a closed tab. */
   changed() {
     const { item, draft } = this.current;
-    if (draft.touched) {
-      this.drafts.set(item.id, draft);
-      localStorage.setItem(this.#draftKey(item.id), JSON.stringify({ version: item.version, marks: draft.marks }));
-    } else this.forget(item.id);
+    this.drafts.keep(item, draft);
     this.#tell("draft", this.current);
   }
 
@@ -128,7 +124,7 @@ export class Session extends EventTarget {
     if (!answer.item) return this.#tell("undone", answer);
     if (this.current && this.current.item.id !== answer.item.id) this.upcoming.unshift(this.current.item);
     this.#count(answer);
-    this.forget(answer.item.id);
+    this.drafts.forget(answer.item.id);
     this.show(answer.item);
     this.#tell("undone", answer);
     this.#tell("state", this.state);
@@ -141,7 +137,7 @@ export class Session extends EventTarget {
 
   /** Another edit of an item holds: the draft here is given up. */
   giveWay(id) {
-    this.forget(id);
+    this.drafts.forget(id);
     this.answered.delete(id);
     this.#settled();
     if (!this.current) this.advance();
@@ -209,7 +205,7 @@ export class Session extends EventTarget {
   }
 
   #sent(entry, answer) {
-    this.forget(entry.id);
+    this.drafts.forget(entry.id);
     this.answered.delete(entry.id);
     this.#count(answer);
     this.#tell("connection", { lost: false });
@@ -265,8 +261,7 @@ export class Session extends EventTarget {
     if (this.current && this.current.item.id !== after) return;
     if (item) this.show(item);
     else {
-      this.#leave();
-      this.current = null;
+        this.current = null;
       this.#tell("finished");
     }
   }
@@ -282,25 +277,6 @@ export class Session extends EventTarget {
     } finally {
       this.prefetching = false;
     }
-  }
-
-  #leave() {
-    if (this.current?.draft.touched) this.drafts.set(this.current.item.id, this.current.draft);
-  }
-
-  /** Give up the draft of an item. */
-  forget(id) {
-    this.drafts.delete(id);
-    localStorage.removeItem(this.#draftKey(id));
-  }
-
-  #draftKey(id) {
-    return `fuda.draft.${this.store}.${id}`;
-  }
-
-  #storedDraft(item) {
-    const kept = JSON.parse(localStorage.getItem(this.#draftKey(item.id)) ?? "null");
-    return kept && new Draft({ ...item, version: kept.version }, this.state, kept.marks);
   }
 
   #tell(type, detail) {
