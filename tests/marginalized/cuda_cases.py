@@ -12,7 +12,7 @@ from fuda.marginalized import codes, problem
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Foreseen, Margins, PerceptronState
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cuda import kernels, layout, machine, plan
+from fuda.marginalized.engines.cuda import epochs, kernels, layout, machine, plan
 from fuda.marginalized.engines.cuda.engine import CudaEngine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Settings, Sources
@@ -60,7 +60,7 @@ def trained(make, case, epochs=2, base=None):
     return [engine.perceptron_epoch(order, labels, amounts, state) for order in orders], state, engine
 
 
-def test_epochs_with_a_constant_mass_are_equal_to_the_last_bit(monkeypatch):
+def test_epochs_with_a_constant_mass_are_equal_to_the_last_bit():
     case = a_problem(count=3)
     assert max(case.codes.counts) < len(case.points[0])
     mistakes, state, engine = trained(CudaEngine, case)
@@ -70,10 +70,27 @@ def test_epochs_with_a_constant_mass_are_equal_to_the_last_bit(monkeypatch):
     assert (state.sums == other.sums).all()
     assert state.steps == other.steps
     assert (engine.all_scores().doubles() == cpu.all_scores().doubles()).all()
-    monkeypatch.setattr(machine, "_LEAST_PUSHES", 1)  # and in any number of launches
+
+
+def test_an_epoch_pushes_the_structures_with_mistakes_and_no_others(monkeypatch):
+    monkeypatch.setattr(machine, "_LEAST_PUSHES", 1)  # so that launches count pushes
     monkeypatch.setattr(machine, "_CELLS", 0.0)
-    again, state, _ = trained(CudaEngine, case, 1)
-    assert again == expected[:1]
+    launches, kernel_of = [], epochs.epoch_kernel
+
+    class Counted:
+        def __init__(self, *variant):
+            self.kernel = kernel_of(*variant)
+
+        def __getitem__(self, configuration):
+            launches.append(configuration)
+            return self.kernel[configuration]
+
+    monkeypatch.setattr(epochs, "epoch_kernel", Counted)
+    case = a_problem(count=3)
+    mistakes, state, _ = trained(CudaEngine, case, 1)
+    assert mistakes == trained(CpuEngine, case, 1)[0]
+    mistaken = np.logical_or.reduceat(state.sums[0].any(axis=1), case.targets.offsets[:-1]).sum()
+    assert 0 < mistaken <= len(launches) <= mistaken + 1  # the last finds no other
 
 
 def an_orders_case():
@@ -254,7 +271,7 @@ def test_a_model_is_the_same_with_either_engine(monkeypatch):
         MarginalizedPerceptron(epochs=1, orders=2, mixing=1.2, engine=engine).fit(X, y)
         for engine in ("cuda", "cpu")
     ]
-    assert batches == [2, 6]  # two orders at the same time, then those of all three folds
+    assert batches == [8]  # two orders, and those of all three folds, at the same time
     assert models[0].mistakes_ == models[1].mistakes_
     scores = [np.concatenate(list(model.decision_scores([["Ana", "is", "Bo"]]))) for model in models]
     np.testing.assert_array_equal(scores[0], scores[1])

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.utils import check_random_state
 
 from fuda import DataError
 from fuda.kernels import Polynomial
@@ -20,6 +21,7 @@ from fuda.marginalized.engines.cuda import device
 from fuda.marginalized.engines.cuda.layout import Places
 from fuda.marginalized.engines.cuda.plan import Sizes, loads, plan_of
 from fuda.marginalized.problem import Settings, Sources
+from fuda.models.perceptron_orders import foreseen
 from machine_cases import random_prior, random_structures, two_sides
 
 CASES = Path(__file__).with_name("cuda_cases.py")
@@ -201,6 +203,19 @@ def test_what_does_not_fit_in_loads_names_the_bytes_needed_and_free():
     trained.targets.offsets = trained.sources.offsets  # whose nodes are all there, as targets
     with pytest.raises(DataError, match=f"needs {needed + 50:,} bytes"):
         a_plan(needed, trained)
+
+
+@pytest.mark.parametrize("seed", [3, np.random.RandomState(3)], ids=["number", "generator"])
+def test_orders_are_foreseen_without_using_up_random_numbers(seed):
+    model = SimpleNamespace(random_state=seed, epochs=2)
+    found = foreseen(model, [np.arange(5), np.array([1, 2, 4])], 2)
+    assert [each.members.tolist() for each in found[1:3]] == [[0, 1, 2, 3, 4], [1, 2, 4]]
+    assert [order.tolist() for order in found[2].orders] == [[0, 1, 2]] * 2  # the first is not shuffled
+    random = check_random_state(seed)  # a generator has drawn for the first training before the second
+    drawn = [random.permutation(5)]
+    drawn.append(random.permutation(drawn[0]))
+    assert [order.tolist() for order in found[1].orders] == [order.tolist() for order in drawn]
+    assert found[3].orders[0].tolist() == check_random_state(seed).permutation(3).tolist()
 
 
 def test_tiles_are_whole_structures_of_similar_size():

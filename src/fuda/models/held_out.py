@@ -24,6 +24,7 @@ from fuda.estimators import ConvergenceWarning
 from fuda.marginalized import calibration
 from fuda.marginalized.calibration import Calibration, Evidence
 from fuda.marginalized.engines import make_engine
+from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import branches, parts_to_choose_from, usual_parts, without_sides
 from fuda.marginalized.problem import Examples, Sources
@@ -35,6 +36,7 @@ from fuda.selection.goals import goal_for
 from fuda.storage.checkpoint import part
 
 Array = np.ndarray
+Engines = list[list[Engine] | None] | None
 Learner = Any  # a `fuda.models.marginalized.MarginalizedLabeler`, which imports this module
 
 # The values of c to choose from, as parts of the largest; close to it nothing changes much.
@@ -44,7 +46,14 @@ _FEWEST = 20  # structures from which c and parts are chosen by held-out scores
 _TRIED_WITH_PARTS = 3_000  # nodes that parts are compared on; they differ by more than values of c
 
 
-def calibrated(learner: Learner, sources: Sources, labels: Array, amounts: Array) -> Calibration:
+def rests(examples: Examples) -> list[Array]:
+    """Return the structures that a calibration learns from, for each part that it holds out."""
+    return [_rest(examples, part) for part in calibration_parts(examples.sizes)]
+
+
+def calibrated(
+    learner: Learner, sources: Sources, labels: Array, amounts: Array, engines: Engines = None
+) -> Calibration:
     """Return the calibration that fits held-out scores best.
 
     Parameters
@@ -57,6 +66,8 @@ def calibrated(learner: Learner, sources: Sources, labels: Array, amounts: Array
         Label numbers, −1 where not known.
     amounts : array (N,)
         Weights of nodes.
+    engines : list of lists of Engine, optional
+        Engines for trainings on the `rests`, where these were foreseen.
 
     Returns
     -------
@@ -65,7 +76,7 @@ def calibrated(learner: Learner, sources: Sources, labels: Array, amounts: Array
     """
     examples, corpus = sources.examples, sources.examples.encoded.corpus
     parts = calibration_parts(examples.sizes)
-    evidence = _held_out(learner, sources, labels, amounts, parts)
+    evidence = _held_out(learner, sources, labels, amounts, parts, engines)
     members = np.concatenate(parts)
     held_out, of_members = examples.take(members).encoded, labels[corpus.nodes_of(members)]
     graph = None if corpus.shape == "dag" else held_out.corpus.graph
@@ -165,15 +176,26 @@ def _outside(learner: Learner) -> int | None:
     return names.index(OUTSIDE) if OUTSIDE in names else None
 
 
+def _rest(examples: Examples, part: Array) -> Array:
+    """All structures but those of a part."""
+    return np.setdiff1d(np.arange(len(examples.sizes)), part)
+
+
 def _held_out(
-    learner: Learner, sources: Sources, labels: Array, amounts: Array, parts: list[Array]
+    learner: Learner,
+    sources: Sources,
+    labels: Array,
+    amounts: Array,
+    parts: list[Array],
+    engines: Engines = None,
 ) -> Evidence:
     """The scores and priors of the nodes of some parts, each by a machine trained on the rest."""
     examples, corpus = sources.examples, sources.examples.encoded.corpus
-    rests = [np.setdiff1d(np.arange(len(corpus)), members) for members in parts]
-    engines = copy(learner)._foresee(sources, rests, labels, amounts) or [None] * len(parts)
+    others_of = [_rest(examples, part) for part in parts]
+    if engines is None:
+        engines = copy(learner)._foresee(sources, others_of, labels, amounts)
     found = []
-    for number, (members, rest, own) in enumerate(zip(parts, rests, engines, strict=True), start=1):
+    for number, (members, rest, own) in enumerate(zip(parts, others_of, engines, strict=True), start=1):
         others, held_out, nodes = sources.take(rest), examples.take(members), corpus.nodes_of(rest)
         alpha, _ = copy(learner)._learned(f"fold {number}", others, labels[nodes], amounts[nodes], own)
         by_others = Numbers(np.zeros(held_out.prior.nodes.shape))

@@ -244,7 +244,9 @@ class MarginalizedLabeler(MarginalizedPredictions):
         self._fitted_params["parts"] = None if corpus.is_chain else self.parts_
         sources = Sources(self._settings, examples, self.n_jobs)
         self._validating = data.held
-        alpha, whole = self._learned("machine", sources, labels, amounts)
+        folds = held_out.rests(examples) if self.calibrate and len(corpus) > 1 else []
+        engines = self._foresee(sources, [np.arange(len(corpus)), *folds], labels, amounts)
+        alpha, whole = self._learned("machine", sources, labels, amounts, engines.pop(0))
         self._validating = None
         self._support, self._memory, self.margin_ = supports(examples, alpha), [], None
         self._calibration = calibration.untrained(len(self.classes_))
@@ -253,15 +255,15 @@ class MarginalizedLabeler(MarginalizedPredictions):
                 with inner_training(), part("calibration"):
                     trial = self._trial(Choice(self.mixing_, self.parts_))
                     trial._most_epochs = self.n_iter_ if data.held else None
-                    self._calibration = held_out.calibrated(trial, sources, labels, amounts)
+                    self._calibration = held_out.calibrated(trial, sources, labels, amounts, engines)
             except KeyboardInterrupt:
                 self._warn_or_raise()
 
     def _foresee(
         self, sources: Sources, parts: list[Array], labels: Array, amounts: Array
-    ) -> list[list[Engine]] | None:
-        """Engines for trainings on parts of the sources, where they run at the same time; else None."""
-        return None
+    ) -> list[list[Engine] | None]:
+        """Engines for trainings on parts of the sources; None where a training makes its own."""
+        return [None] * len(parts)
 
     def _learn(
         self,

@@ -328,24 +328,23 @@ class MarginalizedPerceptron(MarginalizedLabeler):
 
     def _foresee(
         self, sources: Sources, parts: list[Array], labels: Array, amounts: Array
-    ) -> list[list[Engine]] | None:
+    ) -> list[list[Engine] | None]:
         if not may_foresee(self.engine):
-            return None
-        engine = make_engine(self.engine, sources.problem(), self.n_jobs)
-        problems = [sources.take(part).problem() for part in parts]
-        return self._engines(engine, parts, problems, labels, amounts)
-
-    def _engines(
-        self, engine: Engine, parts: list[Array], problems: list[Problem], labels: Array, amounts: Array
-    ) -> list[list[Engine]] | None:
-        """Engines of all perceptrons of trainings on parts, where they are trained at the same time."""
-        count = self.orders_ = self.orders or (_ORDERS if self.average else 1)
-        each = [problem for problem in problems for _ in range(count)]
+            return [None] * len(parts)
+        engine, orders = make_engine(self.engine, sources.problem(), self.n_jobs), self._order_count
+        count, each = len(sources.examples.sizes), list[Problem]()
+        for part in parts:
+            each += [engine.problem if len(part) == count else sources.take(part).problem()] * orders
         known = np.where(amounts > 0, labels, -1)
-        found = engine.foresee(foreseen(self, parts), each, known, amounts)
-        if found is None:
-            return None
-        return [found[first : first + count] for first in range(0, len(found), count)]
+        found = engine.foresee(foreseen(self, parts, orders), each, known, amounts)
+        if found is None:  # then the whole has the engine that was asked, and parts make their own
+            return [[engine] if len(part) == count else None for part in parts]
+        return [found[first : first + orders] for first in range(0, len(found), orders)]
+
+    @property
+    def _order_count(self) -> int:
+        """How many perceptrons to average."""
+        return self.orders or (_ORDERS if self.average else 1)
 
     def _learn(
         self,
@@ -355,12 +354,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         alpha: Array,
         engines: list[Engine] | None = None,
     ) -> None:
-        if engines is None:
-            engine = make_engine(self.engine, sources.problem(), self.n_jobs)
-            everything = np.arange(len(sources.examples.sizes))
-            (engines,) = self._engines(engine, [everything], [engine.problem], labels, amounts) or [[engine]]
-        labels = np.where(amounts > 0, labels, -1)
-        self.orders_ = self.orders or (_ORDERS if self.average else 1)
+        engines = engines or [make_engine(self.engine, sources.problem(), self.n_jobs)]
+        labels, self.orders_ = np.where(amounts > 0, labels, -1), self._order_count
         training = Orders(self, engines, alpha)
         validation = validation_of(self, sources, training, training.mean, training.go_back)
         checkpoint = Checkpoint(validation)

@@ -17,7 +17,7 @@ Array = np.ndarray
 Model = Any  # a `MarginalizedPerceptron`, which imports this module
 
 
-def foreseen(model: Model, parts: list[Array]) -> list[Foreseen]:
+def foreseen(model: Model, parts: list[Array], count: int) -> list[Foreseen]:
     """Return the perceptrons of trainings, one after another, if none of them ends sooner than it may.
 
     Parameters
@@ -26,6 +26,8 @@ def foreseen(model: Model, parts: list[Array]) -> list[Foreseen]:
         The model, whose random numbers are not used up.
     parts : list of arrays
         The structures of each training.
+    count : int
+        The number of perceptrons of each training.
 
     Returns
     -------
@@ -37,7 +39,7 @@ def foreseen(model: Model, parts: list[Array]) -> list[Foreseen]:
         seed = deepcopy(check_random_state(seed))
     for members in parts:
         random = check_random_state(seed)
-        for number in range(model.orders_):
+        for number in range(count):
             order, orders = np.arange(len(members)), []
             for _ in range(model.epochs):
                 order = random.permutation(order) if number else order

@@ -137,8 +137,11 @@ class Machine:
         self._send(work)
 
     def _free(self) -> int:
-        """The bytes that are free on the card."""
-        return int(min(self._cuda.current_context().get_memory_info()[0], 1 << 62))
+        """The bytes that are free on the card, after those that nothing uses any more were given back."""
+        context = self._cuda.current_context()
+        if waiting := getattr(getattr(context, "memory_manager", None), "deallocations", None):
+            waiting.clear()
+        return int(min(context.get_memory_info()[0], 1 << 62))
 
     def _send(self, work: Sequence[tuple[int, ...]]) -> None:
         """Allocate the targets on the card, and all sources if they fit."""
