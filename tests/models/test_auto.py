@@ -296,3 +296,20 @@ def test_the_default_is_chosen_unless_another_is_clearly_better():
     assert chosen(range(0, 200, 5), [7, 120]) == "other"
     assert chosen([7], [3, 50]) == "default"
     assert chosen(range(0, 200, 5), [7, 120], seconds=100.0) == "default"  # no time for the other
+
+
+def test_what_compiles_takes_few_iterations(monkeypatch):
+    """Outside of the budget, a learner that does not converge would take any time."""
+    seen, fitted = [], auto._Search._fitted
+
+    def spied(self, candidate, members, quick):
+        seen.append((candidate.name, len(members), candidate.quick))
+        return fitted(self, candidate, members, quick)
+
+    monkeypatch.setattr(auto._Search, "_fitted", spied)
+    X = [[f"w{(i * j) % 7}" for j in range(60)] for i in range(1, 21)]
+    y = [["A" if word < "w3" else "O" for word in x] for x in X]
+    auto.Auto(5, candidates={"crf": CRF(), "hm-perceptron": HMPerceptron()}).fit(X, y)
+    brief = [(name, count) for name, count, quick in seen if quick == auto._BRIEFLY]
+    assert brief == [("crf", auto._FEW), ("hm-perceptron", auto._FEW)]
+    assert [name for name, count, _ in seen if count > auto._FEW]
