@@ -310,3 +310,20 @@ def test_powers_that_no_search_tries_are_refused(power, tmp_path):
     model.save(tmp_path / "auto.fuda")
     with pytest.raises(fuda.ModelFileError, match="the powers of its members are not from 0 to 64"):
         fuda.load(tmp_path / "auto.fuda")
+
+
+def test_what_compiles_takes_few_iterations(monkeypatch):
+    """Outside of the budget, a learner that does not converge would take any time."""
+    seen, fitted = [], auto._Search._fitted
+
+    def spied(self, candidate, members, quick):
+        seen.append((candidate.name, len(members), candidate.quick))
+        return fitted(self, candidate, members, quick)
+
+    monkeypatch.setattr(auto._Search, "_fitted", spied)
+    X = [[f"w{(i * j) % 7}" for j in range(60)] for i in range(1, 21)]
+    y = [["A" if word < "w3" else "O" for word in x] for x in X]
+    auto.Auto(5, candidates={"crf": CRF(), "hm-perceptron": HMPerceptron()}).fit(X, y)
+    brief = [(name, count) for name, count, quick in seen if quick == auto._BRIEFLY]
+    assert brief == [("crf", auto._FEW), ("hm-perceptron", auto._FEW)]
+    assert [name for name, count, _ in seen if count > auto._FEW]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import warnings
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,6 +36,7 @@ Array = np.ndarray
 _MOST_MEMBERS = 4
 _LEAST_SECONDS, _MOST_SECONDS, _NODES = 60.0, 1200.0, 13_000  # budgets, and the nodes for the first
 _COLD_NODES, _FEW = 1000, 8  # nodes from which a few structures are learned from before time counts
+_BRIEFLY = {"max_iter": 3, "epochs": 2}  # how long, since on some data no few iterations are enough
 _ERRORS = 1.0  # standard errors of the difference, by which another than the default must be better
 # What one more member must bring: nothing if it is of another family of learners, since means of
 # different models are better than out-of-fold scores of few structures can show.
@@ -285,7 +286,8 @@ class _Search:
                 families.add(trial.family)
                 self._show(f"compiling or loading {trial.candidate.name}")
                 with suppress(DataError):  # which the race will report
-                    self._said(self._fitted(trial.candidate, few, quick=True), few[:1])
+                    briefly = replace(trial.candidate, quick=trial.candidate.quick | _BRIEFLY)
+                    self._said(self._fitted(briefly, few, quick=True), few[:1])
         self.race.clock = Stopwatch()
 
     def _show(self, text: str) -> None:

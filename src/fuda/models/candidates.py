@@ -52,10 +52,10 @@ TABLE: dict[str, list[Row]] = {
         ("crf window=3", "CRF", {"features": "protein", "window": 3}),
         ("crf pointwise window=7", "CRF", {"features": "protein", "window": 7, "loss": "pointwise"}),
         ("crf window=7 l2=10", "CRF", {"features": "protein", "window": 7, "l2": 10.0}),
-        ("marginalized", "MarginalizedPerceptron", {"features": "protein"}),
         ("crf window=12 l2=3", "CRF", {"features": "protein", "window": 12, "l2": 3.0}),
         ("hm-perceptron window=7", "HMPerceptron", {"features": "protein", "window": 7}),
         ("hm-svm degree 2", "HMSVM", {"features": "protein", "window": 3, "kernel": Polynomial(2)}),
+        ("marginalized", "MarginalizedPerceptron", {"features": "protein"}),
     ],
     "dna": [
         ("crf window=6", "CRF", {"features": "dna", "window": 6}),
