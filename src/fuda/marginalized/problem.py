@@ -164,7 +164,7 @@ class Problem:
     sources, targets : Side
         Both sides.
     observed : tuple of Observed
-        The observations of sources and targets, one point per type.
+        The observations of sources and targets.
     codes : Codes
         k_x by the codes of sources and targets.
     own : array (N,)
@@ -190,6 +190,11 @@ class Problem:
     gap: float
     mass: float
     is_scaled: bool
+
+    @property
+    def points(self) -> tuple[Points, Points]:
+        """The observations of sources and targets, one point per type."""
+        return self.observed[0].points, self.observed[1].points
 
     @property
     def is_chain_prior(self) -> bool:

@@ -55,8 +55,8 @@ class ExplicitEngine(OnlineEngine):
     def __init__(self, problem: Problem, n_jobs: int | None = None, max_nodes: int = 4) -> None:
         self.problem, self._max_nodes = problem, max_nodes
         self.weights: dict[Feature, Array] = {}
-        self._source = _Features(problem, problem.sources, problem.observed[0].points, max_nodes)
-        self._target = _Features(problem, problem.targets, problem.observed[1].points, max_nodes)
+        self._source = _Features(problem, problem.sources, problem.points[0], max_nodes)
+        self._target = _Features(problem, problem.targets, problem.points[1], max_nodes)
 
     def aimed_at(self, problem: Problem) -> ExplicitEngine:
         """See `Engine`."""
