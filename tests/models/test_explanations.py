@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import inspect
+import itertools
 import math
 from functools import cache
 
