@@ -153,3 +153,13 @@ def test_inspection_of_pairs_stretches_and_kernels(run, tmp_path):
     assert_refused(
         run, tmp_path, ["inspect", path, "--top", 3], "a MarginalizedPerceptron has none; leave it out"
     )
+
+
+def test_inspect_shows_what_was_chosen_by_the_data(run, tmp_path):
+    path = tmp_path / "m.fuda"
+    model = fuda.MarginalizedPerceptron(epochs=1).fit([["a", "b"], ["b", "a"]], [["X", "Y"], ["Y", "X"]])
+    model.save(path)
+    assert f"by the data mixing={model.mixing_:.4g}" in run("inspect", path).out.decode()
+    assert json.loads(run("inspect", path, "--json").out)["chosen"] == {"mixing": model.mixing_}
+    fuda.MarginalizedPerceptron(epochs=1, mixing=0.5).fit([["a", "b"]], [["X", "Y"]]).save(path)
+    assert "by the data" not in run("inspect", path).out.decode()

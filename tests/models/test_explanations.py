@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
 from functools import cache
@@ -181,7 +182,8 @@ def test_the_decision_of_predict_is_explained(name, shape, question):
     words, choices, labels, node = question
     model, x, node = fitted(name, shape), structure_of(shape, words, choices), node % len(words)
     known = None
-    if hasattr(model, "predict_nbest") and any(labels[: len(words)]) and not model.scheme:
+    takes_known = "known" in inspect.signature(model.explain).parameters
+    if takes_known and any(labels[: len(words)]) and not model.scheme:
         known = labels[: len(words)]
     arguments = {} if known is None else {"known": known}
     found = model.explain(x, node, top=2, **arguments)

@@ -220,7 +220,7 @@ def test_curvature_that_is_not_positive_drops_the_pairs():
 
 
 def test_the_l1_term_of_a_crf_does_not_slow_it_down():
-    """With all coordinates aligned with the gradient, and not only those at 0, it takes 785 iterations."""
-    model = CRF(l1=0.3, l2=0.0, features="text", max_iter=500).fit(load_product_usage()[:40])
+    """With all coordinates aligned with the gradient, and not only those at 0, it takes 359 iterations."""
+    model = CRF(l1=0.3, l2=0.0, features="spelling", max_iter=300).fit(load_product_usage()[:20])
     assert model.result_.converged
-    assert model.result_.value == pytest.approx(125.306, abs=0.02)
+    assert model.result_.value == pytest.approx(109.84, abs=0.02)

@@ -29,11 +29,13 @@ _MARGIN = 12
 def inspect(model_path: str, top: int | None, as_json: bool) -> None:
     """Show the class, parameters, labels and size of MODEL.
 
-    Only metadata is read, unless --top is given.
+    Weights are read only if --top is given.
     """
     from fuda.storage.model_file import read_meta
 
     meta = read_meta(model_path)
+    if chosen := _chosen(model_path, meta):
+        meta["chosen"] = chosen
     weights = {} if top is None else _largest(model_path, top)
     if as_json:
         click.echo(json.dumps(meta | weights, indent=2, ensure_ascii=False))
@@ -52,6 +54,16 @@ def inspect(model_path: str, top: int | None, as_json: bool) -> None:
         click.echo(f"\ntransitions, {name.replace('_', ' ')}")
         for above, label, weight in rows:
             click.echo(f"{weight:>+{_MARGIN}.4f}  {above} → {label}")
+
+
+def _chosen(path: str, meta: dict[str, Any]) -> dict[str, float]:
+    """Parameters that were left open, and the numbers that `fit` chose by the data."""
+    from fuda.storage.model_file import read
+
+    open_ones = [name for name, value in meta["parameters"].items() if value is None]
+    names = [name for name in open_ones if meta["members"].get(f"arrays/{name}.npy", {}).get("shape") == [1]]
+    arrays = read(path)[2] if names else {}
+    return {name: float(arrays[name][0]) for name in names}
 
 
 def _largest(path: str, count: int) -> dict[str, Any]:
@@ -99,6 +111,9 @@ def _lines(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "labels", f"{len(meta['labels'])}: {labels}"
     yield "shape", f"{meta['shape']}s"
     yield "parameters", _assigned(meta["parameters"])
+    if "chosen" in meta:
+        chosen = {name: f"{value:.4g}" for name, value in meta["chosen"].items()}
+        yield "by the data", _assigned(chosen)
     for name, part in meta.get("parts", {}).items():
         yield "contains", f"{name}: {part['class']}, {_assigned(part['parameters'])}"
     if meta["reading"]:

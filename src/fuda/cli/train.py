@@ -37,7 +37,7 @@ _CLUSTER = "Train on the workers of a Dask cluster with its scheduler at ADDRESS
 _DEV = "Validate on a labelled file: training ends when it no longer helps there."
 _UNLABELLED = "More text without labels, to learn classes and vectors of words from; repeat it for several."
 _SHOWN, _MANY, _MANY_OF_NODES = 20, 50, 0.05  # labels shown; from how many on they are too many
-_BUDGET = "How long --learner auto may take, such as 60s, 20m or 1h."
+_BUDGET = "How long --learner auto may take, such as 60s, 20m or 1h; compiling, once per machine, is extra."
 _SET = "A parameter of the learner, such as window=2; an unknown name prints the list of parameters."
 
 

@@ -163,7 +163,8 @@ def layout_records(
                 skipped += 1
                 continue
             remedy = (
-                "pass cyclic='skip' to leave it out, or 'break' to read it without the last edge of a cycle"
+                "pass cyclic='skip' to leave it out, or 'break' to read it without the last edge of a cycle "
+                "(on the command line --option cyclic=skip)"
             )
             raise sentence.fault(0, f"sentence {sentence.sent_id}: {error}, or {remedy}") from None
         rows = Rows(sentence.lines, list(nodes.values()), label_field, layout)
