@@ -28,10 +28,6 @@ from fuda.selection.search import Candidate
 
 _LINEAR, _SQUARE = Polynomial(1).normalized(), Polynomial(2).normalized()
 
-# By plain residues, and loosely: their labels are too uncertain for a margin to be reached.
-_RESIDUES_SQUARED = {
-    "features": "word", "window": 6, "kernel": Polynomial(2, scale=0.1), "C": 0.05, "tol": 0.05
-}  # fmt: skip
 _TEXT = {"features": "text"}  # of the marginalized kernel, whose k_x follows from the features and the shape
 Row = tuple[str, str, dict[str, Any]]
 TABLE: dict[str, list[Row]] = {
@@ -58,7 +54,7 @@ TABLE: dict[str, list[Row]] = {
         ("crf window=7 l2=10", "CRF", {"features": "protein", "window": 7, "l2": 10.0}),
         ("crf window=12 l2=3", "CRF", {"features": "protein", "window": 12, "l2": 3.0}),
         ("hm-perceptron window=7", "HMPerceptron", {"features": "protein", "window": 7}),
-        ("hm-svm degree 2", "HMSVM", _RESIDUES_SQUARED),
+        ("hm-svm degree 2", "HMSVM", {"features": "protein", "window": 3, "kernel": Polynomial(2)}),
         ("marginalized", "MarginalizedPerceptron", {"features": "protein"}),
     ],
     "dna": [
