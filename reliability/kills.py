@@ -22,11 +22,10 @@ from sklearn.base import clone
 
 from fuda.storage import checkpoint
 from reliability.running import Found, run
-from reliability.trainings import LEARNERS, data_for
+from reliability.trainings import LEARNERS, RESUMABLE, data_for
 
 OLD = b"an old model"
 STRUCTURES = 40
-NAMES = [name for name, model in LEARNERS.items() if "checkpoint" in model.get_params()]
 
 
 def fit_and_save(name: str, state: Path | None, out: Path) -> None:
@@ -91,7 +90,7 @@ class Chain:
 
 def units(runs: int, seed: int) -> list[tuple[str, int]]:
     """How often the fit of each learner is killed, at least."""
-    names = random.Random(seed).sample(NAMES, len(NAMES))
+    names = random.Random(seed).sample(RESUMABLE, len(RESUMABLE))
     return [(name, len(range(number, runs, len(names)))) for number, name in enumerate(names[:runs])]
 
 

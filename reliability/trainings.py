@@ -76,6 +76,9 @@ LEARNERS: dict[str, Any] = {
     "vectors": HMSVM(kernel=RBF(0.05), C=3.0, max_iter=12),
 }
 
+# Those that can be stopped and go on: the others have no iterations, or go by the clock.
+RESUMABLE = [name for name, model in LEARNERS.items() if "checkpoint" in model.get_params()]
+
 
 def data_for(name: str, count: int, seed: int = 0) -> tuple[list[Any], list[list[str]]]:
     """Data that a learner takes."""

@@ -141,15 +141,17 @@ def test_a_forked_child_gets_its_own_threads():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_blas_has_one_thread_within_a_block_and_what_it_had_afterwards():
+def test_blas_has_one_thread_within_a_function_and_what_it_had_afterwards():
     def threads():
         return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
 
+    inner = parallel.one_blas_thread(threads)
+
+    @parallel.one_blas_thread
+    def outer():
+        return inner(), threads()  # the end of the inner one does not end the limit
+
     with threadpool_limits(2, "blas"):
         before = threads()
-        with parallel.one_blas_thread():
-            assert threads() == {1}
-            with parallel.one_blas_thread():
-                assert threads() == {1}
-            assert threads() == {1}
+        assert outer() == ({1}, {1})
         assert threads() == before

@@ -12,11 +12,11 @@ import _thread
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import cache
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache, wraps
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -25,31 +25,36 @@ from fuda.errors import DataError
 Block = tuple[int, int]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Given = ParamSpec("Given")
 
 # Tasks for the threads of this process, and an entry per thread that waits for one.
 _tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
 _idle: list[None] = []
 
-# How many blocks of `one_blas_thread` are open, in all threads, and what ends the limit.
+# How many functions with `one_blas_thread` are running, in all threads, and what ends the limit.
 _limited: list[Any] = []
 _limiting = threading.Lock()
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Within the block, or the function it decorates, BLAS has one thread in this process.
+def one_blas_thread(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """While the function runs, BLAS has one thread in this process.
 
     With more it divides sums by their number, so that the last digits would depend on it.
     """
-    with _limiting:
-        _limited.append(None if _limited else _blas().limit(limits=1, user_api="blas"))
-    try:
-        yield
-    finally:
+
+    @wraps(function)
+    def limited(*given: Given.args, **named: Given.kwargs) -> Result:
         with _limiting:
-            limit = _limited.pop()
-            if not _limited:
-                limit.restore_original_limits()
+            _limited.append(None if _limited else _blas().limit(limits=1, user_api="blas"))
+        try:
+            return function(*given, **named)
+        finally:
+            with _limiting:
+                limit = _limited.pop()
+                if not _limited:
+                    limit.restore_original_limits()
+
+    return limited
 
 
 @cache

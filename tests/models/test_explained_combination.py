@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import numpy as np
@@ -97,9 +98,18 @@ def test_the_n_best_labelings_given_some_labels(shape, words, numbers):
     assert list(model.predict([x], known=[known])[0]) == list(found[0][0])
 
 
-def test_a_graph_has_no_n_best_labelings():
-    with pytest.raises(DataError, match="sequences and trees"):
-        combined("dag").predict_nbest([shaped("dag", X[0][:3])], 2)
+def test_n_best_labelings_of_a_graph_are_those_of_its_nodes():
+    model, x = combined("dag"), shaped("dag", X[0][:3])
+    q = np.log(model._mean([x])[2]) - model.decoder.bias
+    q -= np.logaddexp.reduce(q, axis=1, keepdims=True)
+    every = itertools.product(range(len(model.classes_)), repeat=len(q))
+    values = sorted((sum(row[k] for row, k in zip(q, y, strict=True)) for y in every), reverse=True)
+    found = model.predict_nbest([x], 5)[0]
+    assert [log_p for _, log_p in found] == pytest.approx(values[:5], abs=1e-9)
+    assert list(found[0][0]) == list(model.predict([x])[0])
+
+
+def test_n_best_labelings_are_at_least_one():
     with pytest.raises(DataError, match="whole number"):
         combined("tree").predict_nbest([shaped("tree", X[0][:3])], 0)
     assert list(combined("sequence").predict_nbest([[]], 2)[0]) == [([], 0.0)]

@@ -13,9 +13,9 @@ import fuda.storage.checkpoint as checkpoints
 from fuda import CRF, HMM, DataError, HMPerceptron, Tree
 from fuda.models import validation
 from fuda.models.validation import score
-from reliability.trainings import LEARNERS, data_for
+from reliability.trainings import LEARNERS, RESUMABLE, data_for
 
-every = pytest.mark.parametrize("name", LEARNERS)
+every = pytest.mark.parametrize("name", RESUMABLE)
 FEW = [
     "crf",
     "crf, sgd",

@@ -28,7 +28,7 @@ def test_a_small_campaign(name, runs):
 
 def test_every_model_is_killed_and_interrupted():
     assert {type(model).__name__ for model in trainings.LEARNERS.values()} == set(registry.MODELS)
-    killed = {type(trainings.LEARNERS[name]).__name__ for name in kills.NAMES}
+    killed = {type(trainings.LEARNERS[name]).__name__ for name in trainings.RESUMABLE}
     assert killed == {
         name for name in registry.MODELS if "checkpoint" in model_class(name)._get_param_names()
     }
@@ -37,4 +37,4 @@ def test_every_model_is_killed_and_interrupted():
     assert sorted(number for *_, numbers in runs for number in numbers) == list(range(300))
     assert {name for kind, name, _ in runs if kind == "fit"} == set(trainings.LEARNERS)
     assert {name for kind, name, _ in runs if kind == "process"} == set(interrupts.COMMANDS)
-    assert {name for name, _ in kills.units(200, 0)} == set(kills.NAMES)
+    assert {name for name, _ in kills.units(200, 0)} == set(trainings.RESUMABLE)

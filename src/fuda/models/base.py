@@ -299,7 +299,7 @@ class Labeler(BaseEstimator):
         encoded = encoder.fit_corpus(corpus)
         return TrainingData(encoder, encoded, classes, labels, sample_weight, position_weight)
 
-    @one_blas_thread()
+    @one_blas_thread
     def _fit_encoded(self, data: TrainingData) -> Self:
         """Learn from data that are encoded; parameters have been checked."""
         data = data.weighted(getattr(self, "class_weight", None))

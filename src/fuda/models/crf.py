@@ -199,7 +199,7 @@ class CRF(NamedWeights, MarkovLabeler):
         self.n_jobs, self.random_state, self.checkpoint = n_jobs, random_state, checkpoint
         self.cluster, self.callback, self.verbose = cluster, callback, verbose
 
-    @one_blas_thread()
+    @one_blas_thread
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None, classes: Any = None
     ) -> Self:

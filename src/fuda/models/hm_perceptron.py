@@ -197,7 +197,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         """The number of epochs, those of `partial_fit` included."""
         return len(self.mistakes_)
 
-    @one_blas_thread()
+    @one_blas_thread
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from more structures, such as corrected predictions; they hold from now on.
 

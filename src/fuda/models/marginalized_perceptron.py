@@ -208,7 +208,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     orders_: int
     n_iter_: int
 
-    @one_blas_thread()
+    @one_blas_thread
     def partial_fit(self, X: Any, y: Any, prior: Any = None, classes: Any = None) -> Self:
         """Learn from more structures, such as corrected predictions; they hold from now on.
 
