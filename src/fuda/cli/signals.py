@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Timer
+from types import FrameType
 from typing import Any, Self
 
 from fuda.interrupts import end_process
+
+_MOMENT = 0.01  # seconds after which a signal that came in a finalizer comes again
 
 
 class Signals:
@@ -42,7 +47,10 @@ class Signals:
             if not self.received or handler is not end_process:
                 signal.signal(number, handler)
 
-    def _interrupt(self, number: int, _: object) -> None:
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if _is_finalizing(frame):  # where Python prints an exception and goes on
+            Timer(_MOMENT, os.kill, (os.getpid(), number)).start()
+            return
         self.received, self.came_late = number, self._is_held
         for each in self._before:
             signal.signal(each, signal.SIG_DFL)
@@ -57,3 +65,12 @@ class Signals:
             yield
         finally:
             self._is_held = False
+
+
+def _is_finalizing(frame: FrameType | None) -> bool:
+    """Whether a frame belongs to the end of an object."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__" or frame.f_globals.get("__name__") == "weakref":
+            return True
+        frame = frame.f_back
+    return False
