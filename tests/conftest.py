@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("fuda", derandomize=True, deadline=None, max_examples=60)
+settings.register_profile(
+    "fuda",
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],  # it depends on the load of the machine
+)
 settings.load_profile("fuda")
 
 CORPORA = Path(__file__).resolve().parents[2] / "shared" / "data"
