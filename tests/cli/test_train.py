@@ -118,3 +118,24 @@ def test_labels_that_are_too_many_are_noticed(run, tmp_path):
     assert "--label" in warning
     assert labels.startswith("labels: w0 1, w1 1")
     assert labels.endswith(", and 40 more")
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["Ana 0 3 PER", "met 4 7 O", "", "Bo 9 11 PER", "sat 12 15 O"], "columns 2, 3"),
+        (["1 Ana PER", "2 met O", "", "1 Bo PER"], "column 1"),
+        (["Ana 3 PER", "met 3 O"], None),  # equal
+        (["Ana x PER", "met 3 O"], None),
+        (["Ana 1 PER", "", "Bo 2 O"], None),  # nothing to see in single words
+        (["Ana PER", "met O"], None),
+    ],
+)
+def test_columns_of_positions_are_noticed(run, tmp_path, lines, found):
+    path = tmp_path / "offsets.conll"
+    path.write_text("\n".join(lines) + "\n")
+    outcome = run("train", path, "-o", tmp_path / "m", "--learner", "hmm")
+    assert outcome.code == 0
+    assert ("grow along every structure" in outcome.err) == (found is not None)
+    if found is not None:
+        assert f"fuda: {found} of the observations" in outcome.err

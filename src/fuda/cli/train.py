@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -92,6 +93,8 @@ def train(
             )
     X, y = [x for part in parts for x in part.X], [labels for part in parts for labels in part.y or []]
     summary = _labels_found(y)
+    if template is None:
+        _warn_of_positions(X)
     if sys.stderr.isatty():
         click.echo(summary, err=True)
     reading = options.options_to_store(files[0], keywords, parts[0])
@@ -141,6 +144,36 @@ def _labels_found(y: list[list[Any]]) -> str:
             err=True,
         )
     return f"labels: {', '.join(shown)}{more}"
+
+
+def _warn_of_positions(X: list[Any]) -> None:
+    """Warn of columns whose whole numbers grow along the structures: offsets or counts of words.
+
+    No learner can use what never comes again at the same place, and it spoils what it counts beside.
+    """
+    rows = [list(zip(*x.observations, strict=False)) for x in X if _has_columns(x)]
+    count = min((len(columns) for columns in rows), default=0)
+    growing = [c for c in range(count) if all(_grows(columns[c]) for columns in rows)]
+    if growing and any(len(columns[growing[0]]) > 1 for columns in rows):
+        which = "columns " * (len(growing) > 1) or "column "
+        click.echo(
+            f"fuda: {which}{', '.join(str(c + 1) for c in growing)} of the observations: numbers that "
+            "grow along every structure, such as offsets; nothing is learned from these, choose the "
+            "others with --columns",
+            err=True,
+        )
+
+
+def _has_columns(x: Any) -> bool:
+    """Whether the observations of a structure are the texts of several columns."""
+    return len(x.observations) > 0 and isinstance(x.observations[0], tuple)
+
+
+def _grows(column: tuple[Any, ...]) -> bool:
+    """Whether all texts of a column are whole numbers, each greater than the one before."""
+    if not all(isinstance(text, str) and text.isdecimal() and len(text) < 20 for text in column):
+        return False
+    return all(int(a) < int(b) for a, b in pairwise(column))
 
 
 def _show_curve(model: Any) -> None:
