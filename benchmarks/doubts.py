@@ -90,7 +90,7 @@ def rivals(X: Labels, y: Labels, judge: CRF, errors: Errors) -> dict[str, float]
 
     classes = sorted({label for own in y for label in own})
     tables: list[Any] = [None] * len(X)
-    for train, test in splits(len(X), 5):
+    for train, test in splits(len(X), 5, shuffle=True):
         fold = CRF(**judge.get_params()).fit([X[i] for i in train], [y[i] for i in train])
         for i, table in zip(test, fold.predict_marginals([X[i] for i in test]), strict=True):
             wide = np.zeros((len(table), len(classes)))

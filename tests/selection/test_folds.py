@@ -8,10 +8,11 @@ from fuda.selection import splits
 from fuda.selection.folds import cut
 
 
+@pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("seed", [None, 0, 7])
 @pytest.mark.parametrize(("count", "folds"), [(7, 3), (10, 5), (4, 4)])
-def test_every_structure_is_tested_once_by_a_model_that_has_not_seen_it(seed, count, folds):
-    found = splits(count, folds, seed)
+def test_every_structure_is_tested_once_by_a_model_that_has_not_seen_it(shuffle, seed, count, folds):
+    found = splits(count, folds, seed, shuffle=shuffle)
     assert len(found) == folds
     assert sorted(np.concatenate([split.test for split in found])) == list(range(count))
     for train, test in found:
@@ -19,10 +20,22 @@ def test_every_structure_is_tested_once_by_a_model_that_has_not_seen_it(seed, co
         assert count // folds <= len(test) <= -(-count // folds)
 
 
-def test_folds_are_stretches_without_a_seed_and_shuffled_with_one():
+def test_folds_are_stretches_from_a_place_by_the_seed():
     assert [split.test.tolist() for split in splits(7, 3, None)] == [[0, 1, 2], [3, 4], [5, 6]]
-    assert [s.test.tolist() for s in splits(40, 4, 1)] != [s.test.tolist() for s in splits(40, 4, 2)]
-    assert [s.test.tolist() for s in splits(40, 4, 1)] == [s.test.tolist() for s in splits(40, 4, 1)]
+    for seed in range(5):
+        gaps = [np.sum(np.diff(split.test) > 1) for split in splits(40, 4, seed)]
+        assert sorted(gaps) in ([0, 0, 0, 0], [0, 0, 0, 1])  # one fold may be the end and the beginning
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_folds_depend_on_the_seed_alone(shuffle):
+    first, again, other = (splits(40, 4, seed, shuffle=shuffle) for seed in (1, 1, 2))
+    assert [s.test.tolist() for s in first] == [s.test.tolist() for s in again]
+    assert [s.test.tolist() for s in first] != [s.test.tolist() for s in other]
+
+
+def test_folds_are_shuffled_where_asked():
+    assert all(np.any(np.diff(split.test) > 1) for split in splits(40, 4, shuffle=True))
 
 
 @pytest.mark.parametrize("folds", [1, 0, 6])

@@ -157,7 +157,7 @@ def doubts(
         )
     elsewhere = _labels_of_words(structures, y)
     found: list[tuple[float, int, int, Doubt, Any]] = []
-    parts = splits(len(structures), min(folds, len(structures)))
+    parts = splits(len(structures), min(folds, len(structures)), shuffle=True)
     for number, (train, test) in enumerate(parts):
         with inner_training():
             judge = clone(model).fit([structures[i] for i in train], [y[i] for i in train])

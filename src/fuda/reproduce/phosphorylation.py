@@ -146,7 +146,7 @@ def evaluated(model: Any, train: Dataset, test: Dataset) -> Part:
 def parts(data: str | Path, kinase: str) -> list[tuple[Dataset, Dataset]]:
     """Return what is learned from and what is tested on: five folds, and all against the test proteins."""
     train, test = (load(data, kinase, part) for part in ("train", "test"))
-    folds = [(train[split.train], train[split.test]) for split in splits(len(train), FOLDS, seed=0)]
+    folds = [(train[split.train], train[split.test]) for split in splits(len(train), FOLDS, shuffle=True)]
     return [*folds, (train, test)]
 
 
