@@ -4,7 +4,7 @@ Candidates are compared in *heats*. Where there are many structures, first heats
 them, so that even slow candidates show what they can. A heat has two halves, each of which is
 labelled by what was learned from the other: that costs as much as a single fit to everything, and
 tests on everything. The last heats have five folds of all structures, where time allows with
-several shuffles. After a heat the better half of the candidates goes on (the best of each family of
+several beginnings. After a heat the better half of the candidates goes on (the best of each family of
 learners first, since different learners are worth more to each other), unless a candidate is behind
 by more than chance. The first candidate, which is the one to use where nothing is known, always goes
 on.
@@ -33,7 +33,7 @@ FOLDS = 5
 _NODES_A_SECOND = 150  # of the budget: nodes of the structures of the first heats,
 _MOST_NODES = 20_000  # and how many they are at most, so that slow candidates are soon known
 _GROWTH = 4  # of structures from one set of heats to the next
-_SMALL = 100  # nodes a second of the budget up to which all folds are repeated with other shuffles
+_SMALL = 100  # nodes a second of the budget up to which all folds are repeated from other beginnings
 _REPEATS = 2
 _FIRST_SHARE = 0.4  # of the budget, after which no candidate without a known time is begun
 _EXPONENT = 1.3  # of time in nodes, where nothing is known
