@@ -32,8 +32,8 @@ _TEXT = {"features": "text"}  # of the marginalized kernel, whose k_x follows fr
 Row = tuple[str, str, dict[str, Any]]
 TABLE: dict[str, list[Row]] = {
     "text": [
-        ("crf", "CRF", {}),
         ("crf l2=0.3", "CRF", {"l2": 0.3}),
+        ("crf l2=1", "CRF", {"l2": 1.0}),
         ("semi-crf", "SemiCRF", {}),
         ("hm-perceptron", "HMPerceptron", {}),
         ("crf l2=0.1", "CRF", {"l2": 0.1}),
