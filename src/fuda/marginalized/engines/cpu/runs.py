@@ -115,6 +115,9 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
         rows = slice(pushes.firsts[p], pushes.firsts[p + 1])
         marked = pushes.marked[rows] - pushes.begins[p]
         walk = _enter(pushes.begins[p], pushes.ends[p], marked, begin, end, task, mass, work)
+        if pushes.ends[p] == pushes.begins[p] + 1:
+            _alone(pushes.gamma[rows], walk, mass, work, begin, end, scores)
+            continue
         _go_up(marked, walk, mass, work.kept)
         _go_down(marked, pushes.gamma[rows], walk, mass, work, begin, end, scores)
 
@@ -176,6 +179,24 @@ def _enter(
             slots[i], twins[i] = i, -1
     flat = rows.reshape(-1) if mass else work.products.reshape(-1)
     return Walk(flat, slots, ids, own, twins, work.places, lists[2], work.diagonals, work.again, work.before)
+
+
+@compiled
+def _alone(gamma: Array, walk: Walk, mass: float, work: Buffers, begin: int, end: int, scores: Array) -> None:
+    """Add a structure of one node, which no match extends beyond: κ is k (or the weight)."""
+    if not mass:
+        add(gamma[0], 1.0, work.kept[0], begin, end, scores)
+        return
+    row, before, found = work.rows[walk.slots[0], _EDGE : _EDGE + len(work.kappa)], work.before, 0
+    place = walk.twins[0]
+    while place >= 0:
+        before[found], row[place] = row[place], walk.own[0]
+        found, place = found + 1, walk.others[place]
+    add(gamma[0], 1.0 / mass, row, begin, end, scores)
+    found, place = 0, walk.twins[0]
+    while place >= 0:
+        row[place] = before[found]
+        found, place = found + 1, walk.others[place]
 
 
 @compiled
