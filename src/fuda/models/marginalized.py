@@ -72,6 +72,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         "decode": "posterior",
         "parts": None,  # chosen in `_fit`
     }
+    _is_scale_free: ClassVar[bool] = False  # whether labels do not depend on a factor of the kernel
     window = 0  # the kernel compares the neighbours of nodes itself
 
     kernel: Any
