@@ -135,7 +135,8 @@ def _buffers(begin: int, end: int, task: Task, first: int, last: int, mass: floa
     longest, most = most_nodes(task.pushes, first, last)
     size, shared = len(columns), min(len(task.values.table), _SHARED)
     places = task.targets.twins[begin:end]
-    rows, gathered = np.zeros((shared + longest, size + 2 * _EDGE)), np.zeros(shared, dtype=np.bool_)
+    # Rows are cleared when they are gathered: few pushes need few of them.
+    rows, gathered = np.empty((shared + longest, size + 2 * _EDGE)), np.zeros(shared, dtype=np.bool_)
     products = np.zeros((0 if mass else -(-longest // NODES) * NODES, size + 2 * _EDGE))
     slots, twins = np.zeros(longest, dtype=np.int64), np.zeros(longest, dtype=np.int64)
     kept, kappa, diagonals = np.empty((most, size)), np.empty(size), np.empty(longest + size + 3 * _EDGE)
@@ -161,6 +162,7 @@ def _enter(
         slots[i] = row if row < shared else spare
         spare += slots[i] == spare
         if slots[i] >= shared or not work.gathered[row]:
+            rows[slots[i], :_EDGE] = rows[slots[i], _EDGE + size :] = 0.0
             gathered_row = rows[slots[i], _EDGE : _EDGE + size]
             gather(values.table[row], work.columns, mass if mass else 1.0, gathered_row)
         if slots[i] < shared:
