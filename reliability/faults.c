@@ -2,12 +2,14 @@
  *
  * fault_arm counts from then on: files below a folder, allocations from a size. What happens at the
  * n-th call depends on the mode: ONCE fails it, ALWAYS fails it and all later ones, SHORT writes half
- * of the data and fails no call, SHORT_THEN writes half and fails all later calls.
+ * of the data and fails no call, SHORT_THEN writes half and fails all later calls. fault_trace tells
+ * from where in Python calls come.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -45,10 +47,33 @@ long fault_disarm(void) {
     return seen;
 }
 
+/* Where the places of calls are written: of every call, or of the n-th alone. */
+static int traced = -1, every;
+static atomic_flag writing = ATOMIC_FLAG_INIT;
+static __thread int telling __attribute__((tls_model("initial-exec")));
+
+void fault_trace(int handle, int of_every_call) {
+    traced = handle;
+    every = of_every_call;
+}
+
+/* Write the kind of a call, and let Python's faulthandler, which allocates nothing, write the stack. */
+static void tell(int kind) {
+    char line[32];
+    if (telling) return;
+    telling = 1;
+    while (atomic_flag_test_and_set(&writing)) ;
+    int size = snprintf(line, sizeof line, "call %d\n", kind);
+    if (write(traced, line, size) == size) raise(SIGUSR1);
+    atomic_flag_clear(&writing);
+    telling = 0;
+}
+
 /* What to do: 0 the call as it is, 1 fail, 2 write half. */
 static int decide(int kind) {
-    if (!(kinds & kind)) return 0;
+    if (!(kinds & kind) || telling) return 0;
     long n = ++seen;
+    if (traced >= 0 && (every || n == target)) tell(kind);
     if (n == target) {
         if (kind == WRITE && mode >= SHORT) return 2;
         if (mode == SHORT) return 0;
@@ -63,7 +88,7 @@ static int decide_path(int kind, const char *path) { return kinds & kind && belo
 
 static int decide_file(int kind, int handle) {
     char name[64], path[4096];
-    if (!(kinds & kind)) return 0;
+    if (!(kinds & kind) || telling) return 0;
     snprintf(name, sizeof name, "/proc/self/fd/%d", handle);
     ssize_t length = readlink(name, path, sizeof path - 1);
     path[length < 0 ? 0 : length] = 0;

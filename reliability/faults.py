@@ -12,10 +12,12 @@ After each fault:
 Each fault happens in a process of its own, so that crashes are found too. It needs Linux and a C
 compiler.
 
-    python -m reliability.faults [--runs N] [--seed S] [--jobs N] [--parts N] [--only PATTERN]
+    python -m reliability.faults [--all] [--runs N] [--seed S] [--jobs N] [--parts N] [--only PATTERN]
 
-By default every call fails once for each kind of fault; `--runs` bounds the faults of a kind in one
-operation.
+A dry run tells from where in Fuda each call comes. Calls with equal stacks within Fuda in the same
+kind of operation, such as `save`, whatever the learner, are at one *site*. By default the first, the
+second and the last call at each site fail for each kind of fault, where the site is first met;
+with `--all` every call of every learner does. `--runs` bounds the faults of a kind in one operation.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from __future__ import annotations
 import ctypes
 import errno
 import faulthandler
+import hashlib
 import os
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -39,6 +43,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+import fuda
 from fuda import DataError
 from reliability.operations import Operation, empty, groups
 from reliability.running import Found, done, options, said
@@ -51,6 +56,7 @@ LEARNED = 54321  # bytes by which the library learns where the data of arrays ar
 NEVER = 10**9
 SAMPLE = 40  # faults of a kind in an operation whose calls cannot be numbered
 BROKEN = 1  # the exit code of a process in which a promise was broken
+Site = tuple[int, tuple[str, ...]]  # the kind of a call, and file and line of each frame within Fuda
 
 
 class Fault(NamedTuple):
@@ -76,21 +82,28 @@ MEMORY = {
 }
 
 
-def attempt(operation: Operation, fault: Fault, n: int, folder: Path) -> tuple[int, str]:
-    """Let the n-th call fail in a process of its own.
+class Attempt(NamedTuple):
+    """How a process ended, what went wrong, and the sites of all calls, or of the one that failed."""
 
-    Returns its exit code, and the number of calls or what went wrong.
-    """
+    code: int
+    story: str
+    sites: list[Site]
+
+
+def attempt(operation: Operation, fault: Fault, n: int, folder: Path) -> Attempt:
+    """Let the n-th call fail in a process of its own."""
     empty(folder)
-    story = folder.with_suffix(".story")
+    story, places = folder.with_suffix(".story"), folder.with_suffix(".sites")
     child = os.fork()
     if not child:
         code = BROKEN
-        with open(story, "w") as stream:
+        with open(story, "w") as stream, open(places, "w") as sites:
             faulthandler.enable(stream)
+            faulthandler.register(signal.SIGUSR1, sites, all_threads=False)
+            ctypes.CDLL(None).fault_trace(sites.fileno(), n == NEVER)
             try:
                 operation.prepare()
-                stream.write(str(_injected(operation, fault, n, folder)))
+                _inject(operation, fault, n, folder)
                 code = 0
             except BaseException:  # told by exit code and story; the process must end here
                 traceback.print_exc(file=stream)
@@ -98,11 +111,21 @@ def attempt(operation: Operation, fault: Fault, n: int, folder: Path) -> tuple[i
                 stream.flush()
                 os._exit(code)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return code, story.read_text()
+    return Attempt(code, story.read_text(), sites_in(places.read_text()))
 
 
-def _injected(operation: Operation, fault: Fault, n: int, folder: Path) -> int:
-    """Let the n-th call fail in this process, and check what must hold; return the number of calls."""
+def sites_in(text: str) -> list[Site]:
+    """The sites of calls that the library and `faulthandler` have written."""
+    frames = re.compile(rf'File "{re.escape(os.path.dirname(fuda.__file__))}/(.+?)", line (\d+)')
+    _, *parts = re.split(r"^call (\d+)$", text, flags=re.MULTILINE)
+    return [
+        (int(kind), tuple(f"{file}:{line}" for file, line in frames.findall(stack)))
+        for kind, stack in zip(parts[::2], parts[1::2], strict=True)
+    ]
+
+
+def _inject(operation: Operation, fault: Fault, n: int, folder: Path) -> None:
+    """Let the n-th call fail in this process, and check what must hold."""
     shim, error = ctypes.CDLL(None), None
     where = os.fsencode(f"{folder}/")
     shim.fault_arm(fault.kinds, ctypes.c_long(n), fault.error, fault.mode, where, ctypes.c_size_t(LEAST))
@@ -110,7 +133,7 @@ def _injected(operation: Operation, fault: Fault, n: int, folder: Path) -> int:
         operation.run()
     except BaseException as raised:  # judged below
         error = raised
-    calls = shim.fault_disarm()
+    shim.fault_disarm()
     allowed = (DataError, SystemExit, *([MemoryError] if fault.kinds == ALLOCATE else []))
     if error is not None and not isinstance(error, allowed):
         raise error
@@ -120,7 +143,6 @@ def _injected(operation: Operation, fault: Fault, n: int, folder: Path) -> int:
     operation.check(error)
     left = [path.name for path in folder.iterdir() if path.name.endswith(".part")]
     assert not left, f"temporary files are left: {left}"
-    return calls
 
 
 @cache
@@ -137,35 +159,71 @@ def learn() -> None:
     shim.fault_learn(0)
 
 
-def work(unit: tuple[str, int, int, int], seed: int, folder: Path) -> Found:
-    """Inject faults into the operations of one group: those that fall to this part of the work.
+class Unit(NamedTuple):
+    """The operations of a group, as far as no other part of the campaign has taken their faults."""
 
-    A dry run counts the calls of a kind, and then each of them fails, or as many as are asked for.
-    """
-    group, part, parts, runs = unit
-    if group.startswith("Auto"):  # goes by the clock: another run makes other calls
-        runs = min(runs, SAMPLE)
+    group: str
+    part: int
+    runs: int
+    every: bool
+
+
+def work(unit: Unit, seed: int, folder: Path) -> Found:
+    """Inject faults into the operations of one group."""
     learn()
-    chance, broken, counts = random.Random(f"{seed} {group}"), list[str](), Counter[str]()
-    place = folder / "folder"
-    for name, operation in groups(place)[group]():
-        counts["operations"] += part == 0
-        for words, fault in ((FILES if operation.uses_files else {}) | MEMORY).items():
-            code, story = attempt(operation, fault, NEVER, place)
-            if code:
-                broken.append(f"{name} without a fault: {story}")
-                break
-            calls = range(1, int(story) + 1)
-            chosen = calls if len(calls) <= runs else sorted(chance.sample(calls, runs))
-            counts["calls left out"] += (len(calls) - len(chosen)) * (part == 0)
-            for n in chosen[part::parts]:
-                code, story = attempt(operation, fault, n, place)
-                counts["faults"] += 1
-                counts[words] += 1
-                if code:
-                    broken.append(f"{name}: {words} at call {n}: exit code {code}\n{story}")
-            print(f"{name}: {words}: {len(chosen[part::parts])} of {len(calls)}", file=sys.stderr, flush=True)
+    runs = min(unit.runs, SAMPLE) if unit.group.startswith("Auto") else unit.runs  # it goes by the clock
+    chance, broken, counts = random.Random(f"{seed} {unit.group}"), list[str](), Counter[str]()
+    place, taken = folder / "folder", folder.parent / "taken"
+    taken.mkdir(exist_ok=True)
+    for name, operation in groups(place)[unit.group]():
+        kinds = (FILES if operation.uses_files else {}) | MEMORY
+        dry = attempt(
+            operation, Fault(CHANGES | READ | ALLOCATE if operation.uses_files else ALLOCATE, 0), NEVER, place
+        )
+        if dry.code:
+            broken.append(f"{name} without a fault: {dry.story}")
+            continue
+        counts["operations"] += unit.part == 0
+        for words, fault in kinds.items():
+            sites = [site for site in dry.sites if site[0] & fault.kinds]
+            counts["calls"] += len(sites) * (unit.part == 0)
+            like = name if unit.every else name.removeprefix(unit.group)
+            chosen = every_call(sites) if unit.every else calls_by_site(sites)
+            for key, numbers in sorted(chance.sample(list(chosen.items()), min(runs, len(chosen)))):
+                if not is_first(f"{like} {words} {key}", taken):
+                    continue
+                counts["sites"] += not unit.every
+                for n in numbers:
+                    tried = attempt(operation, fault, n, place)
+                    counts["faults"] += 1
+                    counts[words] += 1
+                    counts["faults at another site than in the dry run"] += tried.sites != [sites[n - 1]]
+                    if tried.code:
+                        broken.append(f"{name}: {words} at call {n}: exit code {tried.code}\n{tried.story}")
+        print(f"{name}: {dict(counts)}", file=sys.stderr, flush=True)
     return Found(broken, counts)
+
+
+def every_call(sites: list[Site]) -> dict[str, list[int]]:
+    """The number of every call."""
+    return {f"{n:09}": [n] for n in range(1, len(sites) + 1)}
+
+
+def calls_by_site(sites: list[Site]) -> dict[str, list[int]]:
+    """The first, the second and the last call at each site."""
+    found: dict[Site, list[int]] = {}
+    for n, site in enumerate(sites, start=1):
+        found.setdefault(site, []).append(n)
+    return {repr(site): sorted({*numbers[:2], numbers[-1]}) for site, numbers in found.items()}
+
+
+def is_first(key: str, folder: Path) -> bool:
+    """Whether nobody, in whichever process, has asked so for this key before."""
+    try:
+        (folder / hashlib.sha256(key.encode()).hexdigest()).open("x").close()
+    except FileExistsError:
+        return False
+    return True
 
 
 def preloaded() -> int:
@@ -183,13 +241,14 @@ def main() -> int:
     """Run the campaign; the last line states its figures."""
     parser = options(__doc__, NEVER)
     parser.add_argument("--only", default="", metavar="PATTERN", help="learners or commands that match")
+    parser.add_argument("--all", action="store_true", help="let every call fail")
     parser.add_argument("--parts", type=int, default=1, help="that the work on each of these is divided into")
     given = parser.parse_args()
     if not hasattr(ctypes.CDLL(None), "fault_arm"):
         return preloaded()
     start = time.monotonic()
     names = [name for name in groups(Path()) if re.search(given.only, name)]
-    units = [(name, part, given.parts, given.runs) for part in range(given.parts) for name in names]
+    units = [Unit(name, part, given.runs, given.all) for part in range(given.parts) for name in names]
     found = done(units, work, given)
     print(f"faults: {said(found)}, seed {given.seed}, {time.monotonic() - start:.0f} s")
     return int(bool(found.broken))

@@ -2,10 +2,10 @@
 
 Every learner is fitted on every case and labels it again, each in a process of its own with bounded
 memory. The promise is kept where a process gives labels or a `DataError`; it is broken by any other
-exception, by the end of memory, and by the end of time. A Markdown table of seconds (of all cores
-together, whatever else they do) and of peak memory goes to standard output, then the line with the figures::
+exception, by the end of memory, and by the end of time. A Markdown table of seconds (of the processor,
+all cores together) and of peak memory goes to standard output, then the line with the figures::
 
-    python -m reliability.load [--share 0.1] [--learners crf,hmm] [--cases chain,…] [--limit BYTES]
+    python -m reliability.load [--share 0.1] [--learners crf;hmm] [--cases chain;…] [--limit BYTES]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -156,13 +157,12 @@ def measured(learner: str, case: str, share: float, limit: int) -> dict[str, Any
     return found
 
 
-def in_a_process(learner: str, case: str, share: float, limit: int, seconds: float) -> dict[str, Any]:
+def in_a_process(learner: str, case: str, share: float, limit: int, seconds: int) -> dict[str, Any]:
     """What `measured` finds in a new process, or how that ended."""
     one = [sys.executable, "-m", "reliability.load", "--one", learner, case]
-    how = ["--share", str(share), "--limit", str(limit)]
-    try:
-        ended = subprocess.run([*one, *how], capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
+    how = ["--share", str(share), "--limit", str(limit), "--seconds", str(seconds)]
+    ended = subprocess.run([*one, *how], capture_output=True, text=True, check=False)
+    if ended.returncode == -signal.SIGXCPU:
         return {"broken": f"no answer within {seconds:g} s"}
     if ended.returncode:
         lines = ended.stderr.strip().splitlines() or [f"exit code {ended.returncode}"]
@@ -188,11 +188,14 @@ def main() -> int:
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--share", type=float, default=1.0, help="of the full sizes")
     parser.add_argument("--limit", type=int, default=8 << 30, help="bytes of address space of a process")
-    parser.add_argument("--seconds", type=float, default=600, help="after which a process has failed")
+    parser.add_argument(
+        "--seconds", type=int, default=360, help="of the processor, after which a process has failed"
+    )
     parser.add_argument("--learners", help="separated by semicolons")
     parser.add_argument("--cases", help="separated by semicolons")
     given = parser.parse_args()
     if given.one:
+        resource.setrlimit(resource.RLIMIT_CPU, (given.seconds, given.seconds + 10))
         print(json.dumps(measured(*given.one, given.share, given.limit)))
         return 0
     learners = given.learners.split(";") if given.learners else list(LEARNERS)

@@ -19,6 +19,7 @@ from fuda.marginalized.engines.base import Margins, PerceptronState
 from fuda.marginalized.engines.cpu import engine as cpu
 from fuda.marginalized.engines.cpu import layout
 from fuda.marginalized.engines.cpu.engine import CpuEngine
+from fuda.marginalized.engines.cpu.log import Log
 from fuda.marginalized.kernel import label_gram
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import PARTS
@@ -47,10 +48,10 @@ def make(request):
 class Case:
     """Two random corpora (or one), random coefficients, and the scores that an engine should give."""
 
-    def __init__(self, seed, shape="sequence", form="marginals", same=False, **parameters) -> None:
+    def __init__(self, seed, shape="sequence", form="marginals", same=False, longest=6, **parameters) -> None:
         rng = np.random.default_rng(seed)
         self.parameters = {"kernel": KERNEL, "mixing": 1.3, "gap": 0.0, "label_kernel": None} | parameters
-        self.sources = random_structures(rng, shape, 7)
+        self.sources = random_structures(rng, shape, 7, longest)
         self.targets = self.sources if same else random_structures(rng, shape, 5)
         if parameters.get("parts") is not None:
             self.sources, self.targets = (
@@ -91,6 +92,34 @@ class Case:
 def test_scores_are_sums_of_the_kernel(make, shape, form, seed):
     case = Case(seed, shape, form)
     np.testing.assert_allclose(case.scores(make), case.expected(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["uniform", "marginals"])
+def test_scores_by_structures_of_one_node_are_sums_of_the_kernel(make, form):
+    case = Case(6, form=form, longest=1)
+    np.testing.assert_allclose(case.scores(make), case.expected(), rtol=1e-10, atol=1e-12)
+
+
+def test_mistakes_at_last_nodes_need_no_kernel_within_the_structure(monkeypatch):
+    case = Case(6, form="uniform", same=True, longest=1)
+    monkeypatch.setattr(CpuEngine, "kappa", None)
+    labels, amounts = np.array([0, 1, 2, 0, 1, 2, 0]), np.ones(7)
+    state = PerceptronState(np.zeros((2, 7, LABELS)))
+    mistakes = CpuEngine(case.problem()).perceptron_epoch(np.arange(7), labels, amounts, state)
+    assert mistakes == np.count_nonzero(state.alpha(average=False)) / 2 > 0
+
+
+def test_a_push_costs_the_same_after_many():
+    log, marked, gamma = Log(LABELS), np.array([1, 3]), np.ones((2, LABELS))
+    log.add(np.array([0, 2, 4]), marked, gamma)
+    for _ in range(1000):
+        log.add_one(2, 4, marked[1:], gamma[1:])
+    pushes, before = log.pushes(), log.since(1001)
+    assert np.shares_memory(pushes.begins, log.pushes().begins)  # not a copy each time
+    assert pushes.begins.tolist() == [0, 2, *[2] * 1000]
+    assert pushes.firsts.tolist() == list(range(1003))
+    assert [array.tolist() for array in before] == [[[2, 4, 0], [0, 0, 1]], [3], [[1.0] * LABELS]]
+    assert Log.restored(*log.since(0)).pushes().ends.tolist() == pushes.ends.tolist()
 
 
 @pytest.mark.parametrize(("shape", "parts"), SHAPES_AND_PARTS)

@@ -42,6 +42,13 @@ def test_with_few_structures_c_is_the_largest():
     assert fitted(count=19).mixing_ == pytest.approx((LABELS / 1.5) ** 0.5)  # k(x,x) is 1.5
 
 
+def test_nothing_is_tried_where_c_is_a_factor_of_all_scores(monkeypatch):
+    X, y = [[f"w{k % 7}"] for k in range(30)], [[f"label {k % 3}"] for k in range(30)]
+    monkeypatch.setattr("fuda.models.held_out._quality", None)
+    model = MarginalizedPerceptron(features="word", epochs=2, calibrate=False).fit(X, y)
+    assert model.mixing_ == pytest.approx(3**0.5)
+
+
 def test_the_choice_leaves_no_trace():
     model = fitted()
     again = fitted(mixing=model.mixing_)

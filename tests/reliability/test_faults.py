@@ -9,7 +9,23 @@ from pathlib import Path
 
 import pytest
 
+import fuda
+from reliability import faults
+
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_calls_with_equal_stacks_within_the_package_are_one_site(tmp_path):
+    source = Path(fuda.__file__).parent
+    stack = f'  File "/lib/zipfile.py", line {{}} in write\n  File "{source}/files.py", line {{}} in save\n'
+    text = "".join(
+        f"call 4\nCurrent thread 0x1 (most recent call first):\n{stack.format(other, own)}"
+        for other, own in [(1, 7), (2, 7), (3, 7), (4, 8), (5, 7)]
+    )
+    sites = faults.sites_in(text + "call 1\n")
+    assert sites == [*[(4, ("files.py:7",))] * 3, (4, ("files.py:8",)), (4, ("files.py:7",)), (1, ())]
+    assert list(faults.calls_by_site(sites).values()) == [[1, 2, 5], [4], [6]]
+    assert [faults.is_first("a site", tmp_path) for _ in range(2)] == [True, False]
 
 
 @pytest.mark.slow

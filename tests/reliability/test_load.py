@@ -6,8 +6,10 @@ import warnings
 
 import pytest
 
-from fuda import MarginalizedPerceptron, checks, registry
+from fuda import HMPerceptron, MarginalizedPerceptron, checks, registry
 from fuda.errors import DataError
+from fuda.optimize.lbfgs import Pairs
+from fuda.optimize.vectors import Vectors
 from reliability import load
 
 SMALL = {"chain": 300, "deep": 200, "wide": 200, "dag": 300, "labels": 30, "types": 200, "one-token": 50}
@@ -40,6 +42,27 @@ def test_a_kernel_past_all_memory_is_refused_before_it_is_allocated(monkeypatch)
         "FUDA_MAX_MEMORY to the number of bytes that may be taken"
     )
     assert not hasattr(model, "classes_")
+
+
+@pytest.mark.parametrize("learner", load.LEARNERS)
+def test_weights_and_scores_past_all_memory_are_refused(learner, monkeypatch):
+    monkeypatch.setattr(checks, "_LITTLE", 0)
+    monkeypatch.setenv("FUDA_MAX_MEMORY", "20000")
+    X, y = load.many_labels(60)
+    model = load.LEARNERS[learner]()
+    with pytest.raises(
+        DataError, match=r"and 60 labels .*needs [\d,]+ bytes of memory, and 20,000 are avail"
+    ):
+        model.fit(X * 10, y * 10)
+    assert not hasattr(model, "classes_")
+
+
+def test_histories_and_orders_past_all_memory_are_refused():
+    with pytest.raises(DataError, match="L-BFGS for 1,000,000,000,000 weights needs 120,000,000,000,000 byt"):
+        Pairs(10**12, 10, Vectors(1))
+    X, y = load.many_labels(1000)
+    with pytest.raises(DataError, match=r"1,000 labels and order 3 needs 16,000,0.* or a smaller order"):
+        HMPerceptron(features="word", order=3).fit(X, y)
 
 
 def test_what_is_available(monkeypatch, tmp_path):

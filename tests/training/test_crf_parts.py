@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 import fuda
 from fuda import CRF, DataError, Sequence
+from fuda.cluster import Residents
 from fuda.data.window_encoding import WindowEncoder
 from fuda.training.crf_loss import Loss, TrainingLoss
 from fuda.training.crf_parts import _cut, _Part, _shares
@@ -115,6 +116,14 @@ def test_a_lost_scheduler_is_an_error_and_the_checkpoint_is_kept(programs, tmp_p
     assert "\n" not in str(caught.value)
     model.set_params(cluster=None, callback=stop).fit(X, Y)
     assert began[0] > 6
+
+
+def test_a_worker_that_is_ending_counts_as_lost():
+    class Ending:
+        def result(self, timeout):
+            raise RuntimeError("cannot schedule new futures after shutdown")  # as Dask says it
+
+    assert Residents(None, [])._wait(0, Ending()) is None
 
 
 def test_no_cluster_at_the_address():

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.checks import check_arrays
+from fuda.checks import check_arrays, check_memory
 from fuda.data.encoding import Encoded
 from fuda.functions.base import NodeMonomials, ScoreArrays, score_nodes, update_nodes
 from fuda.functions.monomials import Monomials, Vectors, coefficients, inner_products
@@ -77,6 +77,11 @@ class ExplicitScores:
         self._monomials = Monomials()
         rows = self._monomials.expand(vectors, vectors.binary, learn=True)
         factors = vectors.factors, coefficients(self._monomials.codes(), vectors)
+        check_memory(
+            8.0 * label_count * (self._monomials.count + len(vectors)),
+            f"the weights of {self._monomials.count:,} monomials of features for {label_count:,} labels",
+            "give fewer features or labels, or a kernel of a smaller degree",
+        )
         self.weights = np.zeros((self._monomials.count, label_count))
         self.beta = np.zeros((len(vectors), label_count))
         self._score_arrays = _arrays(NodeMonomials(*rows, *factors), self.weights, self.beta)

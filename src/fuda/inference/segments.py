@@ -272,7 +272,7 @@ def _add_pairs(
     weight: float,
     into: Array,
 ) -> None:
-    """Add the probabilities of neighbouring segments at a boundary; factors = exp(transitions.T − top)."""
+    """Add the probabilities of neighbouring segments at a boundary; factors = exp(transitions − top)."""
     high, low = ended.max(), new.max()
     shift = high + low + top - log_z
     if shift == -np.inf:
@@ -282,11 +282,11 @@ def _add_pairs(
             for b in range(len(ended)):
                 into[a, b] += weight * math.exp(ended[a] + scores.transitions[a, b] + new[b] - log_z)
         return
-    scale = weight * math.exp(shift)
+    scale, following = weight * math.exp(shift), np.exp(new - low)
     for a in range(len(ended)):
         before = scale * math.exp(ended[a] - high)
         for b in range(len(ended) if before else 0):
-            into[a, b] += before * factors[b, a] * math.exp(new[b] - low)
+            into[a, b] += before * factors[a, b] * following[b]
 
 
 @compiled
@@ -322,7 +322,8 @@ def _visit(
     top = scores.transitions.max()
     top = 0.0 if top == -np.inf else top
     back = scores.transitions.T.copy()
-    factors = np.exp(back - top)
+    factors = np.exp(scores.transitions - top)
+    back_factors = factors.T.copy()
     before = Before(np.zeros((T, K)), np.full((T, K), -np.inf), np.empty((T, K)))
     ended, changes, both = np.empty(K), np.zeros((T + 1, K)), np.empty(2)
     terms, shares = np.empty(max(K, scores.lengths.shape[1])), np.empty(scores.lengths.shape[1])
@@ -352,7 +353,7 @@ def _visit(
                 before.opened[e] = -np.inf
             if e:
                 _add_pairs(scores, factors, top, ended, follow.new[e], log_z, weight, into.transitions)
-                _mixed(back, factors, top, ended, terms, before.begun[e])
+                _mixed(back, back_factors, top, ended, terms, before.begun[e])
             if link & NEW:
                 before.begun[e] = -np.inf
             for a in range(K):

@@ -118,6 +118,7 @@ class Auto(Labeler):
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
+    _least_numbers: ClassVar[tuple[int, int]] = (0, 1)  # those of candidates come on top
     _live_params: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
     _defaults: ClassVar[dict[str, Any]] = {"features": "word"}
     window = 0  # of the encoder that all candidates do without

@@ -103,6 +103,8 @@ class Labeler(BaseEstimator):
     _free_params: ClassVar[frozenset[str]] = frozenset()
     # Whether features may have any values, as those of vectors do.
     _takes_vectors: ClassVar[bool] = True
+    # How many numbers learning takes at least: for each feature and label, and for each node and label.
+    _least_numbers: ClassVar[tuple[int, int]] = (2, 2)
     # Values of parameters that are None; features and decode are those of text.
     _defaults: ClassVar[dict[str, Any]] = {}
 
@@ -304,6 +306,7 @@ class Labeler(BaseEstimator):
         """Learn from data that are encoded; parameters have been checked."""
         data = data.weighted(getattr(self, "class_weight", None))
         data.encoded.check_values()
+        data.check_memory(*self._least_numbers)
         learner = self._unfitted()
         self._become(self._unfitted())
         learner.classes_, learner.encoder_ = as_object_array(list(data.classes)), data.encoder

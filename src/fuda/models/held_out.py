@@ -121,12 +121,15 @@ def chosen(learner: Learner, examples: Examples, labels: Array, amounts: Array, 
     Returns
     -------
     Choice
-        The largest c, and the parts of the papers, where there are too few structures to choose.
+        The largest c, and the parts of the papers, where there are too few structures to choose, or
+        where c makes no difference.
     """
     corpus = examples.encoded.corpus
     names = [learner.parts] if learner.parts else parts_to_choose_from(corpus)
     values = [share * largest for share in PARTS_OF_LARGEST] if learner.mixing is None else [largest]
-    if len(examples.sizes) < _FEWEST or len(names) * len(values) == 1:
+    # Where no node has a neighbour, c is a factor of all scores.
+    no_choice = learner._is_scale_free and corpus.is_chain and examples.sizes.max() == 1
+    if no_choice or len(examples.sizes) < _FEWEST or len(names) * len(values) == 1:
         return Choice(largest, usual_parts(corpus.shape, learner.parts))
     parts = names[0]
     if len(names) > 1:

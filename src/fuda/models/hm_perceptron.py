@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fuda.checks import check_choice, check_counts, check_flags, check_numbers, is_flag
+from fuda.checks import check_choice, check_counts, check_flags, check_memory, check_numbers, is_flag
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
 from fuda.estimators import ConvergenceWarning, check_is_fitted, clone
@@ -160,6 +160,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
 
     decode = "viterbi"
     _defaults: ClassVar[dict[str, Any]] = {"features": "text"}
+    _least_numbers: ClassVar[tuple[int, int]] = (0, 2)  # where there is a kernel
     _state: State
     _firmness: Firmness | None
 
@@ -315,8 +316,13 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         self.mistakes_: list[Mistakes] = []
         self._support: Encoded | None = None
         self._changes: list[Correction] = []
-        rows = sum(self._feature_counts()) if self.kernel_ is None else 0
-        state = State.new(rows, self.order_, len(self.classes_))
+        rows, L = sum(self._feature_counts()) if self.kernel_ is None else 0, len(self.classes_)
+        check_memory(
+            16.0 * (rows * L + float(L) ** (self.order_ + 1)),
+            f"a perceptron of {rows:,} features, {L:,} labels and order {self.order_}",
+            "give fewer features or labels, or a smaller order",
+        )
+        state = State.new(rows, self.order_, L)
         self._state = state._replace(variances=self._variances(data, state))
         eta = np.ones(len(encoded.corpus)) if sample_weight is None else sample_weight
         self._learn(encoded, data.labels, eta, self.epochs, data.held)

@@ -165,6 +165,7 @@ class HMSVM(MarkovLabeler):
 
     decode = "viterbi"
     _defaults: ClassVar[dict[str, Any]] = {"kernel": Polynomial(2), "features": "spelling"}
+    _least_numbers: ClassVar[tuple[int, int]] = (0, 2)  # those of monomials come on top
 
     def __init__(
         self,

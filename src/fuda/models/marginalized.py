@@ -62,6 +62,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
+    _least_numbers: ClassVar[tuple[int, int]] = (0, 6)
     # Parameters of earlier versions, with the value at which a file that has them can be loaded.
     _retired: ClassVar[dict[str, Any]] = {"window": 0, "max_nodes": None}
     _live_params: ClassVar[tuple[str, ...]] = ("decode", "scheme", "n_jobs", "verbose", "engine")
@@ -71,6 +72,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         "decode": "posterior",
         "parts": None,  # chosen in `_fit`
     }
+    _is_scale_free: ClassVar[bool] = False  # whether labels do not depend on a factor of the kernel
     window = 0  # the kernel compares the neighbours of nodes itself
 
     kernel: Any

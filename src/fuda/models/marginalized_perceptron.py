@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from copy import copy
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -203,6 +203,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.epochs, self.average, self.orders = epochs, average, orders
         self.engine, self.n_jobs, self.cluster, self.random_state = engine, n_jobs, cluster, random_state
         self.checkpoint, self.callback, self.verbose = checkpoint, callback, verbose
+
+    _is_scale_free: ClassVar[bool] = True
 
     mistakes_: list[int]
     orders_: int

@@ -195,6 +195,7 @@ class Reranker(Labeler):
 
     window = 0  # a run of nodes is its own context
     _live_params = (*Labeler._live_params, "n")
+    _least_numbers: ClassVar[tuple[int, int]] = (0, 1)  # those of the base labeler come on top
     _defaults: ClassVar[dict[str, Any]] = {"base": CRF(), "kernel": Polynomial(2).normalized()}
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuda.checks import LARGEST, SMALLEST, is_number
+from fuda.checks import LARGEST, SMALLEST, check_memory, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import node_weights, renumbered, structure_weights
@@ -52,6 +52,24 @@ class TrainingData(NamedTuple):
             sample_weight=None if self.sample_weight is None else self.sample_weight[members],
             position_weight=None if self.position_weight is None else self.position_weight[nodes],
             held=None,
+        )
+
+    def check_memory(self, per_weight: int, per_score: int) -> None:
+        """Refuse data whose weights and scores do not fit into memory, before these are allocated.
+
+        Parameters
+        ----------
+        per_weight : int
+            How many numbers learning takes at least for each feature and label.
+        per_score : int
+            How many it takes for each node and label.
+        """
+        features = sum(map(self.encoder.feature_count, range(len(self.encoder.channel_names()))))
+        labels, nodes = len(self.classes), self.encoded.corpus.size
+        check_memory(
+            8.0 * labels * (per_weight * features + per_score * nodes),
+            f"learning {features:,} features and {labels:,} labels from {nodes:,} nodes",
+            "give fewer labels, features or structures",
         )
 
     def weighted(self, class_weight: Any) -> TrainingData:

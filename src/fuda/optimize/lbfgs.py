@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from fuda.checks import check_arrays, is_count
+from fuda.checks import check_arrays, check_memory, is_count
 from fuda.compiled import compiled
 from fuda.errors import DataError, short
 from fuda.optimize.line_search import DECREASE, wolfe
@@ -30,6 +30,7 @@ from fuda.optimize.vectors import Vectors
 
 Array = np.ndarray
 _COLUMNS = 4096
+_VECTORS = 5  # besides pairs: x, the next x, their gradients, and the direction
 _STORED = ("s", "y", "sy", "yy")  # the arrays of `Pairs` that a state contains
 
 
@@ -108,6 +109,11 @@ class Pairs:
 
     def __init__(self, size: int, memory: int, vectors: Vectors) -> None:
         self.memory, self.vectors = memory, vectors
+        check_memory(
+            8.0 * size * (memory + _VECTORS),
+            f"L-BFGS for {size:,} weights",
+            "give fewer features or labels",
+        )
         self.s = np.zeros((memory, size), dtype=np.float32)
         self.y = np.zeros((memory, size), dtype=np.float32)
         self.sy = np.zeros((memory, memory))  # s_i · y_j, where j is not older than i

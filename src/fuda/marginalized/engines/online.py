@@ -6,7 +6,7 @@ visited in order, with
     ŷ_t = argmax_σ S(t,σ), the first label of equal scores;
     ŷ_t ≠ y_t:   α_t(y_t) += a_t,   α_t(ŷ_t) −= a_t,   before the next node is scored.
 
-For a structure with mistakes, the kernel with itself is computed, which its later nodes need, and
+For a structure with mistakes, the kernel with itself is computed if later nodes need it, and
 its coefficients are pushed to all others afterwards; one without mistakes needs no further work.
 
 **Large margin.** As in `fuda.training.crammer_singer`, structure by structure.
@@ -97,13 +97,16 @@ class OnlineEngine:
         change = np.zeros((len(labels), self.problem.label_count))
         if not len(wrong):
             return change, mistakes
-        nodes = self.problem.sources.nodes(structure)
-        kappa, prior = self.kappa(structure, structure), self.problem.targets.prior[nodes]
+        nodes, kappa = self.problem.sources.nodes(structure), None
+        prior = self.problem.targets.prior[nodes]
         while len(wrong):
             t = int(wrong[0])
             change[t, labels[t]] += amounts[t]
             change[t, best[t]] -= amounts[t]
             mistakes += 1
+            if t == len(labels) - 1:
+                break
+            kappa = self.kappa(structure, structure) if kappa is None else kappa
             later, at = slice(t + 1, None), slice(nodes.start + t, nodes.start + t + 1)
             gamma = self.problem.gamma(change[t : t + 1], at)
             scores[later] = scores[later] + kappa[t, later] * (gamma * prior[later])

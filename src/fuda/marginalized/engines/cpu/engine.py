@@ -131,7 +131,7 @@ class CpuEngine(OnlineEngine):
         nodes = self.problem.sources.nodes(structure)
         gamma = self.problem.gamma(change, nodes)
         at = np.flatnonzero(gamma.any(axis=1))
-        self._log.add(np.array([nodes.start, nodes.stop]), nodes.start + at, gamma[at])
+        self._log.add_one(nodes.start, nodes.stop, nodes.start + at, gamma[at])
 
     def pushes_since(self, first: int) -> tuple[Array, Array, Array]:
         """Return the pushes from a number on, in arrays as a state has them."""
@@ -140,7 +140,7 @@ class CpuEngine(OnlineEngine):
     def add_pushes(self, first: int, spans: Array, marked: Array, gamma: Array) -> None:
         """Add pushes of another engine of the same sources from number `first` on, except those it has."""
         for (begin, end, row), (_, _, to) in pairwise(spans[self._log.count - first :].tolist()):
-            self._log.add(np.array([begin, end]), marked[row:to], gamma[row:to])
+            self._log.add_one(begin, end, marked[row:to], gamma[row:to])
 
     def structure_scores(self, structure: int) -> Numbers:
         """Return S (nodes, L) of a target structure after all pushes so far."""

@@ -16,32 +16,46 @@ class Log:
 
     def __init__(self, label_count: int) -> None:
         self.count = self._rows = 0
-        self._spans = np.zeros((64, 3), dtype=np.int64)  # begin, end, and the first marked row
+        # Begins, ends, and first marked rows: one array each, since compiled functions take them so.
+        self._spans = [np.zeros(64, dtype=np.int64) for _ in range(3)]
         self._marked = np.zeros(64, dtype=np.int64)
         self._gamma = np.zeros((64, label_count))
 
     def copy(self) -> Log:
         """Return a copy that can grow: it shares arrays, but has no spare capacity in them."""
         other = copy(self)
-        other._spans = self._spans[: self.count + 1]
+        other._spans = [column[: self.count + 1] for column in self._spans]
         other._marked, other._gamma = self._marked[: self._rows], self._gamma[: self._rows]
         return other
 
     def add(self, offsets: Array, marked: Array, gamma: Array) -> None:
         """Add a push of each structure with marked nodes; `offsets` bound the structures."""
         owners, counts = np.unique(np.searchsorted(offsets, marked, side="right") - 1, return_counts=True)
-        count, rows = self.count + len(owners), self._rows + len(marked)
-        self._spans = _with_capacity(self._spans, count + 1)
+        self._grow(len(owners), marked, gamma)
+        begins, ends, firsts = self._spans
+        new = slice(self.count - len(owners), self.count)
+        begins[new], ends[new] = offsets[owners], offsets[owners + 1]
+        firsts[new.start + 1 : self.count + 1] = firsts[new.start] + np.cumsum(counts)
+
+    def add_one(self, begin: int, end: int, marked: Array, gamma: Array) -> None:
+        """Add a push of the structure from node `begin` to `end`, as `add`, if a node is marked."""
+        if len(marked):
+            self._grow(1, marked, gamma)
+            begins, ends, firsts = self._spans
+            begins[self.count - 1], ends[self.count - 1], firsts[self.count] = begin, end, self._rows
+
+    def _grow(self, pushes: int, marked: Array, gamma: Array) -> None:
+        """Count more pushes, and take over their marked nodes."""
+        count, rows = self.count + pushes, self._rows + len(marked)
+        self._spans = [_with_capacity(column, count + 1) for column in self._spans]
         self._marked, self._gamma = _with_capacity(self._marked, rows), _with_capacity(self._gamma, rows)
-        self._spans[self.count : count, :2] = np.column_stack([offsets[owners], offsets[owners + 1]])
-        self._spans[self.count : count + 1, 2] = self._rows + np.concatenate([[0], np.cumsum(counts)])
         self._marked[self._rows : rows] = marked
         self._gamma[self._rows : rows] = gamma
         self.count, self._rows = count, rows
 
     def since(self, first: int) -> tuple[Array, Array, Array]:
         """Return the pushes from a number on, as arguments of `restored`."""
-        spans = self._spans[first : self.count + 1].copy()
+        spans = np.column_stack([column[first : self.count + 1] for column in self._spans])
         rows = slice(int(spans[0, 2]), self._rows)
         spans[:, 2] -= rows.start
         return spans, self._marked[rows], self._gamma[rows]
@@ -51,12 +65,12 @@ class Log:
         """Return a log of these pushes."""
         log = cls(gamma.shape[1])
         log.count, log._rows = len(spans) - 1, len(marked)
-        log._spans, log._marked, log._gamma = spans, marked, gamma
+        log._spans, log._marked, log._gamma = [column.copy() for column in spans.T], marked, gamma
         return log
 
     def pushes(self) -> Pushes:
         """Return the pushes, as an argument of compiled functions."""
-        begins, ends, firsts = np.ascontiguousarray(self._spans[: self.count + 1].T)
+        begins, ends, firsts = (column[: self.count + 1] for column in self._spans)
         return Pushes(begins[:-1], ends[:-1], firsts, self._marked, self._gamma)
 
 

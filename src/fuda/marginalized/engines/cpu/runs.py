@@ -115,6 +115,9 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
         rows = slice(pushes.firsts[p], pushes.firsts[p + 1])
         marked = pushes.marked[rows] - pushes.begins[p]
         walk = _enter(pushes.begins[p], pushes.ends[p], marked, begin, end, task, mass, work)
+        if pushes.ends[p] == pushes.begins[p] + 1:
+            _alone(pushes.gamma[rows], walk, mass, work, begin, end, scores)
+            continue
         _go_up(marked, walk, mass, work.kept)
         _go_down(marked, pushes.gamma[rows], walk, mass, work, begin, end, scores)
 
@@ -132,7 +135,8 @@ def _buffers(begin: int, end: int, task: Task, first: int, last: int, mass: floa
     longest, most = most_nodes(task.pushes, first, last)
     size, shared = len(columns), min(len(task.values.table), _SHARED)
     places = task.targets.twins[begin:end]
-    rows, gathered = np.zeros((shared + longest, size + 2 * _EDGE)), np.zeros(shared, dtype=np.bool_)
+    # Rows are cleared when they are gathered: few pushes need few of them.
+    rows, gathered = np.empty((shared + longest, size + 2 * _EDGE)), np.zeros(shared, dtype=np.bool_)
     products = np.zeros((0 if mass else -(-longest // NODES) * NODES, size + 2 * _EDGE))
     slots, twins = np.zeros(longest, dtype=np.int64), np.zeros(longest, dtype=np.int64)
     kept, kappa, diagonals = np.empty((most, size)), np.empty(size), np.empty(longest + size + 3 * _EDGE)
@@ -158,6 +162,7 @@ def _enter(
         slots[i] = row if row < shared else spare
         spare += slots[i] == spare
         if slots[i] >= shared or not work.gathered[row]:
+            rows[slots[i], :_EDGE] = rows[slots[i], _EDGE + size :] = 0.0
             gathered_row = rows[slots[i], _EDGE : _EDGE + size]
             gather(values.table[row], work.columns, mass if mass else 1.0, gathered_row)
         if slots[i] < shared:
@@ -176,6 +181,24 @@ def _enter(
             slots[i], twins[i] = i, -1
     flat = rows.reshape(-1) if mass else work.products.reshape(-1)
     return Walk(flat, slots, ids, own, twins, work.places, lists[2], work.diagonals, work.again, work.before)
+
+
+@compiled
+def _alone(gamma: Array, walk: Walk, mass: float, work: Buffers, begin: int, end: int, scores: Array) -> None:
+    """Add a structure of one node, which no match extends beyond: κ is k (or the weight)."""
+    if not mass:
+        add(gamma[0], 1.0, work.kept[0], begin, end, scores)
+        return
+    row, before, found = work.rows[walk.slots[0], _EDGE : _EDGE + len(work.kappa)], work.before, 0
+    place = walk.twins[0]
+    while place >= 0:
+        before[found], row[place] = row[place], walk.own[0]
+        found, place = found + 1, walk.others[place]
+    add(gamma[0], 1.0 / mass, row, begin, end, scores)
+    found, place = 0, walk.twins[0]
+    while place >= 0:
+        row[place] = before[found]
+        found, place = found + 1, walk.others[place]
 
 
 @compiled
