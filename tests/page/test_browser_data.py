@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from page_cases import Served, marks, serving, wait_for_sentence, wait_until
+from page_cases import Served, marks, open_view, serving, wait_for_sentence, wait_until
 
 TREES = """1\tdogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_
 2\tchase\tchase\tVERB\t_\t_\t0\troot\t_\t_
@@ -31,8 +31,7 @@ def test_hostile_words_labels_and_names_are_text(unit: str, opened: Open, tmp_pa
     for server in serving(tmp_path, file, "<b>bold</b>"):
         page = opened(server, viewport={"width": 360, "height": 740})
         for view in ("label", "sentences", "progress", "doubts"):
-            page.goto(f"{server.address}#{view}")
-            page.wait_for_timeout(150)
+            open_view(page, server, view)
             assert page.evaluate("document.documentElement.scrollWidth") <= 360
         page.goto(f"{server.address}#label/1")
         wait_for_sentence(page, evil)
@@ -70,7 +69,7 @@ def test_trees_are_drawn_and_labelled(opened: Open, tmp_path: Path) -> None:
         wait_until(server.answers)
         assert list(server.answers().values()) == [["NOUN", "VERB", "ADJ", "NOUN"]]
         wait_for_sentence(page, "cats sleep")
-        page.wait_for_selector("#sentence .chip", timeout=60_000)  # compiled code is loaded before
+        page.wait_for_selector("#sentence .chip")  # compiled code is loaded before
 
 
 def test_a_finger_labels_on_a_narrow_page(served: Served, opened: Open) -> None:
@@ -101,8 +100,7 @@ def test_a_finger_labels_on_a_narrow_page(served: Served, opened: Open) -> None:
     wait_until(served.answers)
     assert list(served.answers().values()) == [["B-PER", "I-PER", "O", "O", "B-LOC", "O"]]
     for view in ("label", "sentences", "doubts", "progress"):
-        page.goto(f"{served.address}#{view}")
-        page.wait_for_timeout(100)
+        open_view(page, served, view)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 

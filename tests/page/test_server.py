@@ -11,7 +11,7 @@ import fuda
 from fuda.page.store import Step, Store
 from fuda.page.teacher import Teacher
 from page.conftest import ME, Page, add_file
-from page_cases import wait_until
+from page_cases import PATIENCE, wait_until
 
 
 def predictions(teacher, store):
@@ -261,21 +261,21 @@ def test_many_lessons_are_learned_by_a_refit(tmp_path, text, monkeypatch):
     store.step("accept", 1, 0, ["B-PER", "O", "O", "B-LOC", "O"], ME)
     store.step("accept", 2, 0, ["B-PER", *["O"] * 8], ME)
     with Page(store) as page:
-        for _ in range(200):
-            if page.desk.teacher.current.model is not None:
-                break
-            page.desk.teacher.wait_for(10**9, 0.1)
+        wait_until(lambda: page.desk.teacher.current.model is not None)
         assert not page.desk.teacher.problem
         assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
     assert store.snapshot("crf").refitted
     store.close()
 
 
-def test_nobody_waits_for_a_slow_lesson(page):
-    page.desk.teacher._last_lesson = 1.0
-    answer = page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
-    assert answer["taught"]["milliseconds"] < 50
-    page.taught()
+def test_nobody_waits_for_a_slow_lesson(page, monkeypatch):
+    teacher, waited = page.desk.teacher, []
+    wait_until(lambda: not teacher.preparing)
+    monkeypatch.setattr(teacher, "wait_for", lambda event, seconds: waited.append(seconds))
+    for seconds, waits in ((0.01, 1), (1.0, 1)):
+        teacher._last_lesson = seconds
+        page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+        assert len(waited) == waits
 
 
 def test_a_refit_replaces_what_was_learned_one_by_one(page, monkeypatch):
@@ -284,10 +284,7 @@ def test_a_refit_replaces_what_was_learned_one_by_one(page, monkeypatch):
     page.desk.teacher.announce = seen.append
     for number, spans in ((1, [(0, 1, "PER")]), (2, [(0, 1, "PER")]), (4, [(0, 1, "PER"), (2, 3, "PER")])):
         page.accept(page.get(f"items/{number}")["item"], spans)
-    for _ in range(300):
-        if any(message["type"] == "model" for message in seen):
-            break
-        page.desk.teacher.wait_for(10**9, 0.1)
+    wait_until(lambda: any(message["type"] == "model" for message in seen))
     assert [message["running"] for message in seen if message["type"] == "refit"][:2] == [True, False]
     better = next(message for message in seen if message["type"] == "model")
     assert better["text"] == "a better model is in use, taught by 3 sentences"
@@ -317,10 +314,8 @@ def test_a_crf_learns_at_once_and_is_refitted_from_warm_weights(page, monkeypatc
         fuda.CRF, "fit", lambda self, *data: (warm.append(self.warm_start), fit(self, *data))[1]
     )
     page.accept(page.get("items/2")["item"], [(0, 1, "PER")])
-    for _ in range(300):
-        if page.store.last_refit("crf") and page.desk.teacher.current.event == page.store.last_event():
-            break
-        page.desk.teacher.wait_for(10**9, 0.1)
+    wait_until(lambda: page.store.last_refit("crf"))
+    page.taught()
     assert warm == [True]
     assert not page.desk.teacher.problem
     assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
@@ -417,7 +412,7 @@ def test_doubts_are_found_and_go_when_corrected(tmp_path):
             "doubts": [],
         }
         page.post("doubts")
-        page.desk.review._thread.join(60)
+        page.desk.review._thread.join(PATIENCE)
         found = page.get("doubts")
         assert (found["ready"], found["progress"]) == (True, 1.0)
         first = found["doubts"][0]
@@ -442,10 +437,7 @@ def test_messages_reach_all_tabs(page):
 def test_a_lesson_that_cannot_be_learned_does_not_end_the_page(page, monkeypatch):
     monkeypatch.setattr("fuda.page.teacher.unfitted", lambda *_: 1 / 0)
     page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
-    for _ in range(100):
-        if page.desk.teacher.problem:
-            break
-        page.desk.teacher.wait_for(10**9, 0.05)
+    wait_until(lambda: page.desk.teacher.problem)
     assert page.get("state")["model"]["text"] == "the model does not learn: division by zero"
     assert page.accept(page.get("items/2")["item"], [])["done"] == 2
 
