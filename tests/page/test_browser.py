@@ -168,6 +168,11 @@ def test_settings_and_labels(served: Served, opened: Open) -> None:
     page.wait_for_selector(".label-set >> text=Event")
     page.locator("dialog input[name=order]").first.check()
     wait_until(lambda: served.store.about("order") == "useful")
+    page.locator("dialog input[name=features][value=word]").check()
+    wait_until(lambda: served.desk.teacher.current.model.features == "word")
+    page.wait_for_selector("text=A better model is in use, taught by 3 sentences.")
+    page.locator("dialog input[name=learner][value=kernel]").check()
+    wait_until(lambda: type(served.desk.teacher.current.model).__name__ == "MarginalizedPerceptron")
     page.keyboard.press("Escape")
     page.wait_for_selector(".pick >> text=Event")
 
@@ -298,6 +303,22 @@ def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened:
         {"type": "model", "version": 9, "text": "a better model is in use, taught by 9 sentences"}
     )
     one.wait_for_selector("text=A better model is in use, taught by 9 sentences.")
+
+
+def test_what_was_announced_before_the_page_listened_is_shown(served: Served, opened: Open) -> None:
+    one = opened(served, at="#label/1")
+    held: list[Any] = []
+    one.context.route("**/api/events", lambda route: held.append(route))
+    two = opened(served, context=one.context, at="#label/1")
+    wait_for_sentence(two, "Anna")
+    drag(one, 0, 1)
+    one.keyboard.press("1")
+    one.keyboard.press("Enter")
+    wait_until(served.answers)
+    assert marks(two) == []
+    held[0].continue_()
+    two.wait_for_selector("#sentence .mark[data-label=PER]")
+    two.wait_for_selector("#model >> text=1 of 8")
 
 
 def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) -> None:

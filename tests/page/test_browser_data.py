@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,34 @@ def test_trees_are_drawn_and_labelled(opened: Open, tmp_path: Path) -> None:
         assert list(server.answers().values()) == [["NOUN", "VERB", "ADJ", "NOUN"]]
         wait_for_sentence(page, "cats sleep")
         page.wait_for_selector("#sentence .chip")  # compiled code is loaded before
+
+
+def test_graphs_are_drawn_and_labelled(opened: Open, tmp_path: Path) -> None:
+    file = tmp_path / "graphs.jsonl"
+    edges = [(1, 0), (3, 0), (2, 1), (2, 3), (1, 4), (3, 4)]
+    words = ("Ana buys and eats bread", "Bo bakes and sells bread")
+    records = [json.dumps({"tokens": text.split(), "edges": edges}) for text in words]
+    file.write_text("\n".join(records), encoding="utf-8")
+    for server in serving(tmp_path, file, "WHO,DOES,AND,WHAT"):
+        page = opened(server)
+        wait_for_sentence(page, "Ana buys")
+        ends = "all => all.map(arc => [arc.dataset.head, arc.dataset.child].join(' to ')).sort()"
+        arcs = page.locator("#sentence svg .arc:not(.root)").evaluate_all(ends)
+        assert arcs == ["1 to 0", "1 to 4", "2 to 1", "2 to 3", "3 to 0", "3 to 4"]
+        for node, key in enumerate("12324"):
+            page.locator("#sentence .word").nth(node).click()
+            page.keyboard.press(key)
+        assert page.locator("#sentence .arc.near").evaluate_all(ends) == ["1 to 4", "3 to 4"]
+        page.keyboard.press("Enter")
+        wait_until(server.answers)
+        assert list(server.answers().values()) == [["WHO", "DOES", "AND", "DOES", "WHAT"]]
+        wait_for_sentence(page, "Bo bakes")
+        page.wait_for_selector("#sentence .chip")  # compiled code is loaded before
+        page.locator("#sentence .chip[data-label=WHO]").click()
+        page.wait_for_selector(".why .voice")
+        page.locator("button.voice-line").first.click()
+        page.wait_for_selector(".corrector svg .word")
+        assert page.locator(".corrector .arc").count() == 7  # with that of the root
 
 
 def test_a_finger_labels_on_a_narrow_page(served: Served, opened: Open) -> None:

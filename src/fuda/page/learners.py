@@ -14,11 +14,20 @@ from fuda.data.structures import Structure
 
 
 class Learner(NamedTuple):
-    """A learner by name, and up to how many structures it is worth the time to refit it."""
+    """A learner by name, up to how many structures it is worth the time to refit it, and features.
+
+    `features` is the name of a feature set; by default it is chosen by what the data are.
+    """
 
     name: str
     text: str
     refitted_up_to: int
+    features: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The name under which snapshots are kept."""
+        return self.name if self.features is None else f"{self.name} {self.features}"
 
 
 KERNEL = Learner(
@@ -31,12 +40,34 @@ LINEAR = Learner(
 )
 GIVEN = Learner("given", "the model given with --model", 0)
 
+BY_DATA = "auto"
+_WORDS = {
+    BY_DATA: "chosen by what the data are",
+    "text": "words, how they begin and end, capitals, digits and signs in them",
+    "spelling": "words, capitals, digits and signs in them",
+    "word": "words alone",
+}
+_LETTERS = {
+    BY_DATA: _WORDS[BY_DATA],
+    "protein": "residues and their classes",
+    "dna": "bases and their classes",
+    "word": "letters alone",
+}
+
 
 def learners_of(shape: str, given: bool) -> list[Learner]:
     """Return the learners for structures of a shape; of a model that was given, only itself."""
     if given:
         return [GIVEN]
     return [KERNEL] if shape == "dag" else [LINEAR, KERNEL]
+
+
+def feature_sets_of(some: Structure, given: bool) -> dict[str, str]:
+    """Return the feature sets to choose from, by name, for structures like one; none for a model given."""
+    kinds = {type(observation) for observation in some.observations}
+    if given or not kinds <= {str, tuple}:
+        return {}
+    return _LETTERS if all(len(observation) == 1 for observation in some.observations) else _WORDS
 
 
 def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None, labelled: int = 0) -> Any:
@@ -60,7 +91,8 @@ def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None, 
     """
     from fuda.active import learner_for
 
-    return learner_for(list(sample), scheme, kernel=learner.name == KERNEL.name, labelled=labelled)
+    is_kernel = learner.name == KERNEL.name
+    return learner_for(list(sample), scheme, kernel=is_kernel, labelled=labelled, features=learner.features)
 
 
 def to_bytes(model: Any) -> bytes:

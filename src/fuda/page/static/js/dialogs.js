@@ -91,6 +91,7 @@ export function settingsDialog(session) {
   open("Settings", [
     radios("order", "Which sentence next", state.orders.map((name) => [name, ORDERS[name] ?? name]), state.order),
     radios("learner", "Learner", state.learners.map(({ name, text }) => [name, text || name]), state.learner),
+    state.feature_sets.length > 0 && radios("features", "Features that it looks at", state.feature_sets.map(({ name, text }) => [name, text]), state.features),
     labelSet(session),
   ]);
 }
