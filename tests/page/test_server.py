@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fuda
+from fuda.page.learners import feature_sets_of
 from fuda.page.store import Step, Store
 from fuda.page.teacher import Teacher
 from page.conftest import ME, Page, add_file
@@ -77,6 +78,39 @@ def test_in_file_order(page):
     ids = [page.post("next")["item"]["id"] for _ in range(3)]
     assert ids == [1, 2, 3]
     assert page.post("settings", 400, order="by size")["error"].startswith("order 'by size' is not known")
+
+
+def test_learner_and_features_are_changed(page):
+    state = page.get("state")
+    assert (state["features"], [found["name"] for found in state["feature_sets"]]) == (
+        "auto",
+        ["auto", "text", "spelling", "word"],
+    )
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+    page.taught()
+    assert page.desk.teacher.current.model.features == "text"
+    page.post("settings", features="word", learner="crf")
+    wait_until(lambda: type(page.desk.teacher.current.model).__name__ == "CRF")
+    assert page.desk.teacher.current.model.features == "word"
+    assert (page.get("state")["features"], page.get("state")["learner"]) == ("word", "crf")
+    page.accept(page.get("items/2")["item"], [(0, 1, "PER")])
+    page.taught()
+    assert same(predictions(page.desk.teacher, page.store), rebuilt_predictions(page.store))
+    page.post("settings", 400, features="protein")
+
+
+@pytest.mark.parametrize(
+    ("observations", "given", "names"),
+    [
+        (["M", "K"], False, ["auto", "protein", "dna", "word"]),
+        ([("Ana", "NP")], False, ["auto", "text", "spelling", "word"]),
+        ([[0.5, 1.0]], False, []),
+        ([{"f": 1.0}], False, []),
+        (["Ana"], True, []),
+    ],
+)
+def test_feature_sets_are_those_for_such_data(observations, given, names):
+    assert list(feature_sets_of(fuda.Sequence(observations), given)) == names
 
 
 def test_the_later_of_two_edits_is_refused_with_both(page):
@@ -183,6 +217,17 @@ def test_a_correction_changes_what_was_explained(page):
     assert page.post("why", id=4, start=0, end=1) != before
 
 
+def test_a_sentence_that_is_corrected_no_longer_speaks_for_its_old_label(page):
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+    page.taught()
+    assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"  # Ana met Bo in Paris.
+    page.accept(page.get("items/1")["item"], [(0, 1, "LOC")])
+    page.taught()
+    assert page.get("items/4")["item"]["spans"][0]["label"] == "LOC"
+    found = page.post("why", id=4, start=0, end=1)
+    assert not [voice for voice in found["against"] if (voice["item"], voice["label"]) == (1, "PER")]
+
+
 def test_exports(page, tmp_path):
     assert page.client.get("/api/export?format=conll").status_code == 400
     page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
@@ -270,12 +315,15 @@ def test_many_lessons_are_learned_by_a_refit(tmp_path, text, monkeypatch):
 
 def test_nobody_waits_for_a_slow_lesson(page, monkeypatch):
     teacher, waited = page.desk.teacher, []
-    wait_until(lambda: not teacher.preparing)
     monkeypatch.setattr(teacher, "wait_for", lambda event, seconds: waited.append(seconds))
-    for seconds, waits in ((0.01, 1), (1.0, 1)):
-        teacher._last_lesson = seconds
+    for quick in (True, False):
+        monkeypatch.setattr(teacher, "is_quick", lambda seconds, quick=quick: quick)
         page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
-        assert len(waited) == waits
+        assert len(waited) == 1
+    other = Teacher(page.store)
+    assert other.is_quick(0.1)
+    other._last_lesson = 1.0
+    assert not other.is_quick(0.1)
 
 
 def test_a_refit_replaces_what_was_learned_one_by_one(page, monkeypatch):

@@ -233,6 +233,8 @@ class Teacher:
         pupil = self._unfitted() if model is None else copy.copy(model)
         classes, began = self.store.unit.classes(self.store.kinds), time.perf_counter()
         try:
+            if model is not None and hasattr(pupil, "_relabel"):  # those that are corrected now
+                pupil._relabel(lesson.structures, lesson.labels)
             pupil.partial_fit(lesson.structures, lesson.labels, classes=classes)
             self._last_lesson = (time.perf_counter() - began) / len(lesson.structures)
         except DataError as error:  # a lesson that a model given cannot learn, such as a new label
