@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,24 @@ def test_graphs_are_drawn_and_labelled(opened: Open, tmp_path: Path) -> None:
         page.locator("button.voice-line").first.click()
         page.wait_for_selector(".corrector svg .word")
         assert page.locator(".corrector .arc").count() == 7  # with that of the root
+
+
+def test_labels_of_a_file_come_again_where_the_model_disagrees(opened: Open, tmp_path: Path) -> None:
+    file = tmp_path / "given.conll"
+    file.write_text(
+        "in O\nLima B-LOC\n\nin O\nCusco B-LOC\n\nto O\nLima O\n\nto O\nCusco B-LOC\n", encoding="utf-8"
+    )
+    for server in serving(tmp_path, file, ""):
+        page = opened(server)
+        page.wait_for_selector("text=No sentence is left")
+        page.get_by_role("button", name="Settings").click()
+        page.locator("dialog input[name=order][value=disagreement]").check()
+        page.wait_for_selector("#sentence .word", state="attached")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("dialog", state="detached")
+        page.wait_for_selector(".meta >> text=Labels from the file")
+        page.keyboard.press("Enter")
+        wait_until(partial(server.store.count, "source = 'person'"))
 
 
 def test_a_finger_labels_on_a_narrow_page(served: Served, opened: Open) -> None:

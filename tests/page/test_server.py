@@ -205,6 +205,7 @@ def test_why_of_features_has_a_sentence_that_has_them(page):
     total = sum(v["value"] for v in found["for"] + found["against"]) + found["rest"]
     assert total == pytest.approx(found["difference"])
     assert all(voice["item"] in (None, 1, 6) for voice in found["for"] + found["against"])
+    assert found["text"].startswith("“Ana” is begin of PER rather than begin of LOC: ahead by ")
 
 
 def test_a_correction_changes_what_was_explained(page):

@@ -31,27 +31,27 @@ class Learner(NamedTuple):
 
 
 KERNEL = Learner(
-    "kernel", "compares sentences, and says which of them spoke for a label; slower with every sentence", 400
+    "kernel", "Compares sentences, and says which of them spoke for a label; slower with every sentence", 400
 )
 LINEAR = Learner(
     "crf",
-    "a conditional random field: weighs features of words; mostly better, for any number of sentences",
+    "A conditional random field: weighs features of words; mostly better, for any number of sentences",
     20_000,
 )
-GIVEN = Learner("given", "the model given with --model", 0)
+GIVEN = Learner("given", "The model given with --model", 0)
 
 BY_DATA = "auto"
 _WORDS = {
-    BY_DATA: "chosen by what the data are",
-    "text": "words, how they begin and end, capitals, digits and signs in them",
-    "spelling": "words, capitals, digits and signs in them",
-    "word": "words alone",
+    BY_DATA: "Chosen by what the data are",
+    "text": "Words, how they begin and end, capitals, digits and signs in them",
+    "spelling": "Words, capitals, digits and signs in them",
+    "word": "Words alone",
 }
 _LETTERS = {
     BY_DATA: _WORDS[BY_DATA],
-    "protein": "residues and their classes",
-    "dna": "bases and their classes",
-    "word": "letters alone",
+    "protein": "Residues and their classes",
+    "dna": "Bases and their classes",
+    "word": "Letters alone",
 }
 
 

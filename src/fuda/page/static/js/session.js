@@ -152,8 +152,8 @@ export class Session extends EventTarget {
   /** The order was changed: what was fetched ahead is no longer next. */
   reorder() {
     this.upcoming = [];
-    if (this.current && !this.current.draft.touched) this.advance();
-    else this.#prefetch();
+    if (this.current?.draft.touched) this.#prefetch();
+    else this.advance().catch(() => {}); // the next answer brings one, else
   }
 
   /** Correct another sentence at once, and read this one anew with what the model has learned. */
