@@ -227,6 +227,7 @@ def test_a_sentence_that_is_corrected_no_longer_speaks_for_its_old_label(page):
     assert page.get("items/4")["item"]["spans"][0]["label"] == "LOC"
     found = page.post("why", id=4, start=0, end=1)
     assert not [voice for voice in found["against"] if (voice["item"], voice["label"]) == (1, "PER")]
+    assert same(predictions(page.desk.teacher, page.store), rebuilt_predictions(page.store))
 
 
 def test_exports(page, tmp_path):
