@@ -33,6 +33,7 @@ TAUGHT = [
     [(0, 2, "PER"), (4, 5, "ORG"), (6, 7, "LOC")],
     [(0, 2, "PER"), (4, 5, "LOC"), (6, 7, "LOC")],
 ]
+PATIENCE = 120.0  # seconds: code may have to be compiled first, on a machine that others use too
 READING = {"format_name": None, "columns": None, "graph": None, "options": ()}
 
 
@@ -65,7 +66,7 @@ class Served:
     def stop(self) -> None:
         self._feed.publish(None)  # open streams would keep it waiting
         self._server.should_exit = True
-        self._thread.join(20)
+        self._thread.join(PATIENCE)
         self.store.close()
 
     def announce(self, message: dict[str, Any]) -> None:
@@ -79,7 +80,7 @@ class Served:
             self.desk.accept(number, {"version": 0, "spans": listed}, Step("somebody", "elsewhere"))
         with self.store.transaction() as writer:
             writer.execute("DELETE FROM leases")  # what would have come next there
-        wait_until(lambda: self.desk.teacher.current.lessons == len(TAUGHT))
+        wait_until(lambda: self.desk.teacher.current.event >= self.store.last_event())
 
     def answers(self) -> dict[str, Any]:
         """Labels of the sentences that were accepted, by their words."""
@@ -87,7 +88,7 @@ class Served:
         return {" ".join(item.record.structure.observations): item.labels for item in found}
 
 
-def wait_until(holds: Callable[[], Any], seconds: float = 20.0) -> None:
+def wait_until(holds: Callable[[], Any], seconds: float = PATIENCE) -> None:
     """Wait until something holds."""
     end = time.monotonic() + seconds
     while not holds():
@@ -111,6 +112,28 @@ def wait_for_sentence(page: Any, beginning: str) -> None:
     words = "[...document.querySelectorAll('#sentence .word')].map(w => w.textContent).join(' ')"
     page.wait_for_function(f"b => {words}.startsWith(b)", arg=beginning)
     page.wait_for_selector("#sentence:not([aria-busy])")  # what the model has learned is drawn in
+
+
+def wait_for_the_next(page: Any) -> None:
+    """Wait until the sentence after the shown one is fetched ahead, too."""
+    asked = (
+        "performance.getEntriesByType('resource').filter(e => e.name.endsWith('/api/next') && e.responseEnd)"
+    )
+    page.wait_for_function(f"() => {asked}.length > 1")
+
+
+CONTENT = {
+    "label": ".label-view .card:not([hidden])",
+    "sentences": ".row-link",
+    "doubts": "main h2",
+    "progress": ".counts",
+}
+
+
+def open_view(page: Any, served: Served, view: str) -> None:
+    """Open a view, and wait until it has its content."""
+    page.goto(f"{served.address}#{view}")
+    page.wait_for_selector(CONTENT[view])
 
 
 def marks(page: Any) -> list[str]:

@@ -34,7 +34,7 @@ class Process:
         said = re.fullmatch(r"fuda: label at (http://127\.0\.0\.1:\d+/\?token=\S{43})\n", self.line)
         self.address = said[1]
         self.base = self.address.split("/?")[0]
-        self.client = httpx.Client(base_url=self.base, headers={"Origin": self.base}, timeout=30)
+        self.client = httpx.Client(base_url=self.base, headers={"Origin": self.base}, timeout=120)
 
     def __enter__(self):
         assert self.client.get(self.address).status_code == 303
@@ -51,7 +51,7 @@ class Process:
 
     def end(self, signal_sent):
         self.process.send_signal(signal_sent)
-        _, err = self.process.communicate(timeout=30)
+        _, err = self.process.communicate(timeout=120)
         return self.process.returncode, err
 
 
@@ -84,7 +84,7 @@ def test_it_ends_by_a_signal_and_goes_on_where_it_was(text, run):
         port, cookies = page.base.rpartition(":")[2], page.client.cookies
     with Process("--store", f"{text}.db") as again:
         assert again.base.rpartition(":")[2] == port
-        state = httpx.get(f"{again.base}/api/state", cookies=cookies).json()
+        state = httpx.get(f"{again.base}/api/state", cookies=cookies, timeout=120).json()
         assert (state["done"], state["labels"], state["total"]) == (1, ["PER", "LOC"], 3)
         assert again.end(signal.SIGTERM)[0] == 143
     assert not os.path.exists(f"{text}.db-wal"), "the log of SQLite is written to the file at the end"

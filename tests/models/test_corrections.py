@@ -204,3 +204,26 @@ def test_one_correction_changes_little_and_many_help():
     for x, labels in zip(X[new], y[new], strict=True):
         model.partial_fit([x], [labels])
     assert worth(model) > before - 0.005
+
+
+@pytest.mark.parametrize("shape", ["sequence", "tree", "dag"])
+def test_a_structure_that_was_learned_with_another_label_speaks_for_the_right_one(shape):
+    X = shaped([Sequence([*words.split()]) for words in ("Ana sleeps", "Bo reads", "Ana sings")], shape)
+    model = MarginalizedPerceptron().fit(X[:2], [["C", "A"], ["B", "A"]])
+    before = copy(model)
+    for same in (["C", "A"], [None, "A"]):
+        model._relabel(X[:1], [same])
+        assert model.support_ == before.support_, "these are its labels"
+    assert model.predict(X)[2][0] == "C"
+    model._relabel(X[:1], [["B", "A"]])
+    [was], [now] = (
+        [position.alpha for position in fitted.support_ if position[:2] == (0, 0)]
+        for fitted in (before, model)
+    )
+    assert (now["B"], now.get("C", 0.0)) == (was["C"], was.get("B", 0.0))
+    assert model.predict(X)[2][0] == "B"
+    model._relabel(X[:1], [["new", "A"]])
+    assert not [position for position in model.support_ if position[:2] == (0, 0)]
+    model.partial_fit(X[:1], [["new", "A"]])
+    assert model.predict(X)[2][0] == "new"
+    assert before.predict(X)[2][0] == "C"

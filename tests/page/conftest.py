@@ -11,7 +11,7 @@ from fuda.page import importing
 from fuda.page.safety import Sessions, hosts_for
 from fuda.page.server import make_app
 from fuda.page.store import Step, Store
-from page_cases import CHROMIUM, LABELS, serving
+from page_cases import CHROMIUM, LABELS, PATIENCE, serving
 from page_cases import TEXT as NEWS
 
 with warnings.catch_warnings():
@@ -93,9 +93,9 @@ class Page:
         path = f"items/{item['id']}/accept"
         return self.post(path, status, tab, version=item["version"], spans=listed, **more)
 
-    def taught(self, timeout=30.0):
+    def taught(self):
         """Wait until the model has learned all that was logged."""
-        assert self.desk.teacher.wait_for(self.store.last_event(), timeout)
+        assert self.desk.teacher.wait_for(self.store.last_event(), PATIENCE)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def opened(browser):
     def open_page(served, context=None, at="", **options):
         if context is None:
             context = browser.new_context(**({"viewport": {"width": 1280, "height": 800}} | options))
-            context.set_default_timeout(15_000)
+            context.set_default_timeout(1000 * PATIENCE)
             contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -13,7 +13,17 @@ import pytest
 from fuda import load, read
 from fuda.active.doubts import Doubt
 from fuda.page.teacher import Teacher
-from page_cases import Served, drag, marks, sentence, serving, wait_for_sentence, wait_until
+from page_cases import (
+    PATIENCE,
+    Served,
+    drag,
+    marks,
+    sentence,
+    serving,
+    wait_for_sentence,
+    wait_for_the_next,
+    wait_until,
+)
 
 Open = Callable[..., Any]
 
@@ -82,7 +92,7 @@ def test_the_next_sentence_does_not_wait_for_the_server(served: Served, opened: 
     held: list[Any] = []
     page.route("**/accept", lambda route: held.append(route))
     wait_for_sentence(page, "Anna")
-    page.wait_for_timeout(200)  # the next one is fetched ahead
+    wait_for_the_next(page)
     page.keyboard.press("Enter")
     page.wait_for_selector("#sentence .word >> text=Bert")
     assert served.answers() == {}
@@ -158,6 +168,11 @@ def test_settings_and_labels(served: Served, opened: Open) -> None:
     page.wait_for_selector(".label-set >> text=Event")
     page.locator("dialog input[name=order]").first.check()
     wait_until(lambda: served.store.about("order") == "useful")
+    page.locator("dialog input[name=features][value=word]").check()
+    wait_until(lambda: served.desk.teacher.current.model.features == "word")
+    page.wait_for_selector("text=A better model is in use, taught by 3 sentences.")
+    page.locator("dialog input[name=learner][value=kernel]").check()
+    wait_until(lambda: type(served.desk.teacher.current.model).__name__ == "MarginalizedPerceptron")
     page.keyboard.press("Escape")
     page.wait_for_selector(".pick >> text=Event")
 
@@ -213,12 +228,13 @@ def test_doubtful_labels_are_changed_kept_and_explained(
         "Bert EkPER works for VolvoORG in ParisLOC.",
         "Bert EkPER works for VolvoPER in ParisLOC.",
     ]
-    page.wait_for_timeout(1000)  # all messages of the search have come
     page.locator(".doubt").first.evaluate("row => row.classList.add('seen')")
     answer = page.evaluate("fetch('/api/doubts?offset=0&limit=1').then(answer => answer.json())")
     # A late message, when the rows may be in use already.
     served.announce({"type": "doubts", "progress": 1.0, "search": answer["search"]})
-    page.wait_for_timeout(300)
+    served.announce({"type": "problem", "text": "the late message has come"})
+    page.wait_for_selector("text=The late message has come")
+    page.evaluate("fetch('/api/doubts?offset=0&limit=1').then(answer => answer.json())")
     assert page.locator(".doubt.seen").count() == 1
     page.get_by_role("button", name="Change it").first.click()
     page.wait_for_selector(".doubt.settled >> text=changed")
@@ -289,10 +305,26 @@ def test_an_open_page_shows_at_once_what_another_tab_did(served: Served, opened:
     one.wait_for_selector("text=A better model is in use, taught by 9 sentences.")
 
 
+def test_what_was_announced_before_the_page_listened_is_shown(served: Served, opened: Open) -> None:
+    one = opened(served, at="#label/1")
+    held: list[Any] = []
+    one.context.route("**/api/events", lambda route: held.append(route))
+    two = opened(served, context=one.context, at="#label/1")
+    wait_for_sentence(two, "Anna")
+    drag(one, 0, 1)
+    one.keyboard.press("1")
+    one.keyboard.press("Enter")
+    wait_until(served.answers)
+    assert marks(two) == []
+    held[0].continue_()
+    two.wait_for_selector("#sentence .mark[data-label=PER]")
+    two.wait_for_selector("#model >> text=1 of 8")
+
+
 def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) -> None:
     page = opened(served)
     wait_for_sentence(page, "Anna")
-    page.wait_for_timeout(300)  # the next one is fetched ahead
+    wait_for_the_next(page)
     served.stop()
     drag(page, 0, 1)
     page.keyboard.press("1")
@@ -321,7 +353,7 @@ def test_the_page_says_that_the_model_is_being_prepared(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled = Event()
-    monkeypatch.setattr(Teacher, "_warm_up", lambda self: compiled.wait(60))
+    monkeypatch.setattr(Teacher, "_warm_up", lambda self: compiled.wait(PATIENCE))
     file = tmp_path / "news.txt"
     file.write_text("Anna Lind lives in Oslo.\nAnna Lind lives in Oslo.\nBert sings.\n", encoding="utf-8")
     for served in serving(tmp_path, file, "PER"):
@@ -334,7 +366,7 @@ def test_the_page_says_that_the_model_is_being_prepared(
         page.wait_for_selector(".meta >> text=answers are kept, and learned when the model is ready")
         assert marks(page) == []
         compiled.set()
-        page.wait_for_selector("#model >> text=taught by 1 sentence", timeout=60_000)
+        page.wait_for_selector("#model >> text=taught by 1 sentence")
         page.wait_for_selector("#sentence .mark[data-label=PER]")
         assert marks(page) == ["Anna Lind/PER"]
 

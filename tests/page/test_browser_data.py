@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from page_cases import Served, marks, serving, wait_for_sentence, wait_until
+from page_cases import Served, marks, open_view, serving, wait_for_sentence, wait_until
 
 TREES = """1\tdogs\tdog\tNOUN\t_\t_\t2\tnsubj\t_\t_
 2\tchase\tchase\tVERB\t_\t_\t0\troot\t_\t_
@@ -31,8 +33,7 @@ def test_hostile_words_labels_and_names_are_text(unit: str, opened: Open, tmp_pa
     for server in serving(tmp_path, file, "<b>bold</b>"):
         page = opened(server, viewport={"width": 360, "height": 740})
         for view in ("label", "sentences", "progress", "doubts"):
-            page.goto(f"{server.address}#{view}")
-            page.wait_for_timeout(150)
+            open_view(page, server, view)
             assert page.evaluate("document.documentElement.scrollWidth") <= 360
         page.goto(f"{server.address}#label/1")
         wait_for_sentence(page, evil)
@@ -70,7 +71,53 @@ def test_trees_are_drawn_and_labelled(opened: Open, tmp_path: Path) -> None:
         wait_until(server.answers)
         assert list(server.answers().values()) == [["NOUN", "VERB", "ADJ", "NOUN"]]
         wait_for_sentence(page, "cats sleep")
-        page.wait_for_selector("#sentence .chip", timeout=60_000)  # compiled code is loaded before
+        page.wait_for_selector("#sentence .chip")  # compiled code is loaded before
+
+
+def test_graphs_are_drawn_and_labelled(opened: Open, tmp_path: Path) -> None:
+    file = tmp_path / "graphs.jsonl"
+    edges = [(1, 0), (3, 0), (2, 1), (2, 3), (1, 4), (3, 4)]
+    words = ("Ana buys and eats bread", "Bo bakes and sells bread")
+    records = [json.dumps({"tokens": text.split(), "edges": edges}) for text in words]
+    file.write_text("\n".join(records), encoding="utf-8")
+    for server in serving(tmp_path, file, "WHO,DOES,AND,WHAT"):
+        page = opened(server)
+        wait_for_sentence(page, "Ana buys")
+        ends = "all => all.map(arc => [arc.dataset.head, arc.dataset.child].join(' to ')).sort()"
+        arcs = page.locator("#sentence svg .arc:not(.root)").evaluate_all(ends)
+        assert arcs == ["1 to 0", "1 to 4", "2 to 1", "2 to 3", "3 to 0", "3 to 4"]
+        for node, key in enumerate("12324"):
+            page.locator("#sentence .word").nth(node).click()
+            page.keyboard.press(key)
+        assert page.locator("#sentence .arc.near").evaluate_all(ends) == ["1 to 4", "3 to 4"]
+        page.keyboard.press("Enter")
+        wait_until(server.answers)
+        assert list(server.answers().values()) == [["WHO", "DOES", "AND", "DOES", "WHAT"]]
+        wait_for_sentence(page, "Bo bakes")
+        page.wait_for_selector("#sentence .chip")  # compiled code is loaded before
+        page.locator("#sentence .chip[data-label=WHO]").click()
+        page.wait_for_selector(".why .voice")
+        page.locator("button.voice-line").first.click()
+        page.wait_for_selector(".corrector svg .word")
+        assert page.locator(".corrector .arc").count() == 7  # with that of the root
+
+
+def test_labels_of_a_file_come_again_where_the_model_disagrees(opened: Open, tmp_path: Path) -> None:
+    file = tmp_path / "given.conll"
+    file.write_text(
+        "in O\nLima B-LOC\n\nin O\nCusco B-LOC\n\nto O\nLima O\n\nto O\nCusco B-LOC\n", encoding="utf-8"
+    )
+    for server in serving(tmp_path, file, ""):
+        page = opened(server)
+        page.wait_for_selector("text=No sentence is left")
+        page.get_by_role("button", name="Settings").click()
+        page.locator("dialog input[name=order][value=disagreement]").check()
+        page.wait_for_selector("#sentence .word", state="attached")
+        page.keyboard.press("Escape")
+        page.wait_for_selector("dialog", state="detached")
+        page.wait_for_selector(".meta >> text=Labels from the file")
+        page.keyboard.press("Enter")
+        wait_until(partial(server.store.count, "source = 'person'"))
 
 
 def test_a_finger_labels_on_a_narrow_page(served: Served, opened: Open) -> None:
@@ -101,8 +148,7 @@ def test_a_finger_labels_on_a_narrow_page(served: Served, opened: Open) -> None:
     wait_until(served.answers)
     assert list(served.answers().values()) == [["B-PER", "I-PER", "O", "O", "B-LOC", "O"]]
     for view in ("label", "sentences", "doubts", "progress"):
-        page.goto(f"{served.address}#{view}")
-        page.wait_for_timeout(100)
+        open_view(page, served, view)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 

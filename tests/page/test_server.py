@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import fuda
+from fuda.page.learners import feature_sets_of
 from fuda.page.store import Step, Store
 from fuda.page.teacher import Teacher
 from page.conftest import ME, Page, add_file
-from page_cases import wait_until
+from page_cases import PATIENCE, wait_until
 
 
 def predictions(teacher, store):
@@ -77,6 +78,39 @@ def test_in_file_order(page):
     ids = [page.post("next")["item"]["id"] for _ in range(3)]
     assert ids == [1, 2, 3]
     assert page.post("settings", 400, order="by size")["error"].startswith("order 'by size' is not known")
+
+
+def test_learner_and_features_are_changed(page):
+    state = page.get("state")
+    assert (state["features"], [found["name"] for found in state["feature_sets"]]) == (
+        "auto",
+        ["auto", "text", "spelling", "word"],
+    )
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+    page.taught()
+    assert page.desk.teacher.current.model.features == "text"
+    page.post("settings", features="word", learner="crf")
+    wait_until(lambda: type(page.desk.teacher.current.model).__name__ == "CRF")
+    assert page.desk.teacher.current.model.features == "word"
+    assert (page.get("state")["features"], page.get("state")["learner"]) == ("word", "crf")
+    page.accept(page.get("items/2")["item"], [(0, 1, "PER")])
+    page.taught()
+    assert same(predictions(page.desk.teacher, page.store), rebuilt_predictions(page.store))
+    page.post("settings", 400, features="protein")
+
+
+@pytest.mark.parametrize(
+    ("observations", "given", "names"),
+    [
+        (["M", "K"], False, ["auto", "protein", "dna", "word"]),
+        ([("Ana", "NP")], False, ["auto", "text", "spelling", "word"]),
+        ([[0.5, 1.0]], False, []),
+        ([{"f": 1.0}], False, []),
+        (["Ana"], True, []),
+    ],
+)
+def test_feature_sets_are_those_for_such_data(observations, given, names):
+    assert list(feature_sets_of(fuda.Sequence(observations), given)) == names
 
 
 def test_the_later_of_two_edits_is_refused_with_both(page):
@@ -171,6 +205,7 @@ def test_why_of_features_has_a_sentence_that_has_them(page):
     total = sum(v["value"] for v in found["for"] + found["against"]) + found["rest"]
     assert total == pytest.approx(found["difference"])
     assert all(voice["item"] in (None, 1, 6) for voice in found["for"] + found["against"])
+    assert found["text"].startswith("“Ana” is begin of PER rather than begin of LOC: ahead by ")
 
 
 def test_a_correction_changes_what_was_explained(page):
@@ -181,6 +216,18 @@ def test_a_correction_changes_what_was_explained(page):
     page.accept(item, [(0, 1, "LOC")])
     page.taught()
     assert page.post("why", id=4, start=0, end=1) != before
+
+
+def test_a_sentence_that_is_corrected_no_longer_speaks_for_its_old_label(page):
+    page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+    page.taught()
+    assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"  # Ana met Bo in Paris.
+    page.accept(page.get("items/1")["item"], [(0, 1, "LOC")])
+    page.taught()
+    assert page.get("items/4")["item"]["spans"][0]["label"] == "LOC"
+    found = page.post("why", id=4, start=0, end=1)
+    assert not [voice for voice in found["against"] if (voice["item"], voice["label"]) == (1, "PER")]
+    assert same(predictions(page.desk.teacher, page.store), rebuilt_predictions(page.store))
 
 
 def test_exports(page, tmp_path):
@@ -261,21 +308,24 @@ def test_many_lessons_are_learned_by_a_refit(tmp_path, text, monkeypatch):
     store.step("accept", 1, 0, ["B-PER", "O", "O", "B-LOC", "O"], ME)
     store.step("accept", 2, 0, ["B-PER", *["O"] * 8], ME)
     with Page(store) as page:
-        for _ in range(200):
-            if page.desk.teacher.current.model is not None:
-                break
-            page.desk.teacher.wait_for(10**9, 0.1)
+        wait_until(lambda: page.desk.teacher.current.model is not None)
         assert not page.desk.teacher.problem
         assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
     assert store.snapshot("crf").refitted
     store.close()
 
 
-def test_nobody_waits_for_a_slow_lesson(page):
-    page.desk.teacher._last_lesson = 1.0
-    answer = page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
-    assert answer["taught"]["milliseconds"] < 50
-    page.taught()
+def test_nobody_waits_for_a_slow_lesson(page, monkeypatch):
+    teacher, waited = page.desk.teacher, []
+    monkeypatch.setattr(teacher, "wait_for", lambda event, seconds: waited.append(seconds))
+    for quick in (True, False):
+        monkeypatch.setattr(teacher, "is_quick", lambda seconds, quick=quick: quick)
+        page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
+        assert len(waited) == 1
+    other = Teacher(page.store)
+    assert other.is_quick(0.1)
+    other._last_lesson = 1.0
+    assert not other.is_quick(0.1)
 
 
 def test_a_refit_replaces_what_was_learned_one_by_one(page, monkeypatch):
@@ -284,10 +334,7 @@ def test_a_refit_replaces_what_was_learned_one_by_one(page, monkeypatch):
     page.desk.teacher.announce = seen.append
     for number, spans in ((1, [(0, 1, "PER")]), (2, [(0, 1, "PER")]), (4, [(0, 1, "PER"), (2, 3, "PER")])):
         page.accept(page.get(f"items/{number}")["item"], spans)
-    for _ in range(300):
-        if any(message["type"] == "model" for message in seen):
-            break
-        page.desk.teacher.wait_for(10**9, 0.1)
+    wait_until(lambda: any(message["type"] == "model" for message in seen))
     assert [message["running"] for message in seen if message["type"] == "refit"][:2] == [True, False]
     better = next(message for message in seen if message["type"] == "model")
     assert better["text"] == "a better model is in use, taught by 3 sentences"
@@ -317,10 +364,8 @@ def test_a_crf_learns_at_once_and_is_refitted_from_warm_weights(page, monkeypatc
         fuda.CRF, "fit", lambda self, *data: (warm.append(self.warm_start), fit(self, *data))[1]
     )
     page.accept(page.get("items/2")["item"], [(0, 1, "PER")])
-    for _ in range(300):
-        if page.store.last_refit("crf") and page.desk.teacher.current.event == page.store.last_event():
-            break
-        page.desk.teacher.wait_for(10**9, 0.1)
+    wait_until(lambda: page.store.last_refit("crf"))
+    page.taught()
     assert warm == [True]
     assert not page.desk.teacher.problem
     assert page.get("items/4")["item"]["spans"][0]["label"] == "PER"
@@ -417,7 +462,7 @@ def test_doubts_are_found_and_go_when_corrected(tmp_path):
             "doubts": [],
         }
         page.post("doubts")
-        page.desk.review._thread.join(60)
+        page.desk.review._thread.join(PATIENCE)
         found = page.get("doubts")
         assert (found["ready"], found["progress"]) == (True, 1.0)
         first = found["doubts"][0]
@@ -442,10 +487,7 @@ def test_messages_reach_all_tabs(page):
 def test_a_lesson_that_cannot_be_learned_does_not_end_the_page(page, monkeypatch):
     monkeypatch.setattr("fuda.page.teacher.unfitted", lambda *_: 1 / 0)
     page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
-    for _ in range(100):
-        if page.desk.teacher.problem:
-            break
-        page.desk.teacher.wait_for(10**9, 0.05)
+    wait_until(lambda: page.desk.teacher.problem)
     assert page.get("state")["model"]["text"] == "the model does not learn: division by zero"
     assert page.accept(page.get("items/2")["item"], [])["done"] == 2
 

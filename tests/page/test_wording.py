@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from fuda.explanations.base import Contribution
 from fuda.features.sets import JOINTS, text
+from fuda.page.spans import Unit
 from fuda.page.store import Store
+from fuda.page.why import _in_words
 from fuda.page.witnesses import Witnesses
 from fuda.page.wording import (
     elsewhere_in_words,
@@ -130,3 +133,9 @@ def test_a_search_finds_text_as_it_is_written(tmp_path: Path) -> None:
         for sought in ("日本", "(late)", "( late"):
             assert page.get("items", search=sought)["total"] == 1, sought
     store.close()
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("IOB2", "no span"), (None, "O")])
+def test_the_price_of_no_label_in_words(scheme: str | None, name: str) -> None:
+    part = Contribution("penalty", "penalty of O", 1.0, 0)
+    assert _in_words([part], Unit(scheme), [], True) == f"{name} has to be likelier than the rest"

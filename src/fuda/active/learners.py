@@ -21,7 +21,12 @@ _SEARCHING = 25
 
 
 def learner_for(
-    structures: Sequence[Any], scheme: str | None = None, *, kernel: bool = False, labelled: int = 0
+    structures: Sequence[Any],
+    scheme: str | None = None,
+    *,
+    kernel: bool = False,
+    labelled: int = 0,
+    features: str | None = None,
 ) -> CRF | MarginalizedPerceptron:
     """Return the learner for data that a person labels, one structure after another.
 
@@ -39,6 +44,8 @@ def learner_for(
     labelled : int, default=0
         How many structures it will be fitted to; with more than a few, a CRF is set to find more
         entities.
+    features : str, optional
+        A feature set by its name, in place of the one for such data.
 
     Returns
     -------
@@ -56,6 +63,8 @@ def learner_for(
     corpus = Corpus(as_structures(structures[:_SAMPLE]))
     kind = kind_of(corpus)
     parameters: dict[str, Any] = {"features": kind} if kind in ("text", "protein", "dna") else {}
+    if features is not None:
+        parameters["features"] = features
     if scheme is not None and corpus.is_chain:
         parameters["scheme"] = scheme
     if kernel or corpus.shape not in CRF._shapes:

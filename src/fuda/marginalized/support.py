@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fuda.data.structures import Structure
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.problem import Examples, Settings, Sources
@@ -78,6 +79,37 @@ def merged(parts: list[Support]) -> list[Support]:
         alpha = np.concatenate([a.alpha, b.alpha])
         parts = [*before, Support(joined(a.examples, b.examples), alpha)]
     return parts
+
+
+def relabelled(part: Support, structure: Structure, labels: Array) -> Support:
+    """Let nodes that speak for other labels than these speak for these, as much as for the others.
+
+    Parameters
+    ----------
+    part : Support
+        The support; returned as it is where nothing changes.
+    structure : Structure
+        A structure that may be among those of the support.
+    labels : array (T,)
+        Its label numbers, −1 where not known, L for those that the model has not learned.
+
+    Returns
+    -------
+    Support
+        The support with their coefficients exchanged, or 0 for labels that were not learned.
+    """
+    examples, alpha = part.examples, part.alpha
+    for k in np.flatnonzero(examples.sizes == len(structure)).tolist():
+        start = int(examples.offsets[k])
+        rows = alpha[start : start + len(structure)]
+        speaks = (labels >= 0) & (rows.max(axis=1, initial=0.0) > 0)
+        others = np.flatnonzero(speaks & (rows.argmax(axis=1) != labels))
+        if len(others) and examples.encoded.corpus.structures[k] == structure:
+            alpha, known = alpha.copy(), others[labels[others] < rows.shape[1]]
+            at, before, now = start + known, rows[known].argmax(axis=1), labels[known]
+            alpha[at, before], alpha[at, now] = alpha[at, now], alpha[at, before]
+            alpha[start + np.setdiff1d(others, known)] = 0.0
+    return part if alpha is part.alpha else Support(examples, alpha)
 
 
 def joined(a: Examples, b: Examples) -> Examples:

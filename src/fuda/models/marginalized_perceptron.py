@@ -24,13 +24,14 @@ import numpy as np
 
 from fuda.checks import check_counts, check_flags
 from fuda.data.labels import flat_labels
+from fuda.data.structures import Structure
 from fuda.errors import DataError
 from fuda.marginalized import memory
 from fuda.marginalized.engines import make_engine, may_foresee
 from fuda.marginalized.engines.base import Engine, PerceptronState
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Examples, Problem, Sources
-from fuda.marginalized.support import Support, merged, supports
+from fuda.marginalized.support import Support, merged, relabelled, supports
 from fuda.models.base import Labeler
 from fuda.models.label_growth import added_labels
 from fuda.models.marginalized import MarginalizedLabeler
@@ -275,6 +276,17 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         for i in range(len(examples.sizes)):
             one, nodes = examples.take(np.array([i])), slice(*examples.offsets[i : i + 2].tolist())
             self._memory = merged([*self._memory, *self._memory_of(one, labels[nodes])])
+
+    def _relabel(self, X: list[Structure], y: Any) -> None:
+        """Let structures that were learned with other labels than these speak for these.
+
+        All else stays as it is, so that labels which these coefficients were balanced with may change.
+        """
+        number = {None: -1} | {label: k for k, label in enumerate(self.classes_.tolist())}
+        for x, given in zip(X, y, strict=True):
+            labels = np.array([number.get(label, len(self.classes_)) for label in given])
+            self._support = [relabelled(part, x, labels) for part in self._support]
+            self._memory = [relabelled(part, x, labels) for part in self._memory]
 
     def _small_steps(self, examples: Examples, labels: Array, scores: Numbers) -> Array:
         """α (N, L) of new structures after an epoch of small steps.

@@ -7,13 +7,14 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from fuda import schemes
 from fuda.active.queries import ORDERS
 from fuda.errors import DataError, short
 from fuda.page.importing import add_kinds
-from fuda.page.learners import learners_of
+from fuda.page.learners import BY_DATA, feature_sets_of, learners_of
 from fuda.page.pool import Pool
 from fuda.page.review import Review
 from fuda.page.spans import new_kind, probabilities_of
@@ -96,6 +97,8 @@ class Desk:
             "orders": list(ORDERS),
             "learner": self.teacher.learner.name,
             "learners": [{"name": learner.name, "text": learner.text} for learner in choices],
+            "features": store.about("features", BY_DATA),
+            "feature_sets": [{"name": name, "text": text} for name, text in self._feature_sets.items()],
             "event": store.last_event(),
             "model": {
                 "version": taught.version,
@@ -107,6 +110,12 @@ class Desk:
             "preparing": self.teacher.preparing,
             "undo": store.depth(self._others(by)),
         }
+
+    @cached_property
+    def _feature_sets(self) -> dict[str, str]:
+        """The feature sets to choose from."""
+        first = self._found(1).record.structure
+        return feature_sets_of(first, bool(self.store.about("given")))
 
     def item(self, number: int, by: Step) -> Json:
         """Return a structure, which the tab has from now on."""
@@ -313,18 +322,19 @@ class Desk:
         return self.state(by)
 
     def settings(self, content: Json, by: Step) -> Json:
-        """Change the order or the learner."""
+        """Change the order, the learner or its features."""
         learners = [
             learner.name for learner in learners_of(self.store.shape, bool(self.store.about("given")))
         ]
-        for name, choices in (("order", list(ORDERS)), ("learner", learners)):
+        offered = {"order": list(ORDERS), "learner": learners, "features": list(self._feature_sets)}
+        for name, choices in offered.items():
             if name not in content:
                 continue
             value = content[name]
             if value not in choices:
                 raise DataError(f"{name} {short(value)} is not known; choose one of {', '.join(choices)}")
             self.store.set_about(name, value, "setting", by)
-        if "learner" in content:
+        if "learner" in content or "features" in content:
             self.teacher.preparing = True
             self.teacher.notice(again=True)
         return self.state(by)

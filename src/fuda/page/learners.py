@@ -14,22 +14,45 @@ from fuda.data.structures import Structure
 
 
 class Learner(NamedTuple):
-    """A learner by name, and up to how many structures it is worth the time to refit it."""
+    """A learner by name, up to how many structures it is worth the time to refit it, and features.
+
+    `features` is the name of a feature set; by default it is chosen by what the data are.
+    """
 
     name: str
     text: str
     refitted_up_to: int
+    features: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The name under which snapshots are kept."""
+        return self.name if self.features is None else f"{self.name} {self.features}"
 
 
 KERNEL = Learner(
-    "kernel", "compares sentences, and says which of them spoke for a label; slower with every sentence", 400
+    "kernel", "Compares sentences, and says which of them spoke for a label; slower with every sentence", 400
 )
 LINEAR = Learner(
     "crf",
-    "a conditional random field: weighs features of words; mostly better, for any number of sentences",
+    "A conditional random field: weighs features of words; mostly better, for any number of sentences",
     20_000,
 )
-GIVEN = Learner("given", "the model given with --model", 0)
+GIVEN = Learner("given", "The model given with --model", 0)
+
+BY_DATA = "auto"
+_WORDS = {
+    BY_DATA: "Chosen by what the data are",
+    "text": "Words, how they begin and end, capitals, digits and signs in them",
+    "spelling": "Words, capitals, digits and signs in them",
+    "word": "Words alone",
+}
+_LETTERS = {
+    BY_DATA: _WORDS[BY_DATA],
+    "protein": "Residues and their classes",
+    "dna": "Bases and their classes",
+    "word": "Letters alone",
+}
 
 
 def learners_of(shape: str, given: bool) -> list[Learner]:
@@ -37,6 +60,14 @@ def learners_of(shape: str, given: bool) -> list[Learner]:
     if given:
         return [GIVEN]
     return [KERNEL] if shape == "dag" else [LINEAR, KERNEL]
+
+
+def feature_sets_of(some: Structure, given: bool) -> dict[str, str]:
+    """Return the feature sets to choose from, by name, for structures like one; none for a model given."""
+    kinds = {type(observation) for observation in some.observations}
+    if given or not kinds <= {str, tuple}:
+        return {}
+    return _LETTERS if all(len(observation) == 1 for observation in some.observations) else _WORDS
 
 
 def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None, labelled: int = 0) -> Any:
@@ -60,7 +91,8 @@ def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None, 
     """
     from fuda.active import learner_for
 
-    return learner_for(list(sample), scheme, kernel=learner.name == KERNEL.name, labelled=labelled)
+    is_kernel = learner.name == KERNEL.name
+    return learner_for(list(sample), scheme, kernel=is_kernel, labelled=labelled, features=learner.features)
 
 
 def to_bytes(model: Any) -> bytes:

@@ -11,7 +11,7 @@ accept     a person gave a structure its labels
 skip       a person put a structure aside
 undo       an earlier accept or skip was taken back
 label      a label was added to those that can be chosen
-setting    the order or the learner was changed
+setting    the order, the learner or its features were changed
 =========  ===========================================================================================
 
 Accepts and skips are *steps*. The state of a structure is that of its last step that has not been

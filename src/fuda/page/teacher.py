@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fuda.errors import DataError
-from fuda.page.learners import Learner, from_bytes, learners_of, to_bytes, unfitted
+from fuda.page.learners import BY_DATA, Learner, from_bytes, learners_of, to_bytes, unfitted
 from fuda.page.store import LABELLED, Snapshot, Store
 
 _EVERY = 25  # lessons from one snapshot to the next
@@ -75,7 +75,9 @@ class Teacher:
         """The learner that is in use."""
         choices = learners_of(self.store.shape, bool(self.store.about("given")))
         chosen = self.store.about("learner")
-        return next((learner for learner in choices if learner.name == chosen), choices[0])
+        learner = next((learner for learner in choices if learner.name == chosen), choices[0])
+        features = self.store.about("features", BY_DATA)
+        return learner if features == BY_DATA else learner._replace(features=features)
 
     def start(self) -> None:
         """Start the threads."""
@@ -180,8 +182,8 @@ class Teacher:
     def _begin(self) -> None:
         """Begin again from the last snapshot; the old model stays in use until the new one is ready."""
         last = self._seen = self.store.last_event()
-        refit = self.store.last_refit(self.learner.name)
-        snapshot = self.store.snapshot(self.learner.name)
+        refit = self.store.last_refit(self.learner.key)
+        snapshot = self.store.snapshot(self.learner.key)
         model, event = (None, 0) if snapshot is None else (from_bytes(snapshot.model), snapshot.event)
         self._base = event
         if self._needs_fit() or (model is not None and self.current.model is None):
@@ -200,7 +202,7 @@ class Teacher:
         learner = self.learner
         behind = self.store.lesson_count(0)
         return (
-            learner.refitted_up_to > 0 and behind > _ONE_BY_ONE and self.store.snapshot(learner.name) is None
+            learner.refitted_up_to > 0 and behind > _ONE_BY_ONE and self.store.snapshot(learner.key) is None
         )
 
     def _catch_up(self) -> None:
@@ -219,7 +221,7 @@ class Teacher:
             self._use(self.current.model, last)
         if self.current.model is not None and self.store.lesson_count(self._base) >= _EVERY:
             content = to_bytes(self.current.model)
-            if self.store.add_snapshot(Snapshot(last, self.learner.name, False, content)):
+            if self.store.add_snapshot(Snapshot(last, self.learner.key, False, content)):
                 self._base = last
                 self._use(from_bytes(content), last)
 
@@ -231,6 +233,8 @@ class Teacher:
         pupil = self._unfitted() if model is None else copy.copy(model)
         classes, began = self.store.unit.classes(self.store.kinds), time.perf_counter()
         try:
+            if model is not None and hasattr(pupil, "_relabel"):  # those that are corrected now
+                pupil._relabel(lesson.structures, lesson.labels)
             pupil.partial_fit(lesson.structures, lesson.labels, classes=classes)
             self._last_lesson = (time.perf_counter() - began) / len(lesson.structures)
         except DataError as error:  # a lesson that a model given cannot learn, such as a new label
@@ -271,7 +275,7 @@ class Teacher:
         What is learned one by one is never as good as what is learned from all lessons together.
         """
         learner, labelled = self.learner, self.store.count(LABELLED)
-        new = self.store.lesson_count(self.store.last_refit(learner.name))
+        new = self.store.lesson_count(self.store.last_refit(learner.key))
         is_worth_it = labelled <= learner.refitted_up_to and new >= max(_FIRST, _GROWTH * labelled)
         return is_worth_it or self._needs_fit()
 
@@ -282,7 +286,7 @@ class Teacher:
         self.announce({"type": "refit", "running": True})
         try:
             content = to_bytes(self._fitted(X, y))
-            kept = self.store.add_snapshot(Snapshot(event, learner.name, True, content))
+            kept = self.store.add_snapshot(Snapshot(event, learner.key, True, content))
         finally:
             self.refitting = False
             self.announce({"type": "refit", "running": False})

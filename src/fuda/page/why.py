@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from fuda import schemes
 from fuda.explanations.base import Contribution, Explanation
 from fuda.page.importing import digest_of
 from fuda.page.spans import Unit, plain_tags
@@ -108,7 +109,7 @@ def _text(words: str, found: Explanation, unit: Unit) -> str:
     if found.rival is None:
         return f"“{words}” is {unit.named(found.chosen.label)}; {found.without_rival}."
     chosen, rival = (unit.named(label) for label in (found.chosen.label, found.rival.label))
-    return f"“{words}” is {chosen}, not {rival}: ahead by {found.difference:.3g} ({found.unit})."
+    return f"“{words}” is {chosen} rather than {rival}: ahead by {found.difference:.3g} ({found.unit})."
 
 
 def _in_words(group: list[Contribution], unit: Unit, classes: Collection[str], is_chain: bool) -> str:
@@ -118,6 +119,8 @@ def _in_words(group: list[Contribution], unit: Unit, classes: Collection[str], i
         return features_in_words([part.text for part in group], is_chain, classes, unit.named)
     if part.kind == "transition":
         return follows_in_words(part.text, is_chain, unit.named)
+    if part.kind == "penalty":
+        return f"{unit.named(schemes.OUTSIDE)} has to be likelier than the rest"
     if part.kind == "elsewhere":
         return elsewhere_in_words(part.text, unit.named)
     return part.text if unit.scheme is None else plain_tags(part.text)

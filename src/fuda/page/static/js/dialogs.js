@@ -26,7 +26,7 @@ function open(title, content, { closable = true, wide = false } = {}) {
 }
 
 export function keysDialog() {
-  open("Keys", [
+  return open("Keys", [
     keysTable(),
     h("p", { class: "soft" }, "Drag over words to choose them, click a label to see why. The paler a label, the less sure the model is of it."),
   ]);
@@ -88,9 +88,10 @@ export function settingsDialog(session) {
         h("label", { class: "option" }, h("input", { type: "radio", name, value, checked: value === chosen, onchange: () => change({ [name]: value }) }), h("span", {}, text)),
       ),
     );
-  open("Settings", [
+  return open("Settings", [
     radios("order", "Which sentence next", state.orders.map((name) => [name, ORDERS[name] ?? name]), state.order),
     radios("learner", "Learner", state.learners.map(({ name, text }) => [name, text || name]), state.learner),
+    state.feature_sets.length > 0 && radios("features", "Features that it looks at", state.feature_sets.map(({ name, text }) => [name, text]), state.features),
     labelSet(session),
   ]);
 }

@@ -39,8 +39,8 @@ export class DoubtsView {
   async #start() {
     try {
       this.running = true;
-      await post("/api/doubts", {});
-      await this.#load(true);
+      const { search } = await post("/api/doubts", {});
+      if (search !== this.shown) await this.#load(true); // else a message came first, and rows may be in use
     } catch (error) {
       this.running = false;
       fail(error);

@@ -22,9 +22,9 @@ export function listen(session) {
     refit: ({ running }) => session.setState({ ...session.state, refitting: running }),
     items: async ({ ids, tab }) => {
       if (tab === session.tab) return;
-      const conflicting = await session.changedElsewhere(ids);
-      if (conflicting) notice("This sentence was just changed elsewhere. When you accept yours, both versions are shown.");
+      session.changedElsewhere(ids);
       session.refreshState().catch(() => {});
+      if (ids.includes(session.current?.item.id)) await catchUp();
     },
     doubts: (event) => session.dispatchEvent(new CustomEvent("doubts", { detail: event })),
   };
@@ -40,8 +40,14 @@ export function listen(session) {
     lost = false;
     connection(null);
     session.outbox.drain();
-    session.refreshState().catch(() => {});
     if (!session.current && !session.outbox.size) session.advance().catch(() => {});
+  }
+
+  /** Read the shown sentence anew, which another tab may have changed. */
+  async function catchUp() {
+    const item = await session.reread().catch(() => null); // what cannot be read now is told when it is sent
+    const shown = session.current?.item;
+    if (item && item.id === shown?.id && item.version > shown.version) notice("This sentence was just changed elsewhere. When you accept yours, both versions are shown.");
   }
 
   function connect() {
@@ -49,7 +55,12 @@ export function listen(session) {
     // Browsers have six connections for one server: tabs that nobody looks at leave theirs to the others.
     if (document.hidden) return;
     source = new EventSource("/api/events");
-    source.onopen = back;
+    source.onopen = () => {
+      back();
+      // With what was missed meanwhile; the next answer brings what this does not.
+      (session.state.preparing ? session.prepared() : session.refreshState()).catch(() => {});
+      catchUp();
+    };
     source.onmessage = ({ data }) => {
       const event = JSON.parse(data);
       handlers[event.type]?.(event);
@@ -74,9 +85,6 @@ export function listen(session) {
       say(detail.error);
     } else back();
   });
-  document.addEventListener("visibilitychange", () => {
-    connect();
-    if (!document.hidden) session.reread().catch(() => {}); // what was missed meanwhile
-  });
+  document.addEventListener("visibilitychange", connect);
   connect();
 }

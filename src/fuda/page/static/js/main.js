@@ -64,12 +64,16 @@ async function route(session, views) {
 }
 
 function wire(session, views) {
+  // Enter is to accept the sentence then, and not to press the button that opened what is closed.
+  const resume = () => views.label.element.isConnected && views.label.entered();
+  const show = (dialog) => dialog.addEventListener("close", resume);
   addEventListener("keydown", (event) => {
-    if (event.key === "?" && !event.target.closest("input[type=text], input[type=search], dialog")) keysDialog();
+    if (event.key === "?" && !event.target.closest("input[type=text], input[type=search], dialog")) show(keysDialog());
     else if (views.label.element.isConnected) views.label.key(event);
   });
-  $("keys").addEventListener("click", keysDialog);
-  $("settings").addEventListener("click", () => settingsDialog(session));
+  $("keys").addEventListener("click", () => show(keysDialog()));
+  $("settings").addEventListener("click", () => show(settingsDialog(session)));
+  $("export-menu").addEventListener("toggle", ({ newState }) => newState === "closed" && resume());
   session.addEventListener("conflict", ({ detail }) => conflictDialog(session, detail.entry, detail.answer));
   session.addEventListener("refused", ({ detail }) => {
     const open = { text: "Open it", run: () => session.open(detail.entry.id).catch(fail) };

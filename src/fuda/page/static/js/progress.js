@@ -32,7 +32,7 @@ export class ProgressView {
       now && [percent(now.accuracy), `${f1 ? "F1 of the spans proposed, lately" : "of labels right before they are taught"} (${percent(now.low)} to ${percent(now.high)})`],
       corrected !== null && [corrected.toFixed(1), "spans a sentence changed, added or removed, lately"],
       f1 && words !== null && [percent(words), "of words right, those without a label too"],
-      pace > 0 && [pace.toFixed(1), `sentences a minute; ${duration(left / pace)} for all`],
+      pace > 0 && [pace.toFixed(1), `sentences a minute${left > 0 ? `; ${duration(left / pace)} for all` : ""}`],
     ];
     put(
       this.body,

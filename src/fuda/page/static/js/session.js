@@ -152,8 +152,8 @@ export class Session extends EventTarget {
   /** The order was changed: what was fetched ahead is no longer next. */
   reorder() {
     this.upcoming = [];
-    if (this.current && !this.current.draft.touched) this.advance();
-    else this.#prefetch();
+    if (this.current?.draft.touched) this.#prefetch();
+    else this.advance().catch(() => {}); // the next answer brings one, else
   }
 
   /** Correct another sentence at once, and read this one anew with what the model has learned. */
@@ -179,15 +179,11 @@ export class Session extends EventTarget {
     return item;
   }
 
-  /** Other tabs changed these items. @returns {Promise<boolean>} whether the shown one is among them and is being changed here */
-  async changedElsewhere(ids) {
+  /** Other tabs changed these items: they are not to come as they were. */
+  changedElsewhere(ids) {
     const stale = new Set(ids);
     this.upcoming = this.upcoming.filter((item) => !stale.has(item.id));
     if (!this.upcoming.length) this.#prefetch();
-    if (!this.current || !stale.has(this.current.item.id)) return false;
-    if (this.current.draft.touched) return true;
-    await this.reread();
-    return false;
   }
 
   #answer(kind, body) {
@@ -261,7 +257,7 @@ export class Session extends EventTarget {
     if (this.current && this.current.item.id !== after) return;
     if (item) this.show(item);
     else {
-        this.current = null;
+      this.current = null;
       this.#tell("finished");
     }
   }
