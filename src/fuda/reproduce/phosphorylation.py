@@ -34,7 +34,7 @@ _CORPUS = "phospho"
 FOLDS = 5
 KERNEL = "HM-perceptron, RBF of BLOSUM62"
 DRAWN = ("CRF, default", "CRF, l2=10, BLOSUM62", KERNEL)  # methods whose curves are shown
-_BUDGET = 60  # seconds of Auto
+_BUDGET = 120  # seconds of Auto
 
 # ROC AUC of public predictors on sites of PhosphoSitePlus that none of them was trained on: table 5
 # of J. Song et al., Scientific Reports 7 (2017) 6862. Other proteins than these.
