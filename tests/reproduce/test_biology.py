@@ -125,6 +125,7 @@ def test_another_kinase_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for words in ("Table 1 is left out", "has no file cb513.csv.gz", "Table 4 is left out", "sites of ATM"):
         assert words in found.output
     assert "Song et al." not in found.output, "these figures are of other kinases"
+    assert "CRF, default  " in found.stdout, "the name, though 80 columns have no room for it"
     assert "ATM, CRF, default, fold 1 of" in found.output, "progress, where there is no terminal"
     assert "Seeds are 0. " in found.output
     folds = phosphorylation.parts(tmp_path, "ATM")[:-1]

@@ -176,6 +176,7 @@ _DRAWN = ("biology",)  # that draw plots
 _OF_PAPERS = ("markov-loss", "hm-svm", "kernel-labeling")  # that `all` repeats, into one report
 _REPORTED = ("all", "biology", "letters")  # that write reports
 ALL = "all"
+_WIDTH = 110  # of tables: in fewer columns there is no room for names beside the figures
 # Columns that are printed and have no room in the report.
 _NOT_REPORTED = {"kernel-labeling": ("accuracy", "precision", "recall")}
 
@@ -263,7 +264,7 @@ def _showing(report: str | None, experiment: str, first: int) -> Callable[..., N
 
     from fuda.reproduce.report import markdown, replace_table
 
-    numbers, show = itertools.count(first), printer()
+    numbers, show = itertools.count(first), printer(width=_WIDTH)
 
     def show_and_write(value: Any, number: int | None = None) -> None:
         show(value)
