@@ -220,8 +220,8 @@ def comparison(
     for name, method in (methods() if chosen is None else chosen).items():
         found = []
         for train, test in (parts, parts[::-1]):
-            started = time.perf_counter()
-            found.append((error(method, letters, train, test), time.perf_counter() - started))
+            started = time.process_time()
+            found.append((error(method, letters, train, test), time.process_time() - started))
             progress(f"{name}, {len(train)} words: {found[-1][0]:.2f} % wrong")
         (one, seconds_one), (nine, seconds_nine) = found
         yield Row(name, one, nine, seconds_one, seconds_nine)

@@ -217,9 +217,9 @@ def _structured(ends: bool) -> Predict:
 def evaluated(predict: Predict, chains: Chains, number: int) -> Fold:
     """Learn from all folds but one and label that, the folds counted from 0."""
     split = list(splits(len(chains.X), FOLDS, seed=0))[number]
-    test, started = chains.take(split.test), time.perf_counter()
+    test, started = chains.take(split.test), time.process_time()
     predicted = predict(chains.take(split.train), test.X)
-    return Fold(test.y, predicted, time.perf_counter() - started)
+    return Fold(test.y, predicted, time.process_time() - started)
 
 
 def summary(method: str, folds: Sequence[Fold]) -> Row:
