@@ -110,7 +110,8 @@ def _structure_table(data: str, show: Callable[..., None], progress: Show, plots
     show(_structures(list(secondary_structure.comparison(secondary_structure.load(data), progress))), 1)
     show(
         "Means and standard deviations over seven folds by chain, in per cent. Features, ends and l2 of "
-        "the last two were chosen on the first two folds; folds 3 to 7 are apart. Seconds are of processors.\n"
+        "the last two were chosen on the first two folds; folds 3 to 7 are apart. Seconds are of "
+        "processors.\n"
     )
 
 
