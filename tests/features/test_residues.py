@@ -16,6 +16,7 @@ from fuda.features import (
     structure_columns,
     structure_template,
 )
+from fuda.features.residues import alphabet_of
 from fuda.features.substitution import AMINO_ACIDS, MATRICES, residue_vectors, scores
 
 BETAS = (0.0, 0.05, 0.3466, 1.0)
@@ -156,3 +157,7 @@ def test_pairs_are_what_the_structure_template_sees_of_residues():
     assert model.decode is None
     assert model._decoding == "posterior", "residues are labelled one by one, whatever the features"
     assert model.predict(X).tolist() == y
+
+
+def test_rare_codes_and_gaps_do_not_make_proteins_text():
+    assert alphabet_of("ACDEFGHIKLMNPQRSTVWY" + "BJOUXZ*-.") == "protein"

@@ -105,6 +105,48 @@ def test_both_experiments_by_the_command(folder: Path, monkeypatch: pytest.Monke
     assert {path.name for path in plots.iterdir()} == names
 
 
+def test_kinases_are_those_of_the_files(tmp_path: Path) -> None:
+    assert phosphorylation.kinases_in(tmp_path) == []
+    for name in ("ATM", "CK2", "Abl", "PKA"):
+        (tmp_path / f"train_{name}.fasta").write_text(">a\nMS#K\n")
+    assert phosphorylation.kinases_in(tmp_path) == ["PKA", "CK2", "ATM", "Abl"]
+
+
+def test_another_kinase_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few sites, chains of one residue, unusual letters, lower case; nothing else in the folder."""
+    text = proteins_with_sites(5, 0) + ">one\nM\n>rare\nMXUBZOJ*kslt-\n"
+    for k in range(6):
+        text += f">none {k}\nMKWVLAGERTSY\n"
+    (tmp_path / "train_ATM.fasta").write_text(text.lower())
+    (tmp_path / "test_ATM.fasta").write_text(">t\nMKVS\n>one\nS\n")
+    monkeypatch.setattr(phosphorylation, "methods", lambda: {"CRF, default": CRF(window=3)})
+    found = CliRunner().invoke(reproduce, ["biology", "--data", str(tmp_path)])
+    assert found.exit_code == 0, found.output
+    for words in ("Table 1 is left out", "has no file cb513.csv.gz", "Table 4 is left out", "sites of ATM"):
+        assert words in found.output
+    assert "Song et al." not in found.output, "these figures are of other kinases"
+    assert "CRF, default  " in found.stdout, "the name, though 80 columns have no room for it"
+    assert "ATM, CRF, default, fold 1 of" in found.output, "progress, where there is no terminal"
+    assert "Seeds are 0. " in found.output
+    folds = phosphorylation.parts(tmp_path, "ATM")[:-1]
+    assert all(any("site" in y for y in part.y) for fold in folds for part in fold), "each has sites"
+    found = CliRunner().invoke(reproduce, ["biology", "--data", str(tmp_path), "--table", "3"])
+    assert isinstance(found.exception, DataError)
+    assert "has the tables 1, 2, 4; choose one" in str(found.exception)
+
+
+def test_a_kinase_without_sites_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "train_ATM.fasta").write_text(">a\nMKW#S\n>b\nMS#\n")
+    (tmp_path / "test_ATM.fasta").write_text(">a\nMKWS\n")
+    with pytest.raises(DataError, match=r"1 of the 2 proteins of train_ATM\.fasta has a site"):
+        phosphorylation.parts(tmp_path, "ATM")
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    found = CliRunner().invoke(reproduce, ["biology", "--data", str(tmp_path)])
+    assert isinstance(found.exception, DataError)
+
+
 def test_only_what_draws_takes_a_folder_for_plots(tmp_path: Path) -> None:
     found = CliRunner().invoke(reproduce, ["letters", "--data", "d", "--plots", str(tmp_path)])
     assert found.exit_code == 2
@@ -160,6 +202,13 @@ def test_a_folder_without_the_files_is_refused(tmp_path: Path) -> None:
         file.write("input,dssp3,cb513_mask\nMK,H,1 1\n")
     with pytest.raises(DataError, match="record 1"):
         secondary_structure.load(tmp_path)
+    with gzip.open(tmp_path / "cb513.csv.gz", "wt") as file:
+        file.write("input,dssp3\nmk,HC\nMK,HL\n")
+    with pytest.raises(DataError, match="record 2: dssp3 has 'L'; states are H, E and C"):
+        secondary_structure.load(tmp_path)
+    with gzip.open(tmp_path / "cb513.csv.gz", "wt") as file:
+        file.write("input,dssp3\nmk,HC\n")
+    assert secondary_structure.load(tmp_path) == ([["M", "K"]], [["H", "C"]])
 
 
 def test_the_corpora(corpora: Path) -> None:

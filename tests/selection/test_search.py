@@ -90,6 +90,28 @@ def test_those_who_are_behind_take_no_place_among_the_better_half(clock):
     assert {trial.status for trial in made.trials} == {"", "behind"}
 
 
+class Growing(Learner):
+    """Is the better the more nodes it has learned from."""
+
+
+def test_what_takes_little_time_is_compared_on_more_structures_though_it_is_behind_on_few(clock):
+    made = race(
+        clock, {"default": Learner(0.6), "many features": Growing(0.0), "slow": Other(0.3, 2e-3)}, count=4000
+    )
+    observe = made.observe
+
+    def growing(candidate, split):
+        if isinstance(candidate.estimator, Growing):
+            quality = 0.4 if len(split.train) < 1000 else 0.8
+            return observe(Candidate(candidate.name, Growing(quality)), split)
+        return observe(candidate, split)
+
+    made.observe = growing
+    made.run()
+    assert made.running[0].candidate.name == "many features"
+    assert made.trials[2].status == "behind"
+
+
 def test_what_cannot_be_afforded_is_not_begun(clock):
     """A fold of the slow one takes 40 s, a fifth of the budget; the others are quick."""
     observed = []

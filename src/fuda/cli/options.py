@@ -228,14 +228,16 @@ def errors_name_file(paths: Sequence[str], parts: Sequence[Dataset], before: int
         raise DataError(f"{names[0]}{' and others' if several else ''}: {located}") from None
 
 
-def printer(err: bool = False) -> Callable[..., None]:
+def printer(err: bool = False, width: int = 0) -> Callable[..., None]:
     """A function that prints text and tables formatted by rich, to standard error where `err` is true.
 
-    The output is written by click: rich would end the process if the pipe is closed.
+    Lines are as long as those of the terminal, and at least `width`. The output is written by click: rich
+    would end the process if the pipe is closed.
     """
     from rich.console import Console
 
     console = Console(highlight=False, stderr=err)
+    console.width = max(console.width, width)
 
     def show(*values: Any, **style: Any) -> None:
         with console.capture() as captured:

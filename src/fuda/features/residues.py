@@ -25,7 +25,7 @@ from fuda.checks import is_whole
 from fuda.errors import DataError, short
 from fuda.features.substitution import AMINO_ACIDS, average_over_codes, vector_of
 
-RESIDUES = frozenset("ACDEFGHIKLMNPQRSTVWYBZXUO*-")
+RESIDUES = frozenset("ACDEFGHIKLMNPQRSTVWYBZJXUO*-.")
 BASES = frozenset("ACGTUN")
 # The feature sets that observations get by their alphabet, and the window that comes with each.
 ALPHABETS = {"protein": 7, "dna": 6}

@@ -35,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fuda.errors import DataError
+from fuda.reproduce.corpora import find
 
 Array = np.ndarray
 COLUMNS = (
@@ -87,9 +88,7 @@ def load(data: str | Path) -> list[Locus]:
     list of Locus
         Ordered by name.
     """
-    path = next((p for p in (Path(data) / "gene_mouse" / _FILE, Path(data) / _FILE) if p.is_file()), None)
-    if path is None:
-        raise DataError(f"{data}: has no file {_FILE}; --data names the folder with the corpora")
+    path = find(data, "gene_mouse", _FILE)
     try:
         with tarfile.open(path) as archive:
             files = {Path(m.name).stem: archive.extractfile(m) for m in archive if m.isfile()}

@@ -251,11 +251,11 @@ def folds_of(loci: Sequence[Locus]) -> list[Array]:
 
 def evaluated(method: Method, loci: Sequence[Locus], counted: Sequence[Counts], fold: Array) -> Fold:
     """Learn from all other loci and find the exons of those of a fold."""
-    started = time.perf_counter()
+    started = time.process_time()
     train = [i for i in range(len(loci)) if i not in fold]
     finder = Finder([loci[i] for i in train], [counted[i] for i in train], method)
     exons = {int(i): finder.exons(loci[i].bases) for i in fold}
-    return Fold(exons, time.perf_counter() - started)
+    return Fold(exons, time.process_time() - started)
 
 
 def summary(method: str, loci: Sequence[Locus], folds: Sequence[Fold]) -> Row:

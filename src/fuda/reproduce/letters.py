@@ -21,6 +21,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 from fuda.errors import DataError
+from fuda.reproduce.corpora import find
 
 Array = np.ndarray
 _FILE = "letters.npz"
@@ -105,9 +106,7 @@ def load(data: str | Path) -> Letters:
     Letters
         The words.
     """
-    path = next((p for p in (Path(data) / "ocr_letters" / _FILE, Path(data) / _FILE) if p.is_file()), None)
-    if path is None:
-        raise DataError(f"{data}: has no file {_FILE}; --data names the folder with the corpora")
+    path = find(data, "ocr_letters", _FILE)
     try:
         with np.load(path) as file:
             packed, labels, offsets, folds = (file[name] for name in ("pixels", "labels", "offsets", "folds"))
@@ -221,8 +220,8 @@ def comparison(
     for name, method in (methods() if chosen is None else chosen).items():
         found = []
         for train, test in (parts, parts[::-1]):
-            started = time.perf_counter()
-            found.append((error(method, letters, train, test), time.perf_counter() - started))
+            started = time.process_time()
+            found.append((error(method, letters, train, test), time.process_time() - started))
             progress(f"{name}, {len(train)} words: {found[-1][0]:.2f} % wrong")
         (one, seconds_one), (nine, seconds_nine) = found
         yield Row(name, one, nine, seconds_one, seconds_nine)

@@ -1,15 +1,17 @@
-"""Phosphorylation sites of the kinases PKA and CK2: whole proteins as sequences, sites rare.
+"""Phosphorylation sites of a kinase, such as PKA and CK2: whole proteins as sequences, sites rare.
 
-Files are FASTA with a mark after each site; marks on other residues than S, T and Y are ignored. Every
-residue is a node. Methods are compared by how they rank the residues S, T and Y, the only ones that
-can be phosphorylated: by the area under the ROC curve, and that under the curve of precision by
-recall (average precision), whose value is the share of sites where ranks are random.
+Files are FASTA with a mark after each site; marks on other residues than S, T and Y are ignored, and
+letters in lower case are read as upper case. Every residue is a node. Methods are compared by how
+they rank the residues S, T and Y, the only ones that can be phosphorylated: by the area under the ROC
+curve, and that under the curve of precision by recall (average precision), whose value is the share
+of sites where ranks are random.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,19 +19,22 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from fuda.data.structures import Sequence
 from fuda.errors import DataError
 from fuda.formats import read
 from fuda.formats.dataset import Dataset
 from fuda.formats.fasta import SITE
-from fuda.selection import splits
+from fuda.reproduce.corpora import find, folders
+from fuda.selection.folds import fold_numbers
 from fuda.selection.goals import Figure, figure
 
-KINASES = ("PKA", "CK2")
+KINASES = ("PKA", "CK2")  # that come first where there are files of them; published figures are of these
 RESIDUES = "STY"
+_CORPUS = "phospho"
 FOLDS = 5
 KERNEL = "HM-perceptron, RBF of BLOSUM62"
 DRAWN = ("CRF, default", "CRF, l2=10, BLOSUM62", KERNEL)  # methods whose curves are shown
-_BUDGET = 60  # seconds of Auto
+_BUDGET = 120  # seconds of Auto
 
 # ROC AUC of public predictors on sites of PhosphoSitePlus that none of them was trained on: table 5
 # of J. Song et al., Scientific Reports 7 (2017) 6862. Other proteins than these.
@@ -78,13 +83,31 @@ class Part(NamedTuple):
 
     @property
     def roc(self) -> float:
-        """The area under the ROC curve."""
-        return float(roc_auc_score(self.sites, self.scores))
+        """The area under the ROC curve; NaN where all residues are sites or none is."""
+        return float(roc_auc_score(self.sites, self.scores)) if len(set(self.sites)) == 2 else np.nan
 
     @property
     def precision(self) -> float:
-        """The area under the curve of precision by recall."""
-        return float(average_precision_score(self.sites, self.scores))
+        """The area under the curve of precision by recall; NaN where there is no site."""
+        return float(average_precision_score(self.sites, self.scores)) if self.sites.any() else np.nan
+
+
+def kinases_in(data: str | Path) -> list[str]:
+    """Return the kinases of which a folder has proteins, `KINASES` first, then by name.
+
+    Parameters
+    ----------
+    data : str or Path
+        The folder, or one above it, with train_PKA.fasta, test_PKA.fasta and so on.
+
+    Returns
+    -------
+    list of str
+        Their names, from those of the files to learn from.
+    """
+    paths = next(filter(None, (sorted(f.glob("train_*.fasta")) for f in folders(data, _CORPUS))), [])
+    names = [path.stem.removeprefix("train_") for path in paths]
+    return sorted(names, key=lambda name: (KINASES.index(name) if name in KINASES else len(KINASES), name))
 
 
 def load(data: str | Path, kinase: str, part: str) -> Dataset:
@@ -95,7 +118,7 @@ def load(data: str | Path, kinase: str, part: str) -> Dataset:
     data : str or Path
         The folder, or one above it, with train_PKA.fasta and so on.
     kinase : str
-        One of `KINASES`.
+        The name of the kinase, as in those of the files.
     part : {"train", "test"}
         Which file.
 
@@ -104,11 +127,12 @@ def load(data: str | Path, kinase: str, part: str) -> Dataset:
     Dataset
         Proteins with the labels site and O.
     """
-    name = f"{part}_{kinase}.fasta"
-    path = next((p for p in (Path(data) / "phospho" / name, Path(data) / name) if p.is_file()), None)
-    if path is None:
-        raise DataError(f"{data}: has no file {name}; --data names the folder with the corpora")
-    return read(path, sites=RESIDUES)
+    found = read(find(data, _CORPUS, f"{part}_{kinase}.fasta"), sites=RESIDUES + RESIDUES.lower())
+    upper = [
+        replace(record, structure=Sequence([x.upper() for x in record.structure.observations]))
+        for record in found.records
+    ]
+    return Dataset(upper, found.notes)
 
 
 def methods() -> dict[str, Any]:
@@ -132,25 +156,39 @@ def methods() -> dict[str, Any]:
 
 def evaluated(model: Any, train: Dataset, test: Dataset) -> Part:
     """Learn from some proteins and rank the residues S, T and Y of others."""
-    started = time.perf_counter()
+    started = time.process_time()
     fitted = clone(model).fit(train.X, train.y)
     column = list(fitted.classes_).index(SITE)
     scores = np.concatenate([marginals[:, column] for marginals in fitted.predict_marginals(test.X)])
     labels = [label == SITE for labels in fitted.predict(test.X) for label in labels]
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     kept = np.array([residue in RESIDUES for x in test.X for residue in x.observations])
     sites = np.array([label == SITE for labels in test.y or [] for label in labels])
     return Part(sites[kept], scores[kept], np.array(labels)[kept], seconds)
 
 
 def parts(data: str | Path, kinase: str) -> list[tuple[Dataset, Dataset]]:
-    """Return what is learned from and what is tested on: five folds, and all against the test proteins."""
+    """Return what is learned from and what is tested on: five folds, and all against the test proteins.
+
+    Every fold has a site: proteins with sites are dealt out by themselves where chance gives a fold
+    none, and where there are fewer than five there are fewer folds.
+    """
     train, test = (load(data, kinase, part) for part in ("train", "test"))
-    folds = [(train[split.train], train[split.test]) for split in splits(len(train), FOLDS, shuffle=True)]
+    has_site = np.array([SITE in (labels or []) for labels in train.y or []], dtype=bool)
+    count = min(FOLDS, int(has_site.sum()))
+    if count < 2:
+        raise DataError(
+            f"{data}: {count} of the {len(train)} proteins of train_{kinase}.fasta has a site, a # after "
+            "S, T or Y; give at least 2, since one learns from some and tests on others"
+        )
+    fold = fold_numbers(len(train), count, seed=0)
+    if len(set(fold[has_site])) < count:
+        fold[has_site] = fold_numbers(int(has_site.sum()), count, seed=0)
+    folds = [(train[np.flatnonzero(fold != k)], train[np.flatnonzero(fold == k)]) for k in range(count)]
     return [*folds, (train, test)]
 
 
-def summary(method: str, found: Sequence[Part]) -> Row:
+def summary(method: str, found: list[Part]) -> Row:
     """Return the scores of a method by its `parts`, in their order."""
     *folds, test = found
     right = int((test.sites & test.predicted).sum())
@@ -178,7 +216,7 @@ def comparison(
     data : str or Path
         The folder with the files.
     kinase : str
-        One of `KINASES`.
+        The name of the kinase.
     progress : callable
         Called with a line of text after each fold.
     chosen : dict, optional
@@ -194,6 +232,6 @@ def comparison(
         found: list[Part] = []
         for number, (train, test) in enumerate(pairs, 1):
             found.append(evaluated(model, train, test))
-            text = f"fold {number} of {FOLDS}" if number <= FOLDS else "test proteins"
+            text = f"fold {number} of {len(pairs) - 1}" if number < len(pairs) else "test proteins"
             progress(f"{kinase}, {name}, {text}: ROC AUC {found[-1].roc:.3f}")
         yield summary(name, found)

@@ -7,7 +7,8 @@ tests on everything. The last heats have five folds of all structures, where tim
 several beginnings. After a heat the better half of the candidates goes on (the best of each family of
 learners first, since different learners are worth more to each other), unless a candidate is behind
 by more than chance. The first candidate, which is the one to use where nothing is known, always goes
-on.
+on, and so do, from part of the structures to more of them, all that take little time: what has many
+features is behind on few structures and may lead on many.
 
 The time of a fold is foretold from the same candidate's time on fewer nodes. A fold is begun only
 where there is time left for it and for fitting the leaders to everything.
@@ -42,6 +43,7 @@ _JUDGED = 4  # how often each candidate is judged after the race
 _PROMISED = 0.92  # of the budget, since times vary
 _SHARE = 0.5  # of the time left, which the fit of the second leader may take
 _MOST_OF_TIME = 0.25  # left, which a fold of one candidate may take
+_LITTLE_TIME = 0.04  # of that left: a fold on more structures, which no lead on fewer is worth saving
 _LEADERS = 2  # for whose fit to everything time is kept
 
 
@@ -238,14 +240,16 @@ class Race:
     def run(self) -> None:
         """Run until a few candidates have been compared on all structures, or time is over."""
         try:
-            for heat, restarts in self._plan():
+            plan = list(self._plan())
+            for number, (heat, restarts) in enumerate(plan, 1):
                 for k, split in enumerate(heat):
                     if not self._run_fold(split, restarts=restarts and k == 0):
                         return
                     if len(self.trials[0].times) == 1:  # from now on, the better ones come first
                         self._judge()
                 self._judge()
-                self._halve()
+                grows = number < len(plan) and plan[number][1]
+                self._halve(plan[number][0][0] if grows else None)
                 self.is_settled = sum(map(len, self.tests)) >= len(self.sizes)
                 if len(self.running) == 1:
                     return
@@ -387,15 +391,22 @@ class Race:
                 chosen.append(trial)
         return chosen
 
-    def _halve(self) -> None:
-        """Let the better half go on, but nobody who is behind by more than chance."""
+    def _halve(self, more: Split | None = None) -> None:
+        """Let the better half go on, but nobody who is behind by more than chance.
+
+        Where the next heat is on more structures, the default and whatever takes little time there
+        go on anyway.
+        """
         running = self.running
-        kept, best, default = max(_LEADERS, math.ceil(len(running) / 2)), running[0], self.trials[0]
+        kept, best, staying = max(_LEADERS, math.ceil(len(running) / 2)), running[0], {id(self.trials[0])}
+        if more is not None:
+            nodes, most = int(self.sizes[more.train].sum()), _LITTLE_TIME * self.seconds_left
+            staying |= {id(trial) for trial in running if trial.seconds_for(nodes) <= most}
         for trial in running:
-            if trial is not default and behind(self.goal, best.counts, trial.counts):
+            if id(trial) not in staying and behind(self.goal, best.counts, trial.counts):
                 trial.status = "behind"
         for trial in by_family(self.running)[kept:]:
-            if trial is not default:
+            if id(trial) not in staying:
                 trial.status = "halved"
 
 
