@@ -241,7 +241,8 @@ def reproduce(name: str, data: str, table: int | None, report: str | None, plots
     with inner_training(), shown as status:  # Ctrl-C ends the command, and not just one training
         progress = status.update if status else log
         for experiment in names:
-            progress(experiment)
+            if status:  # else a file that is not there would be a second line
+                status.update(experiment)
             show = _showing(report, experiment, table or 1)
             drawn = {"plots": plots} if experiment in _DRAWN else {}
             EXPERIMENTS[experiment](data, table, show, progress, **drawn)
