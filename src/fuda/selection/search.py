@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -240,16 +240,14 @@ class Race:
     def run(self) -> None:
         """Run until a few candidates have been compared on all structures, or time is over."""
         try:
-            plan = list(self._plan())
-            for number, (heat, restarts) in enumerate(plan, 1):
+            for (heat, restarts), (following, grows) in pairwise(chain(self._plan(), [([], False)])):
                 for k, split in enumerate(heat):
                     if not self._run_fold(split, restarts=restarts and k == 0):
                         return
                     if len(self.trials[0].times) == 1:  # from now on, the better ones come first
                         self._judge()
                 self._judge()
-                grows = number < len(plan) and plan[number][1]
-                self._halve(plan[number][0][0] if grows else None)
+                self._halve(following[0] if grows else None)
                 self.is_settled = sum(map(len, self.tests)) >= len(self.sizes)
                 if len(self.running) == 1:
                     return
