@@ -61,7 +61,7 @@ def test_histories_and_orders_past_all_memory_are_refused():
     with pytest.raises(DataError, match="L-BFGS for 1,000,000,000,000 weights needs 120,000,000,000,000 byt"):
         Pairs(10**12, 10, Vectors(1))
     X, y = load.many_labels(1000)
-    with pytest.raises(DataError, match=r"1,000 labels and order 3 needs 16,000,0.* or a smaller order"):
+    with pytest.raises(DataError, match=r"order=3 with 1,000 labels and .* needs 16,000,0.* a lower order"):
         HMPerceptron(features="word", order=3).fit(X, y)
 
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from fuda import DataError
-from fuda.cli.reproduce import reproduce
+from fuda.cli import group
 from fuda.reproduce import genes
 from fuda.reproduce.gene_chain import COUNTED, PLAIN, STATES, TIED, Machine, learned, loss_of, pieces_of
 from fuda.reproduce.gene_segments import KINDS, LONGEST, best_exons, log_lengths, segment_scores
@@ -245,7 +245,7 @@ def test_genes_are_found_by_the_command(folder: Path, monkeypatch: pytest.Monkey
     report = folder / "report.md"
     report.write_text("".join(f"<!-- fuda: biology {k} -->\n<!-- end -->\n" for k in (1, 2, 3, 4)))
     command = ["biology", "--data", str(folder), "--table", "4", "--report", str(report)]
-    found = CliRunner().invoke(reproduce, command)
+    found = CliRunner().invoke(group, ["reproduce", *command])
     assert found.exit_code == 0, found.output
     rows = {line.split(" | ")[0][2:]: line.split(" | ") for line in report.read_text().splitlines()}
     for method in genes.METHODS:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fuda.cli.reproduce import reproduce
+from fuda.cli import group
 from fuda.errors import DataError
 from fuda.reproduce import hm_svm, spanish
 
@@ -35,7 +35,7 @@ def test_all_methods(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for row in rows:  # each half of the corpus holds the other's sentences
         assert row.accuracy.mean > 90
         assert row.entity_f1 is not None
-    found = CliRunner().invoke(reproduce, ["hm-svm", "--data", str(folder)])
+    found = CliRunner().invoke(group, ["reproduce", "hm-svm", "--data", str(folder)])
     assert found.exit_code == 0, found.output
     for name in hm_svm.PAPER_ORDER:
         assert name in found.output
@@ -47,7 +47,7 @@ def test_a_folder_without_the_corpus_is_refused(tmp_path: Path) -> None:
 
 
 def test_it_has_one_table(folder: Path) -> None:
-    found = CliRunner().invoke(reproduce, ["hm-svm", "--data", str(folder), "--table", "2"])
+    found = CliRunner().invoke(group, ["reproduce", "hm-svm", "--data", str(folder), "--table", "2"])
     assert found.exit_code == 2
     assert "--table 2: hm-svm has 1" in found.output
 

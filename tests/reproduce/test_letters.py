@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from fuda import CRF, DataError, HMPerceptron
-from fuda.cli.reproduce import reproduce
+from fuda.cli import group
 from fuda.reproduce import letters
 from fuda.reproduce.letters import Method, flat, orientations
 
@@ -93,7 +93,7 @@ def test_letters_by_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -
     report = folder / "report.md"
     report.write_text("<!-- fuda: letters 1 -->\n<!-- end -->\n")
     command = ["letters", "--data", str(folder), "--report", str(report)]
-    found = CliRunner().invoke(reproduce, command)
+    found = CliRunner().invoke(group, ["reproduce", *command])
     assert found.exit_code == 0, found.output
     rows = {line.split(" | ")[0][2:]: line.split(" | ") for line in report.read_text().splitlines()}
     for method in chosen:

@@ -318,9 +318,9 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         self._changes: list[Correction] = []
         rows, L = sum(self._feature_counts()) if self.kernel_ is None else 0, len(self.classes_)
         check_memory(
-            16.0 * (rows * L + float(L) ** (self.order_ + 1)),
-            f"a perceptron of {rows:,} features, {L:,} labels and order {self.order_}",
-            "give fewer features or labels, or a smaller order",
+            16.0 * (rows * L + float(L) ** min(self.order_ + 1, 32)),
+            f"order={self.order_} with {L:,} labels and {rows:,} features",
+            "give fewer features or labels, or choose a lower order",
         )
         state = State.new(rows, self.order_, L)
         self._state = state._replace(variances=self._variances(data, state))
