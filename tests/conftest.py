@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Also where there is a card; what runs on one is tested in numba's simulator, in processes of their own.
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 settings.register_profile(
     "fuda",

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuda import HMM, Dag, DataError, Sequence, Template, Tree, read
+from fuda.data.observations import Kind
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.features.expressions import Expression
 
@@ -392,6 +393,12 @@ def test_a_template_in_a_model():
     assert model.predict(X).tolist() == y
     with pytest.raises(DataError, match="template line 'B1': HMM has no features of label pairs"):
         HMM(features=Template("U0:%x[0,0]\nB1:%x[0,0]\nB")).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [Kind("text"), Kind("columns", 2)])
+def test_a_stored_template_of_more_columns_than_observations_have(kind):
+    with pytest.raises(DataError, match=f"uses column 5 .from 0., but observations have {kind.size or 1}"):
+        TemplateEncoder(Template("U0:%x[0,5]")).restore([["a"]], kind)
 
 
 @pytest.mark.slow

@@ -56,6 +56,17 @@ def test_it_is_an_estimator_with_the_methods_of_what_it_chose(tmp_path):
         Auto().nothing  # noqa: B018
 
 
+def test_what_it_chose_is_taught_new_labels(tmp_path):
+    model = Auto(candidates={"crf": CRF()}).fit(X, Y)
+    new = [["Zed", "zap"]]
+    assert model.partial_fit(new, [["B-Z", "O"]]) is model
+    assert list(model.classes_) == ["B-LOC", "B-PER", "B-Z", "I-PER", "O"]
+    model.save(tmp_path / "taught.fuda")
+    loaded = fuda.load(tmp_path / "taught.fuda")
+    assert loaded.predict(new).tolist() == model.predict(new).tolist() == [["B-Z", "O"]]
+    assert loaded.partial_fit(new, [["O", "O"]]).predict(new).tolist() == [["O", "O"]]
+
+
 def test_a_combination_decides_by_the_mean_and_is_stored(tmp_path):
     members = [CRF(features="word").fit(X, Y), HMM().fit(X, Y)]
     classes = list(members[0].classes_)

@@ -355,6 +355,14 @@ def test_numbers_of_a_marginalized_model(name, value, tmp_path):
     refused(altered(FIXTURES / "marginalizedperceptron-1.fuda", tmp_path / "bad.fuda", change), words)
 
 
+def test_a_reranker_whose_kernel_passes_all_numbers(tmp_path):
+    def change(meta, members):
+        members["arrays/mixing.npy"] = npy(np.array([1e74]))
+
+    words = "passes 1e308"
+    refused(altered(FIXTURES / "reranker-1.fuda", tmp_path / "bad.fuda", change), words)
+
+
 def test_a_prior_of_a_class_without_posteriors(tmp_path):
     model = load(FIXTURES / "marginalizedperceptron-prior-1.fuda")
     other = load(FIXTURES / "marginalizedsvm-1.fuda")

@@ -11,9 +11,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from fuda import CRF, DataError, Tree
+from fuda import CRF, DataError, MarginalizedPerceptron, Tree
+from fuda.models.perceptron_orders import Orders
 from fuda.storage import checkpoint as module
 from fuda.storage import container
 
@@ -220,6 +222,32 @@ def test_a_checkpoint_is_written_as_soon_as_it_can_be(tmp_path, monkeypatch):
         CRF(features="word", checkpoint=tmp_path / "state").fit(X, Y)
     module.remove_finished(tmp_path / "state")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("final", [False, True])
+@pytest.mark.parametrize("fails_at", [1, 3, 6])
+def test_no_memory_to_keep_a_state(final, fails_at, tmp_path, monkeypatch):
+    """The arrays of an earlier state have changed since: it is left out, or the old file stays."""
+    monkeypatch.setattr(module, "SECONDS_BETWEEN", 0.0)
+    model = MarginalizedPerceptron(
+        features="word", mixing=0.5, epochs=2, orders=2, checkpoint=tmp_path / "state"
+    )
+    expected = clone(model).set_params(checkpoint=None).fit(X, Y).predict_marginals(X[:9])
+    state, calls = Orders.state, []
+
+    def fail_once(self, is_final=False):
+        calls.extend([is_final] * (is_final == final))
+        if len(calls) == fails_at and is_final == final:
+            raise MemoryError
+        return state(self, is_final)
+
+    monkeypatch.setattr(Orders, "state", fail_once)
+    with pytest.warns(RuntimeWarning, match="not enough memory"):
+        first = clone(model).fit(X, Y)
+    again = clone(model).fit(X, Y)  # from what the checkpoint holds
+    for found in (first, again):
+        for marginals, wanted in zip(found.predict_marginals(X[:9]), expected, strict=True):
+            np.testing.assert_array_equal(marginals, wanted)
 
 
 # Files that are refused.

@@ -62,6 +62,7 @@ class TemplateEncoder(Encoder):
             raise DataError("a template has one vocabulary per line")
         if observations.name not in _KINDS:
             raise DataError(f"its observations are {observations}, but a template needs columns of text")
+        self._check_columns(observations)
         self._vocabularies = [{name: i for i, name in enumerate(names)} for names in vocabularies]
         self.observations = observations
 
@@ -88,15 +89,20 @@ class TemplateEncoder(Encoder):
                 f"{corpus.place(0)} is {corpus.kind}, but a template needs columns of text; give strings or "
                 "tuples of strings"
             )
+        self._check_columns(corpus.kind)
         rows = [(x,) if isinstance(x, str) else tuple(map(str, x)) for x in corpus.observations]
+        return [list(column) for column in zip(*rows, strict=True)]
+
+    def _check_columns(self, observations: Kind) -> None:
+        """Raise DataError for a template that uses a column which observations do not have."""
+        count = observations.size or 1
         for line in self.template.lines:
             for macro in line.macros:
-                if macro.column >= len(rows[0]):
+                if macro.column >= count:
                     raise DataError(
                         f"{self.template.name}:{line.number}: uses column {macro.column} (from 0), but "
-                        f"observations have {len(rows[0])}; correct the line, or give more columns"
+                        f"observations have {count}; correct the line, or give more columns"
                     )
-        return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _expand(line: Line, cells: list[list[str]], corpus: Corpus) -> tuple[np.ndarray, list[str]]:

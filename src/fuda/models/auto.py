@@ -11,7 +11,7 @@ import json
 import warnings
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -166,7 +166,16 @@ class Auto(Labeler):
         best = self.__dict__.get("best_")
         if best is None or name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(best, name)
+        found = getattr(best, name)
+        return self._teach if name == "partial_fit" else found
+
+    def _teach(self, X: Any, y: Any, **given: Any) -> Self:
+        """Let the chosen model learn from more structures, by its `partial_fit`."""
+        try:
+            self.best_.partial_fit(X, y, **given)
+        finally:
+            self.classes_ = self.best_.classes_  # there may be new labels
+        return self
 
     def _decision(self, encoded: Encoded) -> Decision:
         """What `predict` decides about one structure."""

@@ -477,3 +477,7 @@ class Reranker(Labeler):
             raise DataError("its support candidates do not fit its structures and labels")
         self.base_, self.support_structures_, self.mixing_ = base, structures, float(mixing[0])
         self.support_labels_, self.support_first_, self.alpha_ = labels, first, alpha
+        if structures:  # what training compared can be compared
+            longest = int(first[np.argmax(list(map(len, structures)))])
+            similarity, support = self._support()
+            similarity.rows(support, np.array([longest]), support)

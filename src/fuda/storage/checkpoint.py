@@ -206,8 +206,7 @@ class Checkpoint:
 
     def __call__(self, _: object = None) -> None:
         """Save the state after an iteration, if some seconds have passed since the last time."""
-        if self.place is not None and self.place[0].is_due:
-            self._keep(ended=False)
+        if self.place is not None and self.place[0].is_due and self._keep(ended=False):
             self.place[0].save()
 
     def finish(self) -> None:
@@ -218,8 +217,8 @@ class Checkpoint:
             if self.place[1] and self.place[0].is_due:
                 self.place[0].save()
 
-    def _keep(self, ended: bool) -> None:
-        """Keep the state of the learner, a copy where it has ended."""
+    def _keep(self, ended: bool) -> bool:
+        """Keep the state of the learner, a copy where it has ended; return whether that was possible."""
         assert self.place is not None
         file, name = self.place
         try:
@@ -228,7 +227,11 @@ class Checkpoint:
                 arrays = {key: array.copy() for key, array in arrays.items()}
             file.stages[name] = _Stage(ended, values, arrays)
         except (DataError, MemoryError) as error:
+            # The arrays of an earlier state are the learner's own, and have changed since.
+            file.stages.pop(name, None)
             file.warn(error)
+            return False
+        return True
 
 
 def remove_finished(path: str | Path) -> None:
