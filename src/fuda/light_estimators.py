@@ -1,12 +1,13 @@
-"""The names of `fuda.estimators` for a process that only applies models: without scikit-learn.
+"""The names of `fuda.estimators` for a process that composes no estimators: without scikit-learn.
 
 scikit-learn takes as long to import as everything else that labelling a sentence needs, and
-labelling uses nothing of it but parameters by name. `fuda tag` sets `in_use` before it imports a
-model. What else is called imports scikit-learn after all.
+learning and labelling use nothing of it but parameters by name. `fuda train`, `tag` and others set
+`in_use` before they import a model. What else is called imports scikit-learn after all.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 from functools import cache
 from typing import Any, Self
@@ -32,16 +33,31 @@ class BaseEstimator:
             setattr(self, name, value)
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+    def __repr__(self) -> str:
+        given = inspect.signature(type(self)).parameters
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if repr(value) != repr(given[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
 
 class ConvergenceWarning(UserWarning):
-    """The warning of a training, of which there is none."""
+    """The warning of a training that ended early."""
 
 
 def clone(estimator: Any) -> Any:
-    """Return a new object with the same parameters, of which kernels and models are new, too."""
-    params = estimator.get_params()
-    inner = {name: clone(value) for name, value in params.items() if isinstance(value, BaseEstimator)}
-    return type(estimator)(**params | inner)
+    """Return a new object with copies of the parameters; kernels and models are not fitted."""
+    if not isinstance(estimator, BaseEstimator):
+        return copy.deepcopy(estimator)
+    return type(estimator)(**{name: clone(value) for name, value in estimator.get_params().items()})
 
 
 def check_random_state(seed: Any) -> Any:
@@ -58,6 +74,9 @@ def check_random_state(seed: Any) -> Any:
 def check_is_fitted(estimator: Any, attributes: str) -> None:
     """See `sklearn.utils.validation.check_is_fitted`."""
     if not hasattr(estimator, attributes):
-        from sklearn.utils import validation
+        from sklearn.exceptions import NotFittedError
 
-        validation.check_is_fitted(estimator, attributes)
+        raise NotFittedError(
+            f"This {type(estimator).__name__} instance is not fitted yet. Call 'fit' with appropriate "
+            "arguments before using this estimator."
+        )

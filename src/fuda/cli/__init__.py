@@ -47,6 +47,8 @@ Examples:
 
 Exit codes: 0 success, 2 an error in data or usage, 130 interrupted, 143 terminated.
 """
+# Commands that need of scikit-learn only what `light_estimators` has.
+_LIGHT = (train, tag, evaluate, explain, inspect)
 _NO_MEMORY = "there is not enough memory; give fewer data or features, or use a larger machine"
 
 
@@ -155,8 +157,7 @@ def main() -> None:
     """Run the command."""
     # scikit-learn imports it, half of the time until a model is loaded, and the command never uses it.
     sys.modules.setdefault("scipy.stats", _Deferred("scipy.stats"))
-    if sys.argv[1:2] == [tag.name]:
-        light_estimators.in_use = True
+    light_estimators.in_use = sys.argv[1:2] in [[command.name] for command in _LIGHT]
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _whole(sys.stdout)
