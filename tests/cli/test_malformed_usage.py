@@ -146,7 +146,7 @@ OPTIONS = [
     ("evaluate {model} {conllu}", "conllu: the model was not trained on such files; name"),
     ("tag {model} {conllu} --label UPOS", "structure 0 is a tree, but this HMM was fitted on sequences"),
     ("tag {model} {fasta}", "structure 0, node 0 is"),
-    ("evaluate {model}", "Missing argument 'FILE'"),
+    ("evaluate {model}", "Missing argument 'FILE..."),
     ("evaluate {model} {conll} --scheme FOO", "no tagging scheme 'FOO'; the schemes are IOB1"),
     ("evaluate {model} {conll} --label none", "conll: has no labels to compare with"),
     ("evaluate {model} {conll} --label 2 --columns 1", "structure 0, node 0 is"),

@@ -104,6 +104,20 @@ def test_errors_are_shown_in_context(run, models, places, tmp_path):
     assert_refused(run, tmp_path, ["evaluate", models["crf"], wrong, "--report", wrong], "is used twice")
 
 
+def test_several_files_are_evaluated_together(run, models, places, tmp_path):
+    wrong, page = tmp_path / "wrong.conll", tmp_path / "report.html"
+    wrong.write_text("Ana NP B-LOC\nvive VB O\n\n")
+    both = ["evaluate", models["crf"], places["conll"], wrong]
+    size = sum(map(len, fuda.read(places["conll"]).X)) + 2
+    text = run(*both, "--errors", "--report", page).out.decode()
+    assert f"processed {size} tokens" in text
+    assert "wrong.conll 0, 0: [Ana] vive" in text
+    assert "structure wrong.conll 0, node 0" in checked(page.read_text()).text
+    unlabelled = tmp_path / "words.conllu"
+    unlabelled.write_text("1\tAna\t_\t_\t_\t_\t0\t_\t_\t_\n\n")
+    assert_refused(run, tmp_path, [*both, unlabelled], "words.conllu: the model was not trained on")
+
+
 def test_labels_that_have_nothing_in_common_are_mentioned(run, models, places, tmp_path):
     other = tmp_path / "other.conll"
     other.write_text("Ana NP N\nvive VB V\n\n")

@@ -1,4 +1,4 @@
-"""fuda evaluate: compare the predictions of a model with the labels of a file."""
+"""fuda evaluate: compare the predictions of a model with the labels of files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\b
 Examples:
   fuda evaluate spanish.fuda esp.testb
-  fuda evaluate spanish.fuda esp.testb --errors
+  fuda evaluate news.fuda test/*.conll --errors
   fuda evaluate spanish.fuda esp.testb --report report.html
   fuda evaluate spanish.fuda esp.testb --json | jq .entity_scores.micro.f1
   fuda evaluate pos.fuda dev.conllu --label UPOS
@@ -38,7 +38,7 @@ _AROUND = 5  # nodes of context
 
 @click.command(epilog=_EXAMPLES)
 @click.argument("model_path", metavar="MODEL")
-@click.argument("file", metavar="FILE")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @click.option("--scheme", metavar="NAME", help=_SCHEME)
 @click.option("--errors", is_flag=True, help=_ERRORS)
 @click.option("--report", "page_path", metavar="FILE", help=_REPORT)
@@ -46,32 +46,37 @@ _AROUND = 5  # nodes of context
 @options.reading_options
 def evaluate(
     model_path: str,
-    file: str,
+    paths: tuple[str, ...],
     scheme: str | None,
     errors: bool,
     page_path: str | None,
     as_json: bool,
     **how: Any,
 ) -> None:
-    """Compare the labels of MODEL with those of FILE.
+    """Compare the labels of MODEL with those of FILEs.
 
-    FILE is read like the files that MODEL was trained on, if it has their format; - is standard
-    input.
+    A FILE is read like the files that MODEL was trained on, if it has their format; - is standard
+    input. The scores are those of all files together.
     """
     import fuda
     from fuda import files, metrics
+    from fuda.formats import Dataset
     from fuda.mistakes import find_mistakes
     from fuda.models.diagnosis import unseen
     from fuda.schemes import scheme_name
 
     scheme = None if scheme is None else scheme_name(scheme)
     if page_path is not None:
-        options.check_output(page_path, model_path, file)
-    model = fuda.load(model_path)
-    data = options.read_as_trained(file, model, options.reading_keywords(**how), labelled=True)
-    with options.errors_name_file([file], [data]):
-        if data.y is None:
-            raise DataError("has no labels to compare with; name their column or field with --label")
+        options.check_output(page_path, model_path, *paths)
+    model, keywords = fuda.load(model_path), options.reading_keywords(**how)
+    parts = [options.read_as_trained(path, model, keywords, labelled=True) for path in paths]
+    for path, part in zip(paths, parts, strict=True):
+        if part.y is None:
+            problem = "has no labels to compare with; name their column or field with --label"
+            raise DataError(f"{files.display_name(path)}: {problem}")
+    data = Dataset([record for part in parts for record in part.records])
+    with options.errors_name_file(paths, parts):
+        assert data.y is not None
         labels = {label for labels in data.y for label in labels if label is not None}
         if not labels:
             raise DataError("every label in it is unknown; give labels to compare with")
@@ -81,7 +86,12 @@ def evaluate(
         mistakes = None
         if errors or page_path is not None:
             mistakes = find_mistakes(data.y, predicted, report, unseen(model, data.X))
-    _warn_of_other_labels(file, labels, set(model.classes_))
+    title, names = files.display_name(paths[0]), [str(i) for i in range(len(data))]
+    if len(paths) > 1:
+        title += f" and {options.counted(len(paths) - 1, 'other file')}"
+        short = [os.path.basename(files.display_name(path)) for path in paths]
+        names = [f"{name} {i}" for name, part in zip(short, parts, strict=True) for i in range(len(part))]
+    _warn_of_other_labels(title, labels, set(model.classes_))
     if as_json:
         found = report.to_dict()
         if errors and mistakes is not None:
@@ -90,29 +100,28 @@ def evaluate(
     else:
         click.echo(report.text())
         if errors and mistakes is not None:
-            _show(mistakes, data, list(predicted))
+            _show(mistakes, data, list(predicted), names)
     if page_path is not None and mistakes is not None:
         from fuda.render.style import page
 
-        title = f"{os.path.basename(model_path)} on {os.path.basename(files.display_name(file))}"
-        files.write_text(page_path, page(title, _page(report, mistakes, data, list(predicted))))
+        content = _page(report, mistakes, data, list(predicted), names)
+        title = f"{os.path.basename(model_path)} on {os.path.basename(title)}"
+        files.write_text(page_path, page(title, content))
 
 
-def _warn_of_other_labels(file: str, labels: set[Any], known: set[Any]) -> None:
-    """Say so where the file has no label of the model, apart from O."""
-    from fuda.files import display_name
-
+def _warn_of_other_labels(name: str, labels: set[Any], known: set[Any]) -> None:
+    """Say so where the files have no label of the model, apart from O."""
     if (labels & known) - {"O"} or not labels - {"O"}:
         return
     theirs, ours = (", ".join(sorted(map(str, some - {"O"}))[:5]) for some in (labels, known))
     click.echo(
-        f"fuda: {display_name(file)}: its labels ({theirs}) and those of the model ({ours}) have nothing in "
+        f"fuda: {name}: its labels ({theirs}) and those of the model ({ours}) have nothing in "
         "common; name the right column or field with --label",
         err=True,
     )
 
 
-def _show(mistakes: Mistakes, data: Dataset, predicted: list[Any]) -> None:
+def _show(mistakes: Mistakes, data: Dataset, predicted: list[Any], names: list[str]) -> None:
     """Print mistakes to the terminal."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -149,7 +158,7 @@ def _show(mistakes: Mistakes, data: Dataset, predicted: list[Any]) -> None:
         )
         for i, t in confusion.places[:_PLACES]:
             nodes = nodes_of(data.X[i], None, None, None)[max(0, t - _AROUND) : t + _AROUND + 1]
-            where = Text(f"         {i}, {t}: ", style="dim")
+            where = Text(f"         {plain(names[i])}, {t}: ", style="dim")
             show(where + line(nodes, kinds, t), no_wrap=True, overflow="ellipsis")
     rest = len(mistakes.confusions) - _MOST
     if rest > 0:
@@ -165,7 +174,7 @@ def _by_words(mistakes: Mistakes) -> list[str]:
     return lines
 
 
-def _page(report: Report, mistakes: Mistakes, data: Dataset, predicted: list[Any]) -> str:
+def _page(report: Report, mistakes: Mistakes, data: Dataset, predicted: list[Any], names: list[str]) -> str:
     """Scores, confusions and errors in context as HTML."""
     from fuda.mistakes import OUTCOMES
     from fuda.render.display import Display
@@ -186,7 +195,7 @@ def _page(report: Report, mistakes: Mistakes, data: Dataset, predicted: list[Any
         parts.append(f"<h2>{pair} {count}</h2>")
         for i, t in confusion.places[:_PLACES_ON_PAGE]:
             begin, end = max(0, t - 2 * _AROUND), min(len(data.X[i]), t + 2 * _AROUND + 1)
-            where = f'<div class="name">structure {i}, node {t}</div>'
+            where = f'<div class="name">structure {safe(names[i])}, node {t}</div>'
             parts.append(f'<div class="item">{where}{display.one(i, t, begin, end)}</div>')
     rest = len(mistakes.confusions) - _MOST_ON_PAGE
     if rest > 0:
