@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from matplotlib import pyplot as plt
+from sklearn.base import BaseEstimator
 
 from fuda import CRF, HMM, DataError, HMPerceptron
 from fuda.cli import group
@@ -77,7 +79,7 @@ def test_both_experiments_by_the_command(folder: Path, monkeypatch: pytest.Monke
     structured = secondary_structure._structured(ends=True)
     monkeypatch.setattr(secondary_structure, "methods", lambda: {"HMM": hmm, "structured": structured})
     kernel = HMPerceptron(RBF(0.1), order=0, features="blosum62", window=3)
-    sites = {"CRF, default": CRF(window=3), phosphorylation.KERNEL: kernel}
+    sites = {"CRF, default": [CRF(window=3), CRF(window=3, l2=1e4)], phosphorylation.KERNEL: [kernel]}
     monkeypatch.setattr(phosphorylation, "methods", lambda: sites)
     monkeypatch.setattr(genes, "comparison", lambda data, progress: [])  # has tests of its own
     monkeypatch.setattr(drawings, "motif", partial(drawings.motif, window=1, most=3))  # quicker
@@ -86,6 +88,7 @@ def test_both_experiments_by_the_command(folder: Path, monkeypatch: pytest.Monke
     command = ["biology", "--data", str(folder), "--report", str(report)]
     found = CliRunner().invoke(group, ["reproduce", *command])
     assert found.exit_code == 0, found.output
+    assert "PKA, CRF, default, test proteins: ROC AUC 1.000, l2=1.0\n" in found.output
     rows = {line.split(" | ")[0][2:]: line.split(" | ") for line in report.read_text().splitlines()}
     assert float(rows["HMM"][1].split()[0]) > 60
     assert float(rows["structured"][1].split()[0]) > 60
@@ -119,7 +122,7 @@ def test_another_kinase_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         text += f">none {k}\nMKWVLAGERTSY\n"
     (tmp_path / "train_ATM.fasta").write_text(text.lower())
     (tmp_path / "test_ATM.fasta").write_text(">t\nMKVS\n>one\nS\n")
-    monkeypatch.setattr(phosphorylation, "methods", lambda: {"CRF, default": CRF(window=3)})
+    monkeypatch.setattr(phosphorylation, "methods", lambda: {"CRF, default": [CRF(window=3)]})
     found = CliRunner().invoke(group, ["reproduce", "biology", "--data", str(tmp_path)])
     assert found.exit_code == 0, found.output
     for words in ("Table 1 is left out", "has no file cb513.csv.gz", "Table 4 is left out", "sites of ATM"):
@@ -133,6 +136,44 @@ def test_another_kinase_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     found = CliRunner().invoke(group, ["reproduce", "biology", "--data", str(tmp_path), "--table", "3"])
     assert found.exit_code == 2
     assert "has the tables 1, 2, 4; choose one" in found.output
+
+
+class _Ranking(BaseEstimator):
+    """Ranks residues well, or the other way round, and notes which proteins it has seen."""
+
+    seen: ClassVar[set[str]] = set()
+
+    def __init__(self, good: bool = True) -> None:
+        self.good = good
+
+    def fit(self, X, y):
+        self.classes_ = ["O", "site"]
+        self.seen.update("".join(x.observations) for x in X)
+        return self
+
+    def predict_marginals(self, X):
+        self.seen.update("".join(x.observations) for x in X)
+        found = []
+        for x in X:
+            letters = "".join(x.observations)
+            after = [letters[max(0, t - 3) : t - 1] == "RR" for t in range(len(letters))]
+            found.append(np.array([[0.5, is_after == self.good] for is_after in after]))
+        return found
+
+
+def test_models_are_chosen_by_what_is_learned_from(folder: Path) -> None:
+    """The better one of the grid, by training proteins alone, wherever it stands in the grid."""
+    good, bad = _Ranking(), _Ranking(good=False)
+    train, test = phosphorylation.parts(folder, "PKA")[0]
+    for models in ([good, bad], [bad, good]):
+        _Ranking.seen.clear()
+        assert phosphorylation.chosen(models, train) is good
+        assert {"".join(x.observations) for x in train.X} == _Ranking.seen
+    assert not _Ranking.seen & {"".join(x.observations) for x in test.X}
+    one_with_site = train[[0]]
+    assert phosphorylation.chosen([bad, good], one_with_site) is bad, "nothing to choose by"
+    halves = phosphorylation._folds(train, 2)
+    assert sum(len(other) for _, other in halves) == len(train)
 
 
 def test_a_kinase_without_sites_is_refused(tmp_path: Path) -> None:
@@ -157,7 +198,7 @@ def test_only_what_draws_takes_a_folder_for_plots(tmp_path: Path) -> None:
 def test_areas_under_the_curves_are_those_of_scikit_learn() -> None:
     random = np.random.RandomState(0)
     sites = random.rand(400) < 0.2
-    part = phosphorylation.Part(sites, sites + random.normal(size=400), sites, 0.0)
+    part = phosphorylation.Part(sites, sites + random.normal(size=400), sites, 0.0, None)
     at, share = roc(part.sites, part.scores)
     assert np.trapezoid(np.concatenate([[0], share]), np.concatenate([[0], at])) == pytest.approx(part.roc)
     recall, precision = precision_by_recall(part.sites, part.scores)
@@ -190,8 +231,9 @@ def test_the_gene_of_the_page_has_median_correlation(tmp_path: Path, monkeypatch
 
 def test_real_methods_have_real_parameters() -> None:
     assert "CRF" in secondary_structure.methods()
-    for model in phosphorylation.methods().values():
-        model._check_parameters()
+    for models in phosphorylation.methods().values():
+        for model in models:
+            model._check_parameters()
 
 
 def test_a_folder_without_the_files_is_refused(tmp_path: Path) -> None:

@@ -101,6 +101,20 @@ def test_letters_by_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -
         assert float(rows[method][3]) < 5
 
 
+def test_choices_were_made_on_what_is_learned_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fold 0, on which all was chosen, is never tested on; nine folds are all but the one tested on."""
+    learned: list[tuple[set[int], set[int]]] = []
+
+    def error(method, found, train, test):
+        learned.append((set(found.folds[train]), set(found.folds[test])))
+        return float(len(learned))
+
+    monkeypatch.setattr(letters, "error", error)
+    rows = list(letters.comparison(letters.load(folder), lambda _: None, {"any": Method(None, flat)}))
+    assert learned == [({0}, {1, 2, 3}), ({0, 2, 3}, {1})]
+    assert (rows[0].one, rows[0].nine) == (1, 2)
+
+
 def test_real_methods_have_real_parameters() -> None:
     for method in letters.methods().values():
         method.model._check_parameters()

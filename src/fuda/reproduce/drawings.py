@@ -89,7 +89,7 @@ def draw_sites(
         axes.set_title(kinase)
         save(axes, folder, f"{name}_{kinase.lower()}")
     train = phosphorylation.load(data, kinase, "train")
-    model = phosphorylation.methods()[phosphorylation.KERNEL].fit(train.X, train.y)
+    model = next(row.model for row in rows if row.method == phosphorylation.KERNEL)
     save(motif(model, train.X, train.y, SITE), folder, f"motif_{kinase.lower()}")
 
 

@@ -77,6 +77,17 @@ class Fold(NamedTuple):
     predicted: Labels
     seconds: float
 
+    @property
+    def right(self) -> list[tuple[str, bool]]:
+        """The true state of each residue, and whether it is predicted."""
+        both = zip(self.truth, self.predicted, strict=True)
+        return [(a, a == b) for labels in both for a, b in zip(*labels, strict=True)]
+
+    @property
+    def q3(self) -> float:
+        """The share of residues whose state is predicted."""
+        return float(np.mean([right for _, right in self.right]))
+
 
 Predict = Callable[[Chains, list[list[str]]], Labels]  # from training chains and chains to label
 
@@ -224,14 +235,12 @@ def evaluated(predict: Predict, chains: Chains, number: int) -> Fold:
 
 def summary(method: str, folds: Sequence[Fold]) -> Row:
     """Return the scores of a method by its folds, in their order."""
-    by_fold, overlaps = [], []
+    by_fold, overlaps = [fold.q3 for fold in folds], []
     right: dict[str, list[bool]] = {state: [] for state in STATES}
     for fold in folds:
-        both = list(zip(fold.truth, fold.predicted, strict=True))
-        pairs = [pair for labels in both for pair in zip(*labels, strict=True)]
-        for state, label in pairs:
-            right[state].append(state == label)
-        by_fold.append(float(np.mean([state == label for state, label in pairs])))
+        for state, is_right in fold.right:
+            right[state].append(is_right)
+        both = zip(fold.truth, fold.predicted, strict=True)
         overlaps.append(float(np.mean([segment_overlap(*labels) for labels in both])) / 100)
     return Row(
         method,
@@ -266,5 +275,6 @@ def comparison(
         folds: list[Fold] = []
         for number in range(FOLDS):
             folds.append(evaluated(predict, chains, number))
-            progress(f"{name}, fold {number + 1} of {FOLDS}: {folds[-1].seconds:.0f} s")
+            text = f"Q3 {100 * folds[-1].q3:.2f}, {folds[-1].seconds:.0f} s"
+            progress(f"{name}, fold {number + 1} of {FOLDS}: {text}")
         yield summary(name, folds)
