@@ -112,6 +112,18 @@ def test_what_takes_little_time_is_compared_on_more_structures_though_it_is_behi
     assert made.trials[2].status == "behind"
 
 
+def test_what_there_will_be_no_time_for_takes_no_place_among_the_better_half(clock):
+    """Of four that are equal on few structures two go on; two of other families are too slow for more."""
+    slow = {f"slow {k}": type(f"Slow{k}", (Learner,), {})(0.6, 1e-3) for k in range(2)}
+    made = race(clock, {"default": Learner(0.6), "many features": Learner(0.6, 1.3e-4)} | slow, count=4000)
+    observed, observe = [], made.observe
+    made.observe = lambda candidate, split: observed.append(candidate.name) or observe(candidate, split)
+    made.run()
+    assert [trial.status for trial in made.trials] == ["", "", "no time", "no time"]
+    assert [observed.count(name) for name in slow] == [2, 2]
+    assert observed.count("many features") > 2
+
+
 def test_what_cannot_be_afforded_is_not_begun(clock):
     """A fold of the slow one takes 40 s, a fifth of the budget; the others are quick."""
     observed = []

@@ -403,6 +403,10 @@ class Race:
         for trial in running:
             if id(trial) not in staying and behind(self.goal, best.counts, trial.counts):
                 trial.status = "behind"
+        if more is not None:  # what there will be no time for takes no place
+            possible = self._affordable(self.running, nodes) or self.running
+            for trial in [trial for trial in self.running if trial not in possible]:
+                trial.status = "no time"
         for trial in by_family(self.running)[kept:]:
             if id(trial) not in staying:
                 trial.status = "halved"
