@@ -1,13 +1,15 @@
 """The kernel machine: its inner loop against what this machine can do, and training on the Spanish corpus.
 
-A *cell* is a pair of positions (τ,t), visited once on the way up and once on the way down. A visit reads
-k(τ,t) and K_U(τ−1,t−1), adds 1, multiplies, and writes K_U(τ,t): so the limit is half the rate of
+A *cell* is a pair of positions (τ,t), visited once on the way up and once on the way down. A
+visit reads k(τ,t) and K_U(τ−1,t−1), adds 1, multiplies, and writes K_U(τ,t): so the limit is
+half the rate of
 
     along[t] = row[t] · (1 + along[t])
 
-over arrays in the innermost cache. What a push does besides (rows of k, the twin of each word, sums into the
-scores) is not in the limit. Both are timed in turn with all cores at work, in seconds that a core has spent
-on them, so that other programs disturb little; the figure is the median of their ratios.
+over arrays in the innermost cache. What a push does besides (rows of k, the twin of each word,
+sums into the scores) is not in the limit. Both are timed in turn with all cores at work, in
+seconds that a core has spent on them, so that other programs disturb little; the figure is the
+median of their ratios.
 """
 
 from __future__ import annotations

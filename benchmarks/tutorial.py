@@ -1,7 +1,8 @@
 """sklearn-crfsuite's CoNLL-2002 tutorial, step by step, by it and by `fuda.compat.sklearn_crfsuite`.
 
-Features of words and their neighbours as dicts, L-BFGS with c1 = c2 = 0.1 and 100 iterations, F1 over
-all labels but O, a report, a small parameter search on a part of the data, and a look at weights.
+Features of words and their neighbours as dicts, L-BFGS with c1 = c2 = 0.1 and 100
+iterations, F1 over all labels but O, a report, a small parameter search on a part of the
+data, and a look at weights.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Check the limits on the size of the code, and that every test asserts something.
 
 - a module of ``src`` has at most 500 lines;
-- a function of ``src`` has at most 60 lines of code (docstrings, comments and blank lines do not count);
+- a function of ``src`` has at most 60 lines of code (docstrings, comments and blank lines
+  do not count);
 - a function of ``src`` has at most 10 parameters, the constructors of estimators excepted;
 - a test function contains an assertion, or calls a helper that contains one.
 

@@ -1,10 +1,10 @@
 """Validate the docstrings of the public API with numpydoc.
 
-The public API is every name of ``fuda.__all__``, the public names of the modules that ``dir(fuda)``
-lists, and the public methods and properties of their classes; a method without a docstring of its
-own that overrides another inherits the docstring of that one. The checks are those of
-``[tool.numpydoc_validation]`` in pyproject.toml. Prints one line per finding and exits with 1 if there
-are any.
+The public API is every name of ``fuda.__all__``, the public names of the modules that
+``dir(fuda)`` lists, and the public methods and properties of their classes; a method without a
+docstring of its own that overrides another inherits the docstring of that one. The checks are
+those of ``[tool.numpydoc_validation]`` in pyproject.toml. Prints one line per finding and exits
+with 1 if there are any.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ WORDS = [
     "sea",
 ]
 SHAPES = ("sequence", "tree", "dag")
-# Engines that compute any problem; a new engine is added here, and all tests of engines run over it.
+# Engines that compute any problem; a new engine is added here, and all tests of engines
+# run over it.
 ENGINES = {"cpu": CpuEngine}
 # The oracle, for linear kernels and structures of few nodes.
 ORACLES = {"explicit": ExplicitEngine}

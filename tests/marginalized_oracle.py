@@ -1,10 +1,10 @@
 """The marginalized kernel twice more: by enumeration, and by the papers' recursions in exact arithmetic.
 
-`marginalized_kernel` goes over all pointed features and all labelings, straight from the definition. An
-occurrence of a feature is the list of nodes that it covers, in the feature's own order, and the number of
-nodes that it skips. Two occurrences are of one feature when their forms are equal: the number of nodes, and
-for trees the place of each node's parent in the list; with sides also whether nodes stand after their
-parents.
+`marginalized_kernel` goes over all pointed features and all labelings, straight from the
+definition. An occurrence of a feature is the list of nodes that it covers, in the feature's own
+order, and the number of nodes that it skips. Two occurrences are of one feature when their forms
+are equal: the number of nodes, and for trees the place of each node's parent in the list; with
+sides also whether nodes stand after their parents.
 """
 
 from __future__ import annotations

@@ -179,7 +179,8 @@ def test_nothing_to_measure_is_zero():
         assert "nan" not in str(report).lower()
 
 
-# --- the report ------------------------------------------------------------------------------------
+# --- the
+# report ------------------------------------------------------------------------------------
 
 
 def test_text_is_laid_out_as_conlleval():
@@ -247,7 +248,8 @@ def test_a_scheme_asked_for_always_gives_entities():
     assert evaluate([["U-X"]], [["U-X"]], scheme="biluo").scheme == "BILOU"
 
 
-# --- mistakes --------------------------------------------------------------------------------------
+# ---
+# mistakes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -282,7 +284,8 @@ def test_labels_that_entities_cannot_be_read_from_are_named():
         evaluate([["O"]], [["O"]], scheme="IOB9")
 
 
-# --- scikit-learn ----------------------------------------------------------------------------------
+# ---
+# scikit-learn ----------------------------------------------------------------------------------
 
 
 class Copycat(BaseEstimator):
@@ -320,7 +323,8 @@ def test_entity_scorer_reads_as_evaluate_and_refuses_other_labels():
             entity_f1_scorer(Copycat(), labels, labels)
 
 
-# --- a corpus --------------------------------------------------------------------------------------
+# --- a
+# corpus --------------------------------------------------------------------------------------
 
 
 def test_the_spanish_test_set_is_measured_as_by_seqeval():

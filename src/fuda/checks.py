@@ -1,7 +1,7 @@
 """Checks of parameters and data that models, kernels and formats share.
 
-`is_…` functions return whether a value has a property; `check_…` functions raise DataError with the
-name of the parameter, its value and what to give instead.
+`is_…` functions return whether a value has a property; `check_…` functions raise DataError with
+the name of the parameter, its value and what to give instead.
 """
 
 from __future__ import annotations

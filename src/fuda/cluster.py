@@ -164,7 +164,8 @@ class Residents:
                 gone = self._places[number] not in self._workers()
                 if gone or self._futures[number].status not in ("finished", "pending"):
                     return None
-            # Of the connection, or of a worker that is ending: errors of the function are in the answer.
+            # Of the connection, or of a worker that is ending: errors of the function are
+            # in the answer.
             except (OSError, RuntimeError):
                 return None
         return None

@@ -55,8 +55,8 @@ class Lines:
     path : str or Path
         The name of the file, or ``-``.
     pause : callable, optional
-        Called before a read that may have to wait, and now and then where there is no need to wait.
-        All lines that came before are handed out.
+        Called before a read that may have to wait, and now and then where there is no need to
+        wait. All lines that came before are handed out.
     """
 
     def __init__(self, path: str | Path, pause: Callable[[], None] | None = None) -> None:
@@ -238,10 +238,11 @@ def display_name(path: str | Path) -> str:
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a binary stream whose content replaces a file only if the block ends without an error.
 
-    The stream writes to a temporary file in the same folder, which is then renamed, so that readers
-    never see part of a file and a failure leaves the old file; file and folder are synced, so that
-    this also holds after a power failure. Permissions are those of the old file, or by the umask.
-    Temporary files of killed writers of the same file are removed. An OSError becomes a DataError.
+    The stream writes to a temporary file in the same folder, which is then renamed, so that
+    readers never see part of a file and a failure leaves the old file; file and folder are
+    synced, so that this also holds after a power failure. Permissions are those of the old file,
+    or by the umask. Temporary files of killed writers of the same file are removed. An OSError
+    becomes a DataError.
     """
     target = Path(path)
     check_name(path)
@@ -374,8 +375,8 @@ def _open(stream: TextIO | None) -> BinaryIO:
 def _write_all(stream: BinaryIO, data: bytes) -> None:
     """Write and flush all of the data, or raise an OSError.
 
-    Under PYTHONUNBUFFERED standard output is a raw stream, whose `write` may write only a part of the
-    data (on a full disk, or past 2 GiB) and returns the number of bytes without an error.
+    Under PYTHONUNBUFFERED standard output is a raw stream, whose `write` may write only a part of
+    the data (on a full disk, or past 2 GiB) and returns the number of bytes without an error.
     """
     left = memoryview(data)
     while left:

@@ -1,9 +1,9 @@
 """The effect of Ctrl-C on training, and of signals on the process of the command.
 
-Training that the user started directly keeps what it has learned so far, warns, and returns a fitted
-model. Training that is part of larger work (a fold of a cross-validation, the prior of another model,
-a `partial_fit`) must not: the larger work would continue with an incomplete model. It ends at once,
-with the exception.
+Training that the user started directly keeps what it has learned so far, warns, and returns a
+fitted model. Training that is part of larger work (a fold of a cross-validation, the prior of
+another model, a `partial_fit`) must not: the larger work would continue with an incomplete model.
+It ends at once, with the exception.
 """
 
 from __future__ import annotations

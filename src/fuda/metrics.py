@@ -5,8 +5,8 @@ predicted items and k that of items both true and predicted (correct). Then
 
     precision = k / p,    recall = k / s,    F1 = 2 · precision · recall / (precision + recall),
 
-where a quotient by zero is 0. Over classes, *micro* is the quotients of the sums of k, p and s, *macro*
-the mean over classes, *weighted* the mean with the supports as weights.
+where a quotient by zero is 0. Over classes, *micro* is the quotients of the sums of k, p and s,
+*macro* the mean over classes, *weighted* the mean with the supports as weights.
 
 - Label scores: an item is a node with its label. The outside label, O, is not a class: neither a
   true O nor a predicted one is an item, as in the papers on hidden Markov SVMs and marginalized
@@ -14,9 +14,9 @@ the mean over classes, *weighted* the mean with the supports as weights.
 - Entity scores: an item is a segment with its type, see `fuda.schemes.entities`. They equal
   seqeval's, in its default mode without a scheme and in its strict mode with one.
 
-``y_true`` and ``y_pred`` are lists of labels per structure. A true label None is unknown. Its node is
-left out of the token and label scores. Next to such a node segments have no known bounds, so entity
-scores are those of the structures whose labels are all known.
+``y_true`` and ``y_pred`` are lists of labels per structure. A true label None is unknown. Its node
+is left out of the token and label scores. Next to such a node segments have no known bounds, so
+entity scores are those of the structures whose labels are all known.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tagging schemes: segments of a sequence, encoded as one label per node.
 
 A segment is ``(type, start, end)``: the nodes start..end−1, as in Python slices. Segments do not
-overlap. A label is ``O`` outside of all segments, and otherwise a prefix and the type, ``B-PER``. The
-prefix is the position of the node in its segment:
+overlap. A label is ``O`` outside of all segments, and otherwise a prefix and the type, ``B-PER``.
+The prefix is the position of the node in its segment:
 
 ======  ======  =====  ======  ====  ==================================================================
 scheme  single  first  inside  last  and
@@ -424,7 +424,8 @@ def _strict_entities(labels: list[str], name: str) -> list[Segment]:
     for node, label in enumerate([*labels, OUTSIDE]):
         here = parts_of[label]
         if first is not None and not _continues(before, here):
-            # seqeval also drops an IOB1 segment that ends in B before the (malformed) B of another type.
+            # seqeval also drops an IOB1 segment that ends in B before the (malformed) B of
+            # another type.
             stray = name == "IOB1" and before[0] == here[0] == "B" and before[1] != here[1]
             if rules.may_end(before, here) and not stray:
                 found.append((before[1], first, node))

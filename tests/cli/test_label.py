@@ -26,7 +26,8 @@ class Process:
 
     def __init__(self, *arguments):
         command = [sys.executable, "-m", "fuda", "label", *map(str, arguments), "--no-browser"]
-        # In a group of its own, so that signals are not ignored where the tests run in the background.
+        # In a group of its own, so that signals are not ignored where the tests run in
+        # the background.
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding
         )

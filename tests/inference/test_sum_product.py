@@ -9,7 +9,8 @@ from fuda.errors import DataError
 from fuda.inference import Graph, expectations, log_partition, marginals
 from fuda.inference import sum_product as module
 
-# Even tiny probabilities are right to about the rounding of the largest score, down to the smallest doubles.
+# Even tiny probabilities are right to about the rounding of the largest score, down to the
+# smallest doubles.
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-280}
 
 

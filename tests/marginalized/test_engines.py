@@ -1,6 +1,7 @@
 """Engines: scores and epochs against the marginalized kernel, whatever way they are computed.
 
-Tests with the fixture `make` hold for every engine; the others look into the one for processor cores.
+Tests with the fixture `make` hold for every engine; the others look into the one for
+processor cores.
 """
 
 from __future__ import annotations
@@ -279,7 +280,8 @@ def test_numbers_past_all_doubles(make):
     alpha[600] = 1.0, -1.0
     scores = tested.scores(alpha)
     k = 9 * 0.5 * np.array([[9.0, 4.0], [4.0, 16.0]])  # of Lima (two features) and EFE (three)
-    # At the same node the longest match decides: log κ is near the sum of logarithms of k along it.
+    # At the same node the longest match decides: log κ is near the sum of logarithms
+    # of k along it.
     product = 619 * (np.log(k[0, 0]) + np.log(k[1, 1]))
     assert scores.logarithms()[600, 0] == pytest.approx(product, rel=1e-3)
     assert (scores.doubles()[:1238].argmax(axis=1) == 0).all()

@@ -23,8 +23,8 @@ SETTINGS = settings(max_examples=40)
 class Counted:
     """P(x, y) by the formulas of the module, in plain Python, over features {name: value} of each node.
 
-    `data` holds for each structure its nodes' features, its nodes' parents (−1 at a root), its labels (None
-    where not known), its weight and the weights of its nodes.
+    `data` holds for each structure its nodes' features, its nodes' parents (−1 at a root), its
+    labels (None where not known), its weight and the weights of its nodes.
     """
 
     def __init__(self, data, smoothing: float) -> None:

@@ -1,8 +1,8 @@
 """Ctrl-C at every step of a training: a model is fitted or not fitted, never half.
 
-Every function and method of the package is wrapped, so that a KeyboardInterrupt can be raised just before or
-just after any call of a run, the moment chosen by its number. Runs are on one thread, so that the numbers
-mean the same in every run.
+Every function and method of the package is wrapped, so that a KeyboardInterrupt can be raised just
+before or just after any call of a run, the moment chosen by its number. Runs are on one thread, so
+that the numbers mean the same in every run.
 """
 
 import inspect
@@ -109,7 +109,8 @@ class Steps:
 def steps():
     counter, patch, known, names = Steps(), pytest.MonkeyPatch(), {}, set()
     modules = {name: m for name, m in sys.modules.items() if name.split(".")[0] == "fuda"}
-    # Functions are compiled on their first call only, and calls would have other numbers after that.
+    # Functions are compiled on their first call only, and calls would have other
+    # numbers after that.
     modules = {name: m for name, m in modules.items() if name not in ("fuda.interrupts", "fuda.compiled")}
 
     def is_own(name, value):

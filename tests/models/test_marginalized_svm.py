@@ -106,7 +106,8 @@ def test_the_dual_is_that_of_a_general_solver(shape, label_kernel, C) -> None:
     assert 0.0 <= last.gap <= 1e-8 + 1e-12
     assert last.support == np.count_nonzero(alpha.any(axis=1))
 
-    # Conditions of optimality: the constraints, and support only where the margin is just kept or is not.
+    # Conditions of optimality: the constraints, and support only where the margin is just
+    # kept or is not.
     assert np.abs(alpha.sum(axis=1)).max() < 1e-9
     assert (a[own] <= bound + 1e-9).all()
     assert (np.delete(a, own) <= 0.0).all()

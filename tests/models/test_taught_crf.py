@@ -44,7 +44,8 @@ def diagonal(function, point, step=1e-4):
 
 @pytest.mark.parametrize("loss", ["sequential", "pointwise", "markov"])
 def test_curvature_of_single_nodes_is_the_diagonal_of_the_hessian(loss):
-    # Nodes without neighbours: the pointwise loss is the sequential one, and nothing is approximate.
+    # Nodes without neighbours: the pointwise loss is the sequential one, and nothing is
+    # approximate.
     X = [["Ana"], ["Lima"], ["Lima"], ["big"]]
     data = CRF(loss=loss, features="word", window=0).fit(X, [["P"], ["L"], ["O"], ["O"]])
     function = data._training_loss(

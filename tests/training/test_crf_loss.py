@@ -1,6 +1,7 @@
 """The CRF losses against their definitions: every labeling of small structures, one by one.
 
-With Φ(x, y) the features of a labeling, F = Φ · w, so that losses and gradients are sums over labelings:
+With Φ(x, y) the features of a labeling, F = Φ · w, so that losses and gradients are sums
+over labelings:
 
     L₁ = log Σ_y e^F − log Σ_{y fits} e^F                 ∂L₁ = E[Φ] − E[Φ | y fits]
     L₀ = Σ_t w_t (log Σ_y e^F − log Σ_{y: y_t} e^F)       ∂L₀ = Σ_t w_t (E[Φ] − E[Φ | y_t])
@@ -225,10 +226,10 @@ def test_extreme_transitions():
 def markov_loss(enumerated: Enumerated, vector, gold, k: int) -> float:
     """M_k by its own definition, for a chain or a rooted tree (or several of them).
 
-    Above each root stand k dummy nodes in a row and below each leaf any number of them, all of one constant
-    label. Each node, dummies included, is the top of one window: itself and its descendants in the next k
-    generations. On a chain that is y_t..y_{t+k} for t = 1−k..T. The loss is the sum of −log P(window);
-    a window of dummies only counts nothing.
+    Above each root stand k dummy nodes in a row and below each leaf any number of them, all of one
+    constant label. Each node, dummies included, is the top of one window: itself and its
+    descendants in the next k generations. On a chain that is y_t..y_{t+k} for t = 1−k..T. The loss
+    is the sum of −log P(window); a window of dummies only counts nothing.
     """
     heads, size = enumerated.heads, len(gold)
 

@@ -1,7 +1,7 @@
 """Labels that the rest of the data contradict.
 
-Structures are divided into folds, and each is judged by a model that learned from the others. What the
-model would change, and how sure it is (`fuda.active.edits`), is what to doubt.
+Structures are divided into folds, and each is judged by a model that learned from the others. What
+the model would change, and how sure it is (`fuda.active.edits`), is what to doubt.
 """
 
 from __future__ import annotations

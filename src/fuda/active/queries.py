@@ -1,8 +1,8 @@
 """Which structure to label next.
 
-What a model does not know about a *part* f of structures, an observation such as a word or a pair of
-neighbours, is the sum of the entropies of its nodes t over all structures, by the marginals p_t of the
-model:
+What a model does not know about a *part* f of structures, an observation such as a word or a pair
+of neighbours, is the sum of the entropies of its nodes t over all structures, by the marginals p_t
+of the model:
 
     E_f = Σ_{t of f} H(p_t),    H(p) = −Σ_σ p(σ) log p(σ).
 
@@ -10,11 +10,11 @@ With n_f the number of labelled structures that have f, the *use* of labelling a
 
     Σ_f √E_f γ^{n_f} / |x|^¼    over its distinct parts f.
 
-So an uncertain word or pair counts by how often it will be met again, and the less the more often it
-was labelled: ten near-copies of a sentence do not come in a row, since the first takes most of their
-use away. A word that is known is still of use in a new context. Long structures tell more, but cost
-more; the exponent is a compromise. Before any model all nodes count alike, and what comes first is
-what is typical.
+So an uncertain word or pair counts by how often it will be met again, and the less the more often
+it was labelled: ten near-copies of a sentence do not come in a row, since the first takes most of
+their use away. A word that is known is still of use in a new context. Long structures tell more,
+but cost more; the exponent is a compromise. Before any model all nodes count alike, and what comes
+first is what is typical.
 
 All uses are products of sparse matrices with vectors, some milliseconds for 100,000 sentences, and
 the entropies of a piece of the pool can be replaced at any time.

@@ -231,8 +231,8 @@ def errors_name_file(paths: Sequence[str], parts: Sequence[Dataset], before: int
 def printer(err: bool = False, width: int = 0) -> Callable[..., None]:
     """A function that prints text and tables formatted by rich, to standard error where `err` is true.
 
-    Lines are as long as those of the terminal, and at least `width`. The output is written by click: rich
-    would end the process if the pipe is closed.
+    Lines are as long as those of the terminal, and at least `width`. The output is written by
+    click: rich would end the process if the pipe is closed.
     """
     from rich.console import Console
 

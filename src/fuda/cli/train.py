@@ -149,7 +149,8 @@ def _labels_found(y: list[list[Any]]) -> str:
 def _warn_of_positions(X: list[Any]) -> None:
     """Warn of columns whose whole numbers grow along the structures: offsets or counts of words.
 
-    No learner can use what never comes again at the same place, and it spoils what it counts beside.
+    No learner can use what never comes again at the same place, and it spoils what it
+    counts beside.
     """
     rows = [list(zip(*x.observations, strict=False)) for x in X if _has_columns(x)]
     count = min((len(columns) for columns in rows), default=0)

@@ -27,7 +27,8 @@ import numpy as np
 from fuda.checks import is_number
 from fuda.errors import DataError, described, short
 
-# str | int | tuple of columns | dict feature → value | set or list of feature names | 1-D numeric array
+# str | int | tuple of columns | dict feature → value | set or list of feature names | 1-D
+# numeric array
 Observation = Any
 
 _CONTAINERS = frozenset([dict, list, set, frozenset, np.ndarray])

@@ -10,8 +10,8 @@ Tree        heads[t] → t, siblings in index order  one parent (forests are all
 Dag         any without a cycle                    no bound
 ==========  =====================================  ================================
 
-A sequence is a tree and a tree is a DAG. Nodes keep the order in which the user gave them; ``order``
-lists them with every parent before its children, which is the order of recursions.
+A sequence is a tree and a tree is a DAG. Nodes keep the order in which the user gave them;
+``order`` lists them with every parent before its children, which is the order of recursions.
 """
 
 from __future__ import annotations

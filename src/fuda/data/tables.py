@@ -128,7 +128,8 @@ class TextTable(Table):
         return self
 
 
-# A table for another vocabulary, and for each old row the number of the new row, None if unchanged.
+# A table for another vocabulary, and for each old row the number of the new row, None
+# if unchanged.
 Recoded = tuple[Table, Array | None]
 
 

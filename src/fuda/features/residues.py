@@ -60,7 +60,8 @@ def alphabet_of(observations: Sequence[Any]) -> str | None:
     return "protein" if letters <= RESIDUES and len(letters & set(AMINO_ACIDS)) >= _FEWEST else None
 
 
-# Classes after Taylor (1986), "The classification of amino acid conservation", J. Theor. Biol. 119.
+# Classes after Taylor (1986), "The classification of amino acid conservation",
+# J. Theor. Biol. 119.
 _RESIDUE_CLASSES = {
     "hydrophobic": "AVILMFWYCHKTG",
     "polar": "HKRDENQSTWYC",
@@ -135,8 +136,8 @@ def _member_features(kind: str, symbol: str, classes: Mapping[str, str]) -> list
 
 
 # J. Kyte and R. F. Doolittle, J. Mol. Biol. 157 (1982) 105; volumes in
-# Å³, A. A. Zamyatnin, Prog. Biophys. Mol. Biol. 24 (1972) 107; charges at pH 7; propensities of P. Y.
-# Chou and G. D. Fasman, Adv. Enzymol. 47 (1978) 45.
+# Å³, A. A. Zamyatnin, Prog. Biophys. Mol. Biol. 24 (1972) 107; charges at pH 7; propensities of
+# P. Y. Chou and G. D. Fasman, Adv. Enzymol. 47 (1978) 45.
 PROPERTIES = ("hydropathy", "volume", "charge", "helix", "strand", "turn")
 _VALUES = """
     A   1.8  88.6     0  1.42  0.83  0.66

@@ -95,8 +95,8 @@ def read(
         More columns are an error, and fewer unless those observed are named.
     ragged : bool
         Whether tokens may have different numbers of columns, as in files of several annotators;
-        `columns` and `label` must be named. A line that starts with ``#`` is then a comment if it has
-        too few columns for a token.
+        `columns` and `label` must be named. A line that starts with ``#`` is then a comment if it
+        has too few columns for a token.
 
     Returns
     -------

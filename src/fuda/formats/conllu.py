@@ -91,9 +91,9 @@ def read(
         The observed columns or keys, as a list or separated by commas. One column gives a string,
         several a tuple, with ``_`` where a key is absent.
     cyclic : {"error", "skip", "break"}
-        Enhanced graphs may have cycles: refuse them; leave such sentences out; or read them without
-        the edges that close a cycle on a walk from the root (`fuda.formats.cycles`). The notes
-        count what was left out. The lines of a file are written unchanged in any case.
+        Enhanced graphs may have cycles: refuse them; leave such sentences out; or read them
+        without the edges that close a cycle on a walk from the root (`fuda.formats.cycles`). The
+        notes count what was left out. The lines of a file are written unchanged in any case.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """Lines of CoNLL-U and its relatives for structures of other formats, and the offsets in them.
 
-A structure with a text has the comment ``# text = …`` and, in MISC, ``TokenRange=start:end``, which
-counts from the beginning of the file that the text comes from, as in the output of UDPipe.
+A structure with a text has the comment ``# text = …`` and, in MISC, ``TokenRange=start:end``,
+which counts from the beginning of the file that the text comes from, as in the output of UDPipe.
 """
 
 from __future__ import annotations

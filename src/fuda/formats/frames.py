@@ -94,8 +94,8 @@ def to_pandas(data: Dataset) -> pandas.DataFrame:
     -------
     pandas.DataFrame
         With the columns ``sentence`` (numbers from 0), ``token`` (``column1``, ``column2``, … for
-        tuples), ``start`` and ``end`` (offsets within the text) where texts are known, and ``label``
-        where labels are.
+        tuples), ``start`` and ``end`` (offsets within the text) where texts are known, and
+        ``label`` where labels are.
 
     Examples
     --------

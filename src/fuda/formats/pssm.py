@@ -1,8 +1,8 @@
 """PSI-BLAST's ASCII matrices: the profile of a protein, a row of twenty scores per residue.
 
-``psiblast -out_ascii_pssm`` writes a title, a line of the twenty amino acids (once for scores, once
-for percentages), and a line per residue: its position, the residue, scores, percentages, and two
-more numbers::
+``psiblast -out_ascii_pssm`` writes a title, a line of the twenty amino acids (once for scores,
+once for percentages), and a line per residue: its position, the residue, scores, percentages, and
+two more numbers::
 
                A   R   N   D  …   V    A   R  …   V
         1 M   -1  -2  -2  -3  …   1    0   0  …   0  0.55 0.14
@@ -10,13 +10,13 @@ more numbers::
 Other lines follow after a blank one: statistics, of which programs write four, two or none. Widths
 differ too: older programs give a score three characters, so that scores of -10 or less touch
 (``-10-12``), newer ones four. Profiles made of conserved domains have scores alone. ``-I`` is the
-score of what can never be; it is read as `NEVER`, and its percentage is left out. (Sources of NCBI:
-posit.c of blastpgp, CBlastFormatUtil::PrintAsciiPssm of BLAST+.)
+score of what can never be; it is read as `NEVER`, and its percentage is left out. (Sources of
+NCBI: posit.c of blastpgp, CBlastFormatUtil::PrintAsciiPssm of BLAST+.)
 
 A file may have several matrices, one after the other. Each is a sequence of vectors of twenty
 scores, in the order of PSI-BLAST, whatever that of the file;
-``Record.more["residues"]`` has the residues. PSI-BLAST has no labels: here they follow after a tab at
-the ends of lines, ``?`` where they are not known. Writing reproduces the lines that were read.
+``Record.more["residues"]`` has the residues. PSI-BLAST has no labels: here they follow after a tab
+at the ends of lines, ``?`` where they are not known. Writing reproduces the lines that were read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The interface of functions in a kernel's space, and the compiled loops that they share.
 
-A function maps nodes to scores of L labels, s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t), with coefficients β of
-the nodes τ of a training corpus. During training it is a `TrainingScores`, which returns the scores
-of the training nodes as β changes; the result is a `LabelFunction`, which scores the nodes of any
-corpus.
+A function maps nodes to scores of L labels, s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t), with coefficients β
+of the nodes τ of a training corpus. During training it is a `TrainingScores`, which returns the
+scores of the training nodes as β changes; the result is a `LabelFunction`, which scores the nodes
+of any corpus.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The choice of a representation for a function in a kernel's space.
 
-An explicit score reads the weights of a node's monomials for all labels, and a change writes them; a
-push is a sequential pass over all N nodes for about two labels, after which the scores are known. So
-a push is cheaper where a node has more than 2 N weights and all kernel values fit into memory, as
-with cubes of pixels or rich features of few sentences. To score another node, an expansion needs N
-kernel values instead of the weights, each of which costs as much as about eight look-ups.
+An explicit score reads the weights of a node's monomials for all labels, and a change writes
+them; a push is a sequential pass over all N nodes for about two labels, after which the scores
+are known. So a push is cheaper where a node has more than 2 N weights and all kernel values fit
+into memory, as with cubes of pixels or rich features of few sentences. To score another node, an
+expansion needs N kernel values instead of the weights, each of which costs as much as about
+eight look-ups.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     s_t(y) = Σ_c Σ_{r ∈ rows_c(t)} (X_c W_c)[r, y]
 
-A row of X_c W_c depends only on an observation (or a joint text) and the weights, so it is computed
-when an observation first occurs and looked up afterwards.
+A row of X_c W_c depends only on an observation (or a joint text) and the weights, so it is
+computed when an observation first occurs and looked up afterwards.
 """
 
 from __future__ import annotations

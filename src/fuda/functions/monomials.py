@@ -5,8 +5,9 @@ For vectors a, b with m = ⟨a, b⟩ the kernel (s m + o)^d is itself an inner p
     (s m + o)^d = Σ_{k ≤ d} C(d, k) s^k o^{d−k} m^k,
     m^k = Σ over multisets of k features of (k! / Π multiplicity!) Π a_j Π b_j.
 
-Where all values are 0 or 1, sets replace multisets, since C(m, k) is the number of common sets of k
-features: (s m + o)^d = Σ_{k ≤ d} Δ^k f(0) C(m, k), with the differences of f(m) = (s m + o)^d at 0.
+Where all values are 0 or 1, sets replace multisets, since C(m, k) is the number of common sets
+of k features: (s m + o)^d = Σ_{k ≤ d} Δ^k f(0) C(m, k), with the differences of
+f(m) = (s m + o)^d at 0.
 """
 
 from __future__ import annotations
@@ -172,9 +173,10 @@ class Monomials:
     """Numbers monomials in order of first occurrence, by their codes in a hash table.
 
     The code of a monomial has the numbers of its features, each plus one, as digits to the base of
-    `Vectors`. Sorted arrays (`numpy.unique`, `numpy.searchsorted`) would do without a hash table but
-    take six times as long to number monomials (0.95 s instead of 0.15 s for the 3.8 million monomials
-    of degree 2 of 257,000 nodes with spelling features), and five times as long to look them up.
+    `Vectors`. Sorted arrays (`numpy.unique`, `numpy.searchsorted`) would do without a hash table
+    but take six times as long to number monomials (0.95 s instead of 0.15 s for the 3.8 million
+    monomials of degree 2 of 257,000 nodes with spelling features), and five times as long to
+    look them up.
 
     Parameters
     ----------

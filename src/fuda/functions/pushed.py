@@ -4,9 +4,9 @@ A function from nodes to R^L is an expansion over the nodes τ of a training cor
 
     s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t).
 
-When β changes at a few nodes, the change is *pushed* to the scores of all nodes: N kernel values per
-changed node, and nothing where nothing changes. Rows of kernel values are cached within a budget of
-bytes; the oldest rows are replaced first.
+When β changes at a few nodes, the change is *pushed* to the scores of all nodes: N kernel values
+per changed node, and nothing where nothing changes. Rows of kernel values are cached within a
+budget of bytes; the oldest rows are replaced first.
 """
 
 from __future__ import annotations

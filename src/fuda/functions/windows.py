@@ -223,8 +223,8 @@ def _evaluate(
 ) -> None:
     """Compute kernel values between all targets and sources, in bounded memory and in threads.
 
-    `use` is called with values (m, n) between a block of targets and a part of the sources, and with
-    the slices of both.
+    `use` is called with values (m, n) between a block of targets and a part of the sources, and
+    with the slices of both.
     """
     most = _TABLE_ENTRIES // max(len(view.points) for view in targets.channels)
     for part in _slices(sources.size, most):

@@ -1,11 +1,11 @@
 """The n best segmentations of each sequence, exactly, by deviations from better ones.
 
-As in `fuda.inference.nbest`, with chunks in place of labels: a choice at a boundary is the kind and the
-length of the next chunk, and whether its segment ends with it. The largest scores of all that may
-follow (`fuda.inference.segments.after`) give the regret of each choice.
+As in `fuda.inference.nbest`, with chunks in place of labels: a choice at a boundary is the kind
+and the length of the next chunk, and whether its segment ends with it. The largest scores of all
+that may follow (`fuda.inference.segments.after`) give the regret of each choice.
 
-A node of a segmentation is written as a *role*: 4 · kind, + 2 for the first node of a segment, + 1 for
-the last one.
+A node of a segmentation is written as a *role*: 4 · kind, + 2 for the first node of a segment, + 1
+for the last one.
 """
 
 from __future__ import annotations

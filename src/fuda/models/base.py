@@ -103,7 +103,8 @@ class Labeler(BaseEstimator):
     _free_params: ClassVar[frozenset[str]] = frozenset()
     # Whether features may have any values, as those of vectors do.
     _takes_vectors: ClassVar[bool] = True
-    # How many numbers learning takes at least: for each feature and label, and for each node and label.
+    # How many numbers learning takes at least: for each feature and label, and for each
+    # node and label.
     _least_numbers: ClassVar[tuple[int, int]] = (2, 2)
     # Values of parameters that are None; features and decode are those of text.
     _defaults: ClassVar[dict[str, Any]] = {}
@@ -163,12 +164,12 @@ class Labeler(BaseEstimator):
             Data to validate on. After every iteration the model is scored on them: by the F1 of
             entities, by that of labels other than O, or by accuracy, whichever fits the labels.
             Training ends when the score has been below its best for ten iterations, and the model
-            is that of the best one. `validation_curve_` has the scores, `n_iter_` the iterations to
-            the best.
+            is that of the best one. `validation_curve_` has the scores, `n_iter_` the iterations
+            to the best.
         unlabelled : list of structures or Vectors, optional
-            More text of the same kind, without labels. Classes and vectors of words are learned from
-            it and X together, as by `fuda.vectors.learn`, and become features beside those of the set
-            `features`; or they are given as a `fuda.Vectors`.
+            More text of the same kind, without labels. Classes and vectors of words are learned
+            from it and X together, as by `fuda.vectors.learn`, and become features beside those of
+            the set `features`; or they are given as a `fuda.Vectors`.
 
         Returns
         -------

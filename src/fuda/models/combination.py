@@ -5,10 +5,10 @@ With p_m(t,σ) the marginals of labeler m and g_m its power,
     q(t,σ) = mean over m of  p_m(t,σ)^g_m / Σ_ρ p_m(t,ρ)^g_m,
     y = argmax Σ_t [ log q(t,y_t) − b(y_t) ] + w Σ_{edges p→t} m(y_p, y_t),
 
-where m is the information of label pairs along edges (see `fuda.marginalized.calibration`), and b is not
-0 for one label only, the one outside of all segments or the most frequent. Powers maximize the
-likelihood of out-of-fold marginals; b and w maximize the goal on them. Where labels are rare, likelihood
-and F1 disagree about how sure a rare label must be, which is what b corrects.
+where m is the information of label pairs along edges (see `fuda.marginalized.calibration`), and b
+is not 0 for one label only, the one outside of all segments or the most frequent. Powers maximize
+the likelihood of out-of-fold marginals; b and w maximize the goal on them. Where labels are rare,
+likelihood and F1 disagree about how sure a rare label must be, which is what b corrects.
 """
 
 from __future__ import annotations
@@ -298,8 +298,8 @@ class Tuner:
     def tuned(self, marginals: list[Array], powers: list[float]) -> tuple[Decoder, float, Array]:
         """The best decoder of members' marginals, its score, and the label numbers it gives.
 
-        Scores are means over neighbours in the grid of b and w, since the largest of many is large by
-        chance too.
+        Scores are means over neighbours in the grid of b and w, since the largest of many is large
+        by chance too.
         """
         decoder = Decoder(np.array(powers), np.zeros(len(self.classes)), self.pairs, self.scheme)
         q = decoder.mean(marginals)

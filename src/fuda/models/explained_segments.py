@@ -1,8 +1,8 @@
 """The decision of a semi-Markov CRF for explanations.
 
-The score of a segmentation is a sum of *atoms*: of a node by its kind, of the first and the last node
-of a segment, of the length and the text of a chunk, of two segments next to each other. Two labelings
-differ by the atoms that only one of them has.
+The score of a segmentation is a sum of *atoms*: of a node by its kind, of the first and the last
+node of a segment, of the length and the text of a chunk, of two segments next to each other. Two
+labelings differ by the atoms that only one of them has.
 """
 
 from __future__ import annotations

@@ -63,9 +63,9 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         How many labels before a label it depends on; on trees, of how many ancestors. The time
         grows as L^(order + 1).
     update : {"perceptron", "passive-aggressive", "passive-aggressive-2", "arow"}, default="perceptron"
-        The size of corrections (see `fuda.training.online_updates`): the same for all, the smallest
-        that gives the right labeling a margin (PA-I, PA-II [3]_), or that with a variance per
-        weight (AROW [4]_, usually with average=False). All but the first need kernel=None.
+        The size of corrections (see `fuda.training.online_updates`): the same for all, the
+        smallest that gives the right labeling a margin (PA-I, PA-II [3]_), or that with a variance
+        per weight (AROW [4]_, usually with average=False). All but the first need kernel=None.
     C : float, default=1.0
         How far a passive-aggressive or AROW correction may go for the margin.
     rescale : bool, default=True
@@ -202,10 +202,10 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from more structures, such as corrected predictions; they hold from now on.
 
-        New features and labels are added. A model that is not fitted begins with the structures, in
-        one epoch. With a kernel, votes or an order above 1, and in files of older versions of fuda,
-        learning goes on in one more epoch, which moves a mean of many steps by little. After any
-        exception, an interrupt included, the model is as it was before.
+        New features and labels are added. A model that is not fitted begins with the structures,
+        in one epoch. With a kernel, votes or an order above 1, and in files of older versions of
+        fuda, learning goes on in one more epoch, which moves a mean of many steps by little. After
+        any exception, an interrupt included, the model is as it was before.
 
         Parameters
         ----------

@@ -1,7 +1,8 @@
 """What a model file contains of a labeler with the marginalized kernel.
 
 The structures of the support and of the memory of corrections, with priors, and for all of their
-nodes α and, where there is a memory, its coefficients; the margin of clear cases, where `prune` chose one.
+nodes α and, where there is a memory, its coefficients; the margin of clear cases, where
+`prune` chose one.
 """
 
 from __future__ import annotations

@@ -6,12 +6,14 @@ the scores S of `fuda.models.marginalized`,
     ŷ_t = argmax_σ S(t,σ), of equal scores the first label;
     ŷ_t ≠ y_t:   α_t(y_t) += 1,   α_t(ŷ_t) −= 1,   before the next node is scored.
 
-An epoch is computed by an engine (`fuda.marginalized.engines`); one without mistakes ends training.
+An epoch is computed by an engine (`fuda.marginalized.engines`); one without mistakes
+ends training.
 
 The averaged perceptron predicts with the mean of α over all *steps*, where a step is a visit of a
-structure. With Δ_s the change in step s = 0, 1, …, n−1 the mean is α − (1/n) Σ_s s Δ_s, so that one
-more sum is enough. The result depends much on the order of structures, since a few long matches
-weigh as much as many short ones; therefore the mean is taken over perceptrons with several orders.
+structure. With Δ_s the change in step s = 0, 1, …, n−1 the mean is α − (1/n) Σ_s s Δ_s, so that
+one more sum is enough. The result depends much on the order of structures, since a few long
+matches weigh as much as many short ones; therefore the mean is taken over perceptrons with
+several orders.
 """
 
 from __future__ import annotations
@@ -56,9 +58,9 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     Parameters
     ----------
     kernel : Kernel, callable or None, default=None
-        The kernel k_x between observations. None is Polynomial(1).normalized() for the features "text"
-        of words in sequences, else Polynomial(2).normalized(); on trees and DAGs plus Constant(0.5),
-        where features are "text" Linear().normalized() + Constant(0.5).
+        The kernel k_x between observations. None is Polynomial(1).normalized() for the features
+        "text" of words in sequences, else Polynomial(2).normalized(); on trees and DAGs plus
+        Constant(0.5), where features are "text" Linear().normalized() + Constant(0.5).
     label_kernel : Kernel, ndarray of shape (n_labels, n_labels) or None, default=None
         The kernel k_y between labels; None is the identity.
     mixing : float or None, default=None
@@ -80,14 +82,14 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
         all labels the same weight in total.
     features : str, callable or None, default=None
-        A feature set of `fuda.features`, or a function from an observation to names or a dict. None
-        is "protein" or "dna" for residues or bases, "text" for sequences of up to 4,096 distinct
-        observations and for text in trees and DAGs where the kernel is None too, and "spelling" for
-        all else, which is much faster where there are many.
+        A feature set of `fuda.features`, or a function from an observation to names or a dict.
+        None is "protein" or "dna" for residues or bases, "text" for sequences of up to 4,096
+        distinct observations and for text in trees and DAGs where the kernel is None too, and
+        "spelling" for all else, which is much faster where there are many.
     decode : {"posterior", "viterbi"} or None, default=None
         Predict the label of largest score of each node, or the best labeling as a whole. None is
-        "viterbi" for sequences whose labels encode segments, such as B-PER, if `calibrate` is true,
-        and where a scheme is given; else "posterior". Acts at once.
+        "viterbi" for sequences whose labels encode segments, such as B-PER, if `calibrate` is
+        true, and where a scheme is given; else "posterior". Acts at once.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme; requires
         decode="viterbi". Acts at once.
@@ -107,8 +109,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
     cluster : str or None, default=None
-        The address of the scheduler of a Dask cluster, whose workers `fit` shares its structures out
-        to, in place of `engine`. Results are the same. Never stored in model files.
+        The address of the scheduler of a Dask cluster, whose workers `fit` shares its structures
+        out to, in place of `engine`. Results are the same. Never stored in model files.
     random_state : int, RandomState or None, default=0
         Seed of the random orders of structures.
     checkpoint : str, Path or None, default=None
@@ -280,7 +282,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     def _relabel(self, X: list[Structure], y: Any) -> None:
         """Let structures that were learned with other labels than these speak for these.
 
-        All else stays as it is, so that labels which these coefficients were balanced with may change.
+        All else stays as it is, so that labels which these coefficients were balanced
+        with may change.
         """
         number = {None: -1} | {label: k for k, label in enumerate(self.classes_.tolist())}
         for x, given in zip(X, y, strict=True):

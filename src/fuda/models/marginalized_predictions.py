@@ -1,7 +1,7 @@
 """How models with the marginalized kernel predict: labels, probabilities and n-best labelings of evidence.
 
-With decode="posterior" every node gets the label of largest score by itself, and the probability of a
-labeling is the product of those of its nodes; with decode="viterbi" a labeling is scored as a
+With decode="posterior" every node gets the label of largest score by itself, and the probability
+of a labeling is the product of those of its nodes; with decode="viterbi" a labeling is scored as a
 whole (`fuda.marginalized.calibration`).
 """
 
@@ -45,8 +45,8 @@ class MarginalizedPredictions(Probabilities, Labeler):
         X : list of structures
             Of the shape that the model was fitted on.
         prior : list of ndarray, optional
-            One (n_nodes, n_labels) array per structure, in place of the model's own prior; required
-            where the model was fitted with arrays.
+            One (n_nodes, n_labels) array per structure, in place of the model's own prior;
+            required where the model was fitted with arrays.
         known : list of lists, optional
             Labels that are given, one list per structure, None where the label is open.
 

@@ -51,8 +51,8 @@ def foreseen(model: Model, parts: list[Array], count: int) -> list[Foreseen]:
 class Orders:
     """The perceptrons of a model, one after another, which can be continued after any epoch.
 
-    `alpha` is the mean of those that are done, and after an interrupt of the current one too. There is
-    an engine for each perceptron, or the first one makes all others.
+    `alpha` is the mean of those that are done, and after an interrupt of the current one too.
+    There is an engine for each perceptron, or the first one makes all others.
     """
 
     def __init__(self, model: Model, engines: list[Engine], alpha: Array) -> None:

@@ -61,7 +61,8 @@ class SemiCRF(MarkovLabeler):
         grows with it.
     decode : {"viterbi", "posterior"} or None, default=None
         Predict the best labeling as a whole, or the best label of each node. None is "posterior"
-        for residues, whose labels are uncertain and long, and "viterbi" for all else. Acts at once.
+        for residues, whose labels are uncertain and long, and "viterbi" for all else.
+        Acts at once.
     scheme : {"IOB2", "IOE2", "IOBES", "BILOU"} or None, default=None
         How labels write segments. None is the one scheme that all labels fit; where there is none,
         every run of a label is a segment.
@@ -114,9 +115,9 @@ class SemiCRF(MarkovLabeler):
 
         g = Σ_{t=s}^{e−1} w_a · f_t + u_a · f_s + v_a · f_{e−1} + length_a(e − s) + text_a(x_s … x_{e−1})
 
-    with the features f_t of a node and its window; the kind O has segments of one node, and w alone.
-    A sequence scores the sum over its segments, and A(a, a′) between neighbours. Minimized is
-    −Σ log P(y|x) + l2 ‖w‖². A label None is not known: it is summed over.
+    with the features f_t of a node and its window; the kind O has segments of one node, and w
+    alone. A sequence scores the sum over its segments, and A(a, a′) between neighbours. Minimized
+    is −Σ log P(y|x) + l2 ‖w‖². A label None is not known: it is summed over.
 
     References
     ----------
@@ -248,8 +249,8 @@ class SemiCRF(MarkovLabeler):
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
         """Find the features of largest absolute weight for each kind of segment.
 
-        ``[-1] w=in`` is a feature of the node before any node of the segment, ``first [-1] w=in`` of
-        the node before the first one, ``last [0] w=York`` of the last one; ``nodes=2`` and
+        ``[-1] w=in`` is a feature of the node before any node of the segment, ``first [-1] w=in``
+        of the node before the first one, ``last [0] w=York`` of the last one; ``nodes=2`` and
         ``lower=new york`` are features of the whole.
 
         Parameters

@@ -1,8 +1,8 @@
 """A CRF that learns from more structures, without those that it was fitted on.
 
 The data of the past are summed up by where they left the weights, w₀, and by how firmly they hold
-each of them, h = 2 l2 + m^⅓ d, where d is the diagonal of the Hessian of the loss of all structures
-so far, and m the number of features of a node. The new weights minimize
+each of them, h = 2 l2 + m^⅓ d, where d is the diagonal of the Hessian of the loss of all
+structures so far, and m the number of features of a node. The new weights minimize
 
     Σ_i a_i loss_i(w) + ½ Σ_k h_k (w_k − w₀_k)²
 

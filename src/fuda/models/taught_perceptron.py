@@ -1,10 +1,10 @@
 """A perceptron that learns more: with feature weights and order 0 or 1 as a CRF, else by an epoch.
 
-The mean of the weights over thousands of steps hardly moves by one more, so that a correction would
-not be predicted. But exp F / Z with the weights of the perceptron, times a number s, is a CRF: s is
-chosen where loss(s w) + ‖s w‖² of the data of the fit is smallest, and `fuda.models.taught_crf`
-says how a CRF learns more. What that changes is divided by s, and counts as if it had been learned
-in the first step: the mean and the last weights change by the same.
+The mean of the weights over thousands of steps hardly moves by one more, so that a correction
+would not be predicted. But exp F / Z with the weights of the perceptron, times a number s, is a
+CRF: s is chosen where loss(s w) + ‖s w‖² of the data of the fit is smallest, and
+`fuda.models.taught_crf` says how a CRF learns more. What that changes is divided by s, and counts
+as if it had been learned in the first step: the mean and the last weights change by the same.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Firmness(NamedTuple):
     scale : float
         s.
     curvature : ndarray
-        The curvature of the CRF at s w, see `fuda.training.crf_curvature`, in the layout of its weights.
+        The curvature of the CRF at s w, see `fuda.training.crf_curvature`, in the layout of
+        its weights.
     """
 
     scale: float

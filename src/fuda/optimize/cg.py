@@ -46,7 +46,8 @@ class ConjugateGradient(Minimizer):
             direction, slope = self.direction, vectors.dot(gradient, self.direction)
             if not slope < 0:
                 direction, slope = -gradient, -vectors.dot(gradient, gradient)
-            # a sharper curvature condition than quasi-Newton methods need keeps directions conjugate
+            # a sharper curvature condition than quasi-Newton methods need keeps
+            # directions conjugate
             found = wolfe(function, self.x, value, slope, direction, self.step, vectors, curvature=0.2)
             if found is None:
                 return

@@ -1,7 +1,7 @@
 """The store of a page: structures, a log of all that people did, and snapshots of the model.
 
-A store is one SQLite file in WAL mode. What is acknowledged has been synced to the disk. The log of
-*events* is only appended to:
+A store is one SQLite file in WAL mode. What is acknowledged has been synced to the disk. The log
+of *events* is only appended to:
 
 =========  ===========================================================================================
 kind       what happened
@@ -16,9 +16,9 @@ setting    the order, the learner or its features were changed
 
 Accepts and skips are *steps*. The state of a structure is that of its last step that has not been
 undone, and else what its file says; the columns of `items` repeat it, so that it need not be found
-each time. A *lesson* is an accept that has not been undone, or a file with labels. A *snapshot* is a
-model that has learned all lessons up to an event: a model is rebuilt from the last snapshot and the
-lessons after it. An undo removes the snapshots that have learned what is undone.
+each time. A *lesson* is an accept that has not been undone, or a file with labels. A *snapshot* is
+a model that has learned all lessons up to an event: a model is rebuilt from the last snapshot and
+the lessons after it. An undo removes the snapshots that have learned what is undone.
 """
 
 from __future__ import annotations

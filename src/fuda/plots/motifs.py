@@ -26,9 +26,9 @@ def motif_effects(
 ) -> tuple[np.ndarray, list[str], Counter[str]]:
     """Measure how letters around a node speak for its label, by replacing them one at a time.
 
-    Nodes of the label are cut out with twice the window to each side. At each offset every letter is
-    put in turn, and the log-odds of the label at the node are averaged over nodes. It works with every
-    model that has `predict_marginals`, kernel machines included.
+    Nodes of the label are cut out with twice the window to each side. At each offset every letter
+    is put in turn, and the log-odds of the label at the node are averaged over nodes. It works
+    with every model that has `predict_marginals`, kernel machines included.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ def _log_odds(p: float) -> float:
 def motif(model: Any, X: Any, y: Any, label: Any, *, window: int = 7, most: int = 40, ax: Any = None) -> Any:
     """Draw the motif that a model has learned around nodes with a label, as a logo.
 
-    Letters above the line speak for the label, those below against it, by the height of the letter:
-    the change of the log-odds of the label when that letter takes the place of an average one. The
-    nodes themselves are in the middle, by how often each letter is one, not to scale.
+    Letters above the line speak for the label, those below against it, by the height of the
+    letter: the change of the log-odds of the label when that letter takes the place of an average
+    one. The nodes themselves are in the middle, by how often each letter is one, not to scale.
 
     Parameters
     ----------

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-# After Okabe & Ito's palette for all kinds of colour vision, in tones that show on white and on black.
+# After Okabe & Ito's palette for all kinds of colour vision, in tones that show on white
+# and on black.
 COLORS = ("#2f86c6", "#e08a1e", "#1f9e83", "#b86fb0", "#d9603b", "#8f8f2a")
 INK = "#7b7b7b"
 POSITIVE, NEGATIVE = COLORS[0], COLORS[4]
@@ -117,8 +118,8 @@ def heat_map(
     ax : Axes
         Where to draw.
     values : array of shape (n, m)
-        What determines the colours. Where some are negative 0 is in the middle of the colours; where
-        none is, cells of value 0 have no colour.
+        What determines the colours. Where some are negative 0 is in the middle of the colours;
+        where none is, cells of value 0 have no colour.
     rows, columns : iterables
         The names of rows and columns.
     colors : str

@@ -123,8 +123,8 @@ class Goal:
         Returns
         -------
         callable
-            From true numbers (N,), −1 where not known, predicted ones (N,), and the offsets (n + 1,)
-            of the structures, to counts (n, n_classes, 3).
+            From true numbers (N,), −1 where not known, predicted ones (N,), and the offsets
+            (n + 1,) of the structures, to counts (n, n_classes, 3).
         """
         if self.name == "entity F1":
             return _EntityCounts(classes)

@@ -4,11 +4,11 @@ Candidates are compared in *heats*. Where there are many structures, first heats
 them, so that even slow candidates show what they can. A heat has two halves, each of which is
 labelled by what was learned from the other: that costs as much as a single fit to everything, and
 tests on everything. The last heats have five folds of all structures, where time allows with
-several beginnings. After a heat the better half of the candidates goes on (the best of each family of
-learners first, since different learners are worth more to each other), unless a candidate is behind
-by more than chance. The first candidate, which is the one to use where nothing is known, always goes
-on, and so do, from part of the structures to more of them, all that take little time: what has many
-features is behind on few structures and may lead on many.
+several beginnings. After a heat the better half of the candidates goes on (the best of each family
+of learners first, since different learners are worth more to each other), unless a candidate is
+behind by more than chance. The first candidate, which is the one to use where nothing is known,
+always goes on, and so do, from part of the structures to more of them, all that take little time:
+what has many features is behind on few structures and may lead on many.
 
 The time of a fold is foretold from the same candidate's time on fewer nodes. A fold is begun only
 where there is time left for it and for fitting the leaders to everything.
@@ -352,8 +352,9 @@ class Race:
     def _affordable(self, running: list[Trial], nodes: int) -> list[Trial]:
         """Those of the candidates for which there is time; none where the race is over.
 
-        Once all structures have been labelled, the best of each family go on together or not at all:
-        several models with the same evidence are worth more than one with a little more of it.
+        Once all structures have been labelled, the best of each family go on together or
+        not at all: several models with the same evidence are worth more than one with a
+        little more of it.
         """
         default, running = self.trials[0], by_family(running)
         if self.is_settled:
@@ -375,7 +376,8 @@ class Race:
     def _in_time(self, running: list[Trial], nodes: int, share: float) -> list[Trial]:
         """Those of the candidates, best first, for which there is time if the best are fitted to all.
 
-        One that is neither the best nor the default may take no more than a share of the time left.
+        One that is neither the best nor the default may take no more than a share of
+        the time left.
         """
         left, whole, default = self.seconds_left, int(self.sizes.sum()), self.trials[0]
         refits = [trial.seconds_to_refit(whole) for trial in running[:_LEADERS]]

@@ -10,7 +10,8 @@ With g_t(σ) = S(t,σ) − [σ = y_t], primal and dual differ by a sum over posi
 
     gap_t = C_t (max_σ g_t(σ) − g_t(y_t)) + Σ_σ α_t(σ) g_t(σ) ≥ 0.
 
-**One position.** As a function of its own coefficients a alone, the dual is at least a constant minus
+**One position.** As a function of its own coefficients a alone, the dual is at least a
+constant minus
 
     Σ_σ ½ h_σ (a_σ − α_σ)² + g_σ (a_σ − α_σ),     h_σ = Σ_ρ |K(t,t,σ,ρ)|,
 

@@ -1,6 +1,7 @@
 """CRF losses and their gradients as functions of the weights.
 
-f(y|x) = exp F(x, y) / Z(x) has node marginals p_t. A loss is ω L₁ + L₀ over structures i and nodes t:
+f(y|x) = exp F(x, y) / Z(x) has node marginals p_t. A loss is ω L₁ + L₀ over structures i
+and nodes t:
 
 =============  ======================================  =======  ==========
 sequential     L₁ = −Σ_i log f(y⁽ⁱ⁾|x⁽ⁱ⁾)               ω = 1    w = 0
@@ -13,9 +14,9 @@ the ends; k may be any number ≥ 0, and λ = k/(k+1) is the paper's mixture of 
 L_λ = (1−λ) M_k. Where a label is unknown L₁ sums over it, −log Σ_{y fits} f(y|x), and L₀ omits the
 node.
 
-The weights are one vector: (features, L) per channel, then transitions (L, L), then (features, L, L)
-per edge channel. Scores are computed once per type and looked up by the nodes; gradients are summed
-by type and then by feature.
+The weights are one vector: (features, L) per channel, then transitions (L, L), then
+(features, L, L) per edge channel. Scores are computed once per type and looked up by the nodes;
+gradients are summed by type and then by feature.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The loss of a CRF over parts of the corpus that stay on the workers of a cluster.
 
-Loss, gradient and curvature are sums over structures. Each worker keeps a part of the encoded corpus
-with only the rows and features that occur in it, so that a weight vector is cut to these on its way
-there, and a gradient is on its way back. The parts are added in their order, whoever answers first.
+Loss, gradient and curvature are sums over structures. Each worker keeps a part of the encoded
+corpus with only the rows and features that occur in it, so that a weight vector is cut to these on
+its way there, and a gradient is on its way back. The parts are added in their order, whoever
+answers first.
 """
 
 from __future__ import annotations

@@ -15,23 +15,23 @@ slack       slack_i(ξ)   cost_i(a)
 None        ξ = 0        0
 ==========  ===========  ===================
 
-A round first measures the largest violation of the margin of each structure (two-best Viterbi), and
-from these the primal, the dual and the gap, which is a sum over structures,
+A round first measures the largest violation of the margin of each structure (two-best Viterbi),
+and from these the primal, the dual and the gap, which is a sum over structures,
 
     gap_i = slack_i(ξ_i) + cost_i(a_i) − Σ_y α_i(y) (Δ_i(y) − ⟨w, d_i(y)⟩) ≥ 0.
 
 The structures that contribute to the gap are then visited in random order: each adds the labeling
-that violates its margin most at that moment to its working set, and its α_i is maximized exactly with
-all others fixed, so the dual never decreases. Sweeps without a search for labelings follow, as long
-as they promise a larger gain per visit. A structure that gains little in them is visited less often.
-Structures whose α keep moving in one direction are moved together, as far as is best: structures
-that contradict each other gain little one by one. Where the gap hardly decreases, sweeps are
-thorough and include all structures. Labelings whose α stays 0 are dropped.
+that violates its margin most at that moment to its working set, and its α_i is maximized exactly
+with all others fixed, so the dual never decreases. Sweeps without a search for labelings follow,
+as long as they promise a larger gain per visit. A structure that gains little in them is visited
+less often. Structures whose α keep moving in one direction are moved together, as far as is best:
+structures that contradict each other gain little one by one. Where the gap hardly decreases,
+sweeps are thorough and include all structures. Labelings whose α stays 0 are dropped.
 
 Without slack, w need not satisfy any constraint before the end. If v < 1 is the largest violation,
 w / (1 − v) satisfies all of them, which gives the primal value. No w does where the dual is
-unbounded, along a ray of α with Σ α_i(y) d_i(y) = 0; each round ends by scaling α by the best factor,
-so that a ray is followed at once.
+unbounded, along a ray of α with Σ α_i(y) d_i(y) = 0; each round ends by scaling α by the best
+factor, so that a ray is followed at once.
 """
 
 from __future__ import annotations
@@ -389,8 +389,8 @@ class _Sweeps:
     def stretch(self, before: Array) -> float:
         """Extrapolate α that have moved in one direction since `before`: the gain of the dual.
 
-        Structures that contradict each other increase their α in turn, by little per visit; together
-        they can move as far as is best.
+        Structures that contradict each other increase their α in turn, by little per visit;
+        together they can move as far as is best.
         """
         starts, alpha = self.packed.first, self.packed.alpha
         direction = np.where(alpha > 0, alpha - before, 0.0)

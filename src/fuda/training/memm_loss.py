@@ -2,8 +2,8 @@
 
     L(w) = −Σ_t w_t log P(y_t | y_p, x),     P(b | a, x) = exp(s_t(b) + A(a, b)) / Z_t(a),
 
-over the nodes t whose label and whose parent's label y_p are known; roots use a row "start" of A in
-place of the parent's label.
+over the nodes t whose label and whose parent's label y_p are known; roots use a row "start" of A
+in place of the parent's label.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ def exchanged(pairs: sp.csr_matrix, n_classes: int, rounds: int = 20) -> tuple[A
     Parameters
     ----------
     pairs : (V + 1, V + 1) sparse matrix of int
-        Counts of neighbours; the last row and column are the ends of sentences, a class of their own.
+        Counts of neighbours; the last row and column are the ends of sentences, a class
+        of their own.
     n_classes : int
         How many classes there are at most.
     rounds : int

@@ -25,9 +25,9 @@ def learn(*texts: Iterable[Any], base: str | None = "text") -> Vectors:
     """Learn word classes and vectors from sentences, whose labels are not needed.
 
     Words that stand between the same neighbours become alike: classes by exchange, named by bits
-    whose prefixes are coarser classes, and vectors by the singular value decomposition of pointwise
-    mutual information. The result does not depend on the order of sentences, on threads or on
-    seeds.
+    whose prefixes are coarser classes, and vectors by the singular value decomposition of
+    pointwise mutual information. The result does not depend on the order of sentences, on threads
+    or on seeds.
 
     Parameters
     ----------

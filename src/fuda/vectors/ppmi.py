@@ -35,7 +35,8 @@ def truncated_svd(table: sp.csr_matrix, size: int) -> tuple[Array, Array]:
     """Return the first left singular vectors, as columns, and singular values.
 
     There are fewer than `size` where the table has fewer rows or columns. The sign of a vector is
-    such that its largest entry is positive. Computed by one thread, since BLAS rounds by their number.
+    such that its largest entry is positive. Computed by one thread, since BLAS rounds by
+    their number.
     """
     size = min(size, *table.shape)
     width = min(size + _MORE, *table.shape)

@@ -214,7 +214,8 @@ class Job(NamedTuple):
         return self.options.get(name, default)
 
 
-# Called after every iteration with what was measured, and how to make a model of the present weights.
+# Called after every iteration with what was measured, and how to make a model of the
+# present weights.
 OnIteration = Callable[[dict[str, Any], Callable[[], CRF]], None]
 
 

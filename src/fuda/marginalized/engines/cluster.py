@@ -1,10 +1,11 @@
 """The engine for a Dask cluster: every worker has the scores of a part of the target structures.
 
-Structures are visited in order, so that a visit needs all pushes before it. What saves messages is that
-pushes of a *stretch* of some thousand nodes matter at once within the stretch only: at its beginning
-the workers bring its scores up to date, from all pushes before it and each for its own structures;
-within it, the CPU engine goes on here, from these scores and for these structures alone. Pushes are
-added up in the order of the CPU engine, to the same last bit, whoever answers first.
+Structures are visited in order, so that a visit needs all pushes before it. What saves messages
+is that pushes of a *stretch* of some thousand nodes matter at once within the stretch only: at
+its beginning the workers bring its scores up to date, from all pushes before it and each for its
+own structures; within it, the CPU engine goes on here, from these scores and for these
+structures alone. Pushes are added up in the order of the CPU engine, to the same last bit,
+whoever answers first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """An engine by explicit features of at most d nodes: the primal form, an oracle for tests.
 
 A pointed feature is a shape with a point (a run, a connected subtree with ordered siblings, a
-directed path, a line), an observation feature per node, and a label per node. Node t of a structure, as
-the point and without its label, has the features
+directed path, a line), an observation feature per node, and a label per node. Node t of a
+structure, as the point and without its label, has the features
 
     φ_t = Σ_{substructures s with the point at t} c^|s| ψ_t ⊗ ⨂_{nodes i of s, i ≠ t} ψ_i ⊗ P(·|i),
 

@@ -5,8 +5,8 @@
 and the same for d and children. The first sum is over whole rows. In the second most nodes have
 one parent, which is read for all nodes at once; further parents are added edge by edge.
 
-With sides, edges match on the same side only: there is an H for the parents before their child and one
-for those after it, and the same for children.
+With sides, edges match on the same side only: there is an H for the parents before their child and
+one for those after it, and the same for children.
 
 A marked node needs u of its ancestors and d of its descendants, and of no other node.
 """
@@ -27,8 +27,8 @@ class Near(NamedTuple):
     """The neighbours of the nodes of a block, by position in the block.
 
     `first` has the first neighbour of each node, or the size of the block if there is none;
-    further edges are from `sources` (neighbours) to `ends` (nodes). With sides there is a `Near` for
-    the neighbours before each node and one for those after it.
+    further edges are from `sources` (neighbours) to `ends` (nodes). With sides there is a `Near`
+    for the neighbours before each node and one for those after it.
     """
 
     first: Array

@@ -16,7 +16,8 @@ class Log:
 
     def __init__(self, label_count: int) -> None:
         self.count = self._rows = 0
-        # Begins, ends, and first marked rows: one array each, since compiled functions take them so.
+        # Begins, ends, and first marked rows: one array each, since compiled functions
+        # take them so.
         self._spans = [np.zeros(64, dtype=np.int64) for _ in range(3)]
         self._marked = np.zeros(64, dtype=np.int64)
         self._gamma = np.zeros((64, label_count))

@@ -1,9 +1,10 @@
 """Perceptrons that are trained ahead of their calls, all at the same time on one card.
 
-A training visits structures in orders that are known before it begins: those of several perceptrons to
-be averaged, and of folds, which visit a part of the structures. `Ahead` runs an epoch of all of them when
-the first asks for it, and keeps the mistakes; the others find theirs when their time comes. Who visits in
-another order than was foreseen, because a perceptron before it ended sooner, finds nothing.
+A training visits structures in orders that are known before it begins: those of several
+perceptrons to be averaged, and of folds, which visit a part of the structures. `Ahead` runs an
+epoch of all of them when the first asks for it, and keeps the mistakes; the others find theirs
+when their time comes. Who visits in another order than was foreseen, because a perceptron before
+it ended sooner, finds nothing.
 """
 
 from __future__ import annotations

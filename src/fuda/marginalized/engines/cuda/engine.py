@@ -1,8 +1,8 @@
 """The engine for NVIDIA cards: sequences with product priors, by kernels of numba-cuda.
 
 Epochs and scores of a corpus run on the card as a whole; the kernel of two structures, for
-explanations and for single corrections, is that of the CPU engine. What is stored of a training is as
-the CPU engine stores it, so that either engine continues what the other began.
+explanations and for single corrections, is that of the CPU engine. What is stored of a training is
+as the CPU engine stores it, so that either engine continues what the other began.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class CudaEngine(OnlineEngine):
     like : CudaEngine, optional
         An engine of the same sources, whose arrays on the card are shared.
     ahead : pair, optional
-        Perceptrons that are trained ahead of their calls, and the number of this one: then nothing of
-        the problem itself is on the card before it is needed.
+        Perceptrons that are trained ahead of their calls, and the number of this one: then nothing
+        of the problem itself is on the card before it is needed.
     """
 
     def __init__(

@@ -1,10 +1,10 @@
 """Whole epochs of perceptrons, and scores of a corpus, in one launch each.
 
-Several perceptrons on the same structures, with different orders of visits, make an epoch at the same
-time. Each has a block of threads that looks for its next structure with a mistake, and corrects it node
-by node as `fuda.marginalized.engines.online` does; then all blocks push what was corrected to their
-tiles, one perceptron after another. They wait for each other twice in such a round, however many
-perceptrons there are. A structure without mistakes costs a look at its scores.
+Several perceptrons on the same structures, with different orders of visits, make an epoch at the
+same time. Each has a block of threads that looks for its next structure with a mistake, and
+corrects it node by node as `fuda.marginalized.engines.online` does; then all blocks push what was
+corrected to their tiles, one perceptron after another. They wait for each other twice in such a
+round, however many perceptrons there are. A structure without mistakes costs a look at its scores.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from fuda.marginalized.engines.cuda.kernels import (
 )
 from fuda.marginalized.engines.cuda.scores import THREADS, options
 
-# What the block of a perceptron tells the others: the first place of a structure or STOP, its size and its
-# number of marks; what stays from launch to launch: how many places were visited, mistakes logged, structures
-# pushed; and how many places there are to visit.
+# What the block of a perceptron tells the others: the first place of a structure or STOP, its size
+# and its number of marks; what stays from launch to launch: how many places were visited, mistakes
+# logged, structures pushed; and how many places there are to visit.
 BEGIN, SIZE, MARKS, VISITED, LOGGED, PUSHED, VISITS, CONTROLS = range(8)
 STOP = -1
 LANES = (1 << WARP) - 1

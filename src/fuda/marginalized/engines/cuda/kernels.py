@@ -6,12 +6,13 @@ first:
 
     K_U(τ,t) = k(τ,t) (1 + K_U(τ−1,t−1)),    K_D(τ,t) = k(τ,t) (1 + K_D(τ+1,t+1)).
 
-A block of threads has a *tile* of whole target structures. Its threads walk along the diagonals t − τ,
-each along three at a time, all at the same τ: k(τ,t) is found in shared memory, in the row of the table
-for τ, at the code of t. A diagonal may begin in another tile, or before all places: it comes by an empty
-place before it enters its own. The products k u d of marked nodes are kept per diagonal, and added to
-the scores of each place after all, in the order of the CPU engine. No product is fused with an
-addition, so that with a constant mass all numbers are those of the CPU engine to the last bit.
+A block of threads has a *tile* of whole target structures. Its threads walk along the diagonals
+t − τ, each along three at a time, all at the same τ: k(τ,t) is found in shared memory, in the row
+of the table for τ, at the code of t. A diagonal may begin in another tile, or before all places:
+it comes by an empty place before it enters its own. The products k u d of marked nodes are kept
+per diagonal, and added to the scores of each place after all, in the order of the CPU engine. No
+product is fused with an addition, so that with a constant mass all numbers are those of the CPU
+engine to the last bit.
 
 Long structures go through shared memory in *stages* of some nodes, and many marks in *chunks*.
 """
