@@ -45,7 +45,7 @@ def fuda_model(name: str) -> Callable[..., Any]:
 
 
 class CRFsuite:
-    """python-crfsuite with the features and parameters of sklearn-crfsuite's tutorial, without tags."""
+    """python-crfsuite with features and parameters of sklearn-crfsuite's tutorial, but no tags."""
 
     def fit(self, X: Sentences, y: Sentences) -> CRFsuite:
         import pycrfsuite

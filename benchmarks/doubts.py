@@ -74,7 +74,7 @@ def moved(y: Labels, seed: int) -> tuple[Labels, Errors]:
 
 
 def precision(named: list[tuple[int, set[int]]], errors: Errors) -> float:
-    """The share of the first places named, as many as there are errors, that are of one not yet found."""
+    """The percentage of the first places, as many as there are errors, that name a new error."""
     left = {i: [nodes for k, nodes in errors if k == i] for i, _ in errors}
     hits = 0
     for i, nodes in named[: len(errors)]:

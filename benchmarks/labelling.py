@@ -63,7 +63,7 @@ def data(corpus: str, part: str, seed: int) -> tuple[Labels, Labels, Labels, Lab
 
 
 def label(corpus: str, order: str, part: str, seed: int, followed: int) -> dict[str, Any]:
-    """The figures of one person, whose corrections are counted in the first `followed` sentences."""
+    """The figures of one person; corrections are counted in the first `followed` sentences."""
     X, y, test_X, test_y = data(corpus, part, seed)
     shuffled = np.random.RandomState(seed).permutation(len(X)).tolist()
     chooser = Chooser(X, order="useful" if order == "ours" else "file", random_state=seed)

@@ -48,7 +48,7 @@ def _step_often(row: np.ndarray, along: np.ndarray, times: int) -> None:
 
 
 def _aligned() -> np.ndarray:
-    """Memory for a block that begins at a cache line, which decides a quarter of the bare loop's time."""
+    """A block of memory at the start of a cache line, which a quarter of the time depends on."""
     memory = np.empty(_BLOCK + 8)
     return memory[-memory.ctypes.data % 64 // 8 :][:_BLOCK]
 

@@ -58,7 +58,7 @@ def public_names() -> Iterator[str]:
 
 
 def member_names(value: type[Any]) -> Iterator[str]:
-    """The public methods and properties that a class defines or inherits from another class of fuda."""
+    """The public methods and properties that a class defines or inherits from a class of fuda."""
     for base in value.__mro__:
         if base.__module__.startswith("fuda"):
             for name, member in vars(base).items():

@@ -23,7 +23,7 @@ from fuda.parallel import Block, run
 
 @njit(cache=True, nogil=True)
 def _down(tree: Tree, log_inside: Array, uniforms: Array, labels: Array) -> None:
-    """One labeling for each row of `labels`, by inverting the summed weights at one uniform number a node."""
+    """One labeling per row of `labels`, inverting summed weights at a uniform number per node."""
     nodes, base, parents, matrices, stride = tree
     size = log_inside.shape[1]
     weights = np.empty(size)

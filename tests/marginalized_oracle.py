@@ -81,7 +81,7 @@ def _label_count(prior):
 
 
 def _labels_of(nodes, size, prior):
-    """The probability of each tuple of labels of some nodes, all labelings of the structure summed."""
+    """The probability of each tuple of labels of some nodes, summed over all labelings."""
     found = defaultdict(float)
     for labels in itertools.product(range(_label_count(prior)), repeat=size):
         found[tuple(labels[node] for node in nodes)] += labeling_probability(prior, labels)

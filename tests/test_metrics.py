@@ -51,7 +51,7 @@ def label_pairs(draw, labels):
 
 
 def assert_equals_seqeval(y_true, y_pred, scheme):
-    """Every figure is the same float, but seqeval's macro average over no type at all is no number."""
+    """Every figure is the same float, except that seqeval's macro average over no types is NaN."""
     figures, options = default_figures, {}
     if scheme is not None:
         figures = partial(strict_figures, scheme=getattr(seqeval.scheme, scheme))

@@ -163,7 +163,7 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
 
 
 def available_memory() -> int | None:
-    """How many bytes may be taken: FUDA_MAX_MEMORY, else what the system and its limits leave, if known."""
+    """How many bytes may be taken: FUDA_MAX_MEMORY, or what the system leaves, if known."""
     given = os.environ.get("FUDA_MAX_MEMORY")
     if given:
         if not re.fullmatch("[0-9]{1,18}", given):
@@ -180,7 +180,7 @@ def _left_of_the_system() -> int | None:
 
 
 def _left_of_a_group(files: tuple[str, str]) -> int | None:
-    """What the limit of a control group, such as a container, leaves; its cache of files can be freed."""
+    """What the limit of a control group (a container) leaves; cached files count as free."""
     limit, used = (_text(file).strip() for file in files)
     cached = re.search(
         r"^inactive_file (\d+)", _text(os.path.dirname(files[1]) + "/memory.stat"), re.MULTILINE

@@ -135,7 +135,7 @@ class Residents:
     def results(
         self, function: Callable[..., Any], arguments: Callable[[int], tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """Call a function of every object, and yield the results in order as they come; see `call`."""
+        """Call a function of every object, and yield the results in order; see `call`."""
         numbers = range(len(self.recipes))
         answers = {number: self._ask(number, "call", function, *arguments(number)) for number in numbers}
         for number in numbers:
@@ -146,7 +146,7 @@ class Residents:
             yield _value(answer)
 
     def _ask(self, number: int, method: str, *arguments: Any) -> Any:
-        """Send a question to an object: its answer in the future, None if its worker is known to be lost."""
+        """Send a question to an object; return the future answer, None if its worker is lost."""
         if self._actors[number] is None:
             return None
         with self.client.as_current():
@@ -294,7 +294,7 @@ def _called(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
 
 
 def workers_of(client: Any) -> list[str]:
-    """Return the addresses of the workers, sorted; raise ClusterError where the scheduler is lost."""
+    """Return the sorted addresses of the workers; raise ClusterError if the scheduler is lost."""
     address = getattr(client.scheduler, "address", "?")
     try:
         if client.status == "running":

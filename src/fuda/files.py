@@ -35,7 +35,7 @@ _SOON = 0.01  # seconds within which more bytes are worth waiting for
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a file or of standard input (``-``), unzipped, without byte order mark."""
+    """Return the text of a file or standard input (``-``), unzipped, without byte order mark."""
     data = read_bytes(path)
     return _decoded(data, display_name(path)).removeprefix("\ufeff")
 
@@ -195,7 +195,7 @@ def _reading(path: str | Path) -> Iterator[None]:
 
 
 def _inflated(chunks: Iterable[bytes], name: str, size: int) -> Iterator[bytes]:
-    """The content of gzip data, at most `size` bytes at once; zeros may follow each of its members."""
+    """The content of gzip data, at most `size` bytes at once; zeros may follow each member."""
     member = zlib.decompressobj(wbits=31)
     for chunk in chunks:
         while chunk := chunk.lstrip(b"\0") if member.eof else chunk:
@@ -217,7 +217,7 @@ def _damaged(name: str, problem: str) -> DataError:
 
 
 def max_bytes() -> int:
-    """How many bytes of text a file may hold: the environment variable FUDA_MAX_BYTES, or `MAX_BYTES`."""
+    """How many bytes of text a file may hold: the variable FUDA_MAX_BYTES, or `MAX_BYTES`."""
     given = os.environ.get("FUDA_MAX_BYTES") or str(MAX_BYTES)
     if not re.fullmatch("[0-9]{1,18}", given):
         raise DataError(f"FUDA_MAX_BYTES={given!r}: give a whole number of bytes, such as {MAX_BYTES}")
@@ -320,7 +320,7 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text as UTF-8 to a file (gzipped if its name ends in .gz) or to standard output (``-``)."""
+    """Write text as UTF-8 to a file (gzipped if its name ends in .gz) or to stdout (``-``)."""
     with text_output(path) as write:
         write(text)
 

@@ -444,7 +444,7 @@ def _entity_scores(truth: _Lists, guess: _Lists, scheme: str | None) -> Scores:
 
 
 def _all_entities(lists: _Lists, known: list[bool], scheme: str | None) -> set[Segment]:
-    """The entities of all known structures, joined with an O after each structure, as in seqeval."""
+    """The entities of all known structures, joined with an O after each, as in seqeval."""
     joined: list[str] = []
     for i, labels in enumerate(lists):
         if known[i]:
@@ -454,7 +454,7 @@ def _all_entities(lists: _Lists, known: list[bool], scheme: str | None) -> set[S
 
 
 def _fitting_scheme(labels: list[Label]) -> str | None:
-    """BILOU if all labels are of that scheme, the only one that the lenient interpretation lacks."""
+    """BILOU if all labels follow it, the only scheme that the lenient interpretation lacks."""
     inner = [label for label in labels if label != OUTSIDE]
     prefixes = {label[0] for label in inner} if all(map(is_segment_label, inner)) else set()
     return "BILOU" if prefixes <= set("BILU") and prefixes & set("LU") else None

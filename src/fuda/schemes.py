@@ -47,7 +47,7 @@ UNTYPED = "_"
 
 @dataclass(frozen=True)
 class _Rules:
-    """The prefixes of single, first, inside and last nodes, and those that begin and end segments."""
+    """The prefixes of single, first, inside and last nodes; those that begin and end segments."""
 
     letters: str
     begin: str
@@ -398,7 +398,7 @@ def guess_scheme(label_lists: Iterable[Iterable[Any]]) -> str | None:
 
 
 def _lenient_entities(labels: list[str]) -> list[Segment]:
-    """seqeval's default. Prefixes other than B I E S O and the dot separate only different types."""
+    """seqeval's default: prefixes other than B I E S O and the dot separate only unlike types."""
     parts_of = {label: split_label(label) for label in {*labels, OUTSIDE}}
     found = []
     first = 0
@@ -415,7 +415,7 @@ def _lenient_entities(labels: list[str]) -> list[Segment]:
 
 
 def _strict_entities(labels: list[str], name: str) -> list[Segment]:
-    """seqeval's strict mode: a run of labels that continue each other counts if both ends are valid."""
+    """seqeval's strict mode: labels that continue each other count if both ends are valid."""
     rules = _SEQEVAL_RULES[name]
     parts_of = {label: (label[0], label[1:].strip("-") or UNTYPED) for label in {*labels, OUTSIDE}}
     found = []

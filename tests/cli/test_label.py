@@ -1,4 +1,4 @@
-"""fuda label as a process: it says where it is, ends by Ctrl-C, goes on where it was; fuda export."""
+"""fuda label as a process: it says where it is, ends by Ctrl-C, continues; fuda export."""
 
 from __future__ import annotations
 

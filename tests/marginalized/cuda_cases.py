@@ -1,4 +1,4 @@
-"""The CUDA engine against the CPU engine; run by `test_cuda.py`, on a card or in numba's simulator."""
+"""The CUDA engine against the CPU engine; `test_cuda.py` runs it on a card or in a simulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CUDA engine: its tests in numba's simulator, the choice of engines, and cards that cannot be used."""
+"""The CUDA engine: tests in numba's simulator, the choice of engines, and unusable cards."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASES = Path(__file__).with_name("cuda_cases.py")
 
 @pytest.mark.slow
 def test_in_the_simulator():
-    """All of `cuda_cases.py`, in a process of its own: numba reads the setting when it is imported."""
+    """All of `cuda_cases.py` in a process of its own: numba reads the setting at import."""
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     command = [
         sys.executable,

@@ -47,7 +47,7 @@ def make(request):
 
 
 class Case:
-    """Two random corpora (or one), random coefficients, and the scores that an engine should give."""
+    """Two random corpora (or one), random coefficients, and the scores an engine should give."""
 
     def __init__(self, seed, shape="sequence", form="marginals", same=False, longest=6, **parameters) -> None:
         rng = np.random.default_rng(seed)
@@ -292,7 +292,7 @@ def test_numbers_past_all_doubles(make):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("with_base", [False, True])
 def test_a_perceptron_epoch_is_the_papers_algorithm(make, shape, with_base):
-    """Node by node, in any order of structures, from scores outside of the problem or from none."""
+    """Node by node, in any order of structures, from scores outside of the problem or none."""
     case = Case(4, shape, same=True)
     rng = np.random.default_rng(0)
     labels, amounts = rng.integers(-1, LABELS, len(case.alpha)), rng.random(len(case.alpha)) + 0.5

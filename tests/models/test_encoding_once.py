@@ -1,4 +1,4 @@
-"""One fit encodes its data once, and parts of encoded data are what encoding them again would give."""
+"""One fit encodes its data once, and parts of encoded data equal what encoding them would give."""
 
 from __future__ import annotations
 

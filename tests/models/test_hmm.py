@@ -1,4 +1,4 @@
-"""The HMM against its own formulas: plain counting, and every labeling of tiny structures one by one."""
+"""The HMM against its own formulas: plain counts, and every labeling of tiny structures."""
 
 from __future__ import annotations
 

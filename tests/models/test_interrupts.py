@@ -79,7 +79,7 @@ DONE = {"_become", "_fit_encoded", "fit", "partial_fit"}
 
 
 class Steps:
-    """Counts the calls of the package's functions, and raises KeyboardInterrupt at the moment `at`."""
+    """Counts the calls of the package's functions and raises KeyboardInterrupt at call `at`."""
 
     def __init__(self) -> None:
         self.start(None)
@@ -144,7 +144,7 @@ def moments(steps, work, most=MOMENTS):
 
 
 def interrupted(steps, at, work):
-    """Do some work with an interrupt at a moment: whether it was raised, and the convergence warnings."""
+    """Do some work with an interrupt at a moment: whether it was raised, and the warnings."""
     steps.start(at)
     raised = False
     with warnings.catch_warnings(record=True) as caught:
@@ -179,7 +179,7 @@ def stored(model, path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", LEARNERS)
 def test_fit(name, steps, tmp_path):
-    """A model is fitted, with a warning, or as new; one that was fitted before may also be as it was."""
+    """A model is fitted, with a warning, or as new; one fitted before may also be unchanged."""
     path, old, outcomes = tmp_path / "model.fuda", tmp_path / "old.fuda", set()
     new = clone(LEARNERS[name])
     before = stored(clone(new).fit(OTHER_X, OTHER_Y), old)
@@ -252,7 +252,7 @@ def test_a_warm_start_outlives_a_fit_that_was_interrupted(monkeypatch):
 
 @pytest.mark.parametrize("training", [1, 3])
 def test_an_interrupt_stops_all_trainings(training, monkeypatch):
-    """While the machine learns, what it has learned is kept; in calibration, all but the probabilities."""
+    """While the machine learns, what it learned is kept; in calibration, all but probabilities."""
     trainings, steps = [], []
 
     def learn(self, *given, learn=MarginalizedPerceptron._learn):

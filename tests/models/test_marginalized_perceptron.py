@@ -28,7 +28,7 @@ def perceptron(**parameters) -> MarginalizedPerceptron:
 
 
 def random_amounts(X):
-    """What a mistake at each node counts: by odd numbers, so that no two scores are equal but by rounding."""
+    """What a mistake at each node counts: random, so that scores are equal only by rounding."""
     rng = np.random.default_rng(0)
     return [rng.random(len(x)) + 0.5 for x in X]
 

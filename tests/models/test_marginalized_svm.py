@@ -1,4 +1,4 @@
-"""The large-margin machine: its dual against a general solver, its conditions of optimality, its honesty."""
+"""The large-margin machine: its dual against a general solver, optimality, honest parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults by the alphabet of observations: features, window and decoding for residues and bases."""
+"""Defaults by the alphabet of observations: features, window, decoding of residues and bases."""
 
 from __future__ import annotations
 

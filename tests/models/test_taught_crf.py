@@ -1,4 +1,4 @@
-"""A CRF that learns more: what it minimizes, what changes, what holds, files, labels, bad input."""
+"""A CRF that learns more: its objective, what changes, what holds, files, labels, bad input."""
 
 from __future__ import annotations
 

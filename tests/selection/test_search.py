@@ -13,7 +13,7 @@ GOAL = Goal("token accuracy")
 
 
 class Learner:
-    """Stands for an estimator that labels a share of nodes correctly, after some seconds a node."""
+    """A substitute estimator that labels a share of nodes correctly, in some seconds per node."""
 
     def __init__(self, quality, speed=0.0):
         self.quality, self.speed = quality, speed
@@ -141,7 +141,7 @@ def test_there_is_time_for_the_default_as_long_as_there_is_for_the_best(clock):
 
 
 def with_scores(made, scores, seconds):
-    """The race after one fold of 500 nodes, in which candidates had these scores and took this long."""
+    """The race after a fold of 500 nodes, in which candidates had these scores and times."""
     for trial, score, took in zip(made.trials, scores, seconds, strict=True):
         trial.times, trial.counts = [(500, Times(took, 0.0))], np.zeros((50, 1, 3))
         trial.counts[:, 0] = [score * 10, 10, 10]

@@ -1,4 +1,4 @@
-"""One position's coefficients: the small quadratic program against its conditions of optimality."""
+"""One position's coefficients: the small quadratic program against its optimality conditions."""
 
 from __future__ import annotations
 

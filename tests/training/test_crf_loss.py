@@ -129,7 +129,7 @@ KINDS = ["chains", "window", "vectors", "chain pairs", "template", "trees", "tre
 @pytest.mark.parametrize("loss", LOSSES, ids=["sequential", "pointwise", "markov"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_labeling(kind, loss, scale):
-    """Values and gradients, with weights of structures and nodes, labels not known, scores of any size."""
+    """Values and gradients; weights of structures and nodes, unknown labels, any scores."""
     random = np.random.default_rng(KINDS.index(kind))
     for count, unknown in ((1, 0.0), (3, 0.0), (3, 0.4), (2, 1.0)):
         lengths = random.integers(1, 5, size=3)
@@ -168,7 +168,7 @@ def test_central_differences(kind, loss):
 @pytest.mark.parametrize("scale", [1.0, 30.0, 100.0, 1e4])
 @pytest.mark.parametrize("loss", LOSSES, ids=["sequential", "pointwise", "markov"])
 def test_a_chain_is_a_tree(loss, scale):
-    """The eight-lane loop and general inference, which trees take, agree; so do any numbers of threads."""
+    """The eight-lane loop agrees with general inference, which trees use, for any thread count."""
     random = np.random.default_rng(3)
     words = [list(map(str, random.integers(9, size=n))) for n in random.integers(1, 25, size=45)]
     chains = WindowEncoder("word", 1).fit([Sequence(x) for x in words])
@@ -190,7 +190,7 @@ def test_a_chain_is_a_tree(loss, scale):
 @pytest.mark.parametrize("loss", LOSSES, ids=["sequential", "pointwise", "markov"])
 @pytest.mark.parametrize("kind", ["chains", "trees"])
 def test_only_some_structures_are_extreme(kind, loss):
-    """One word has weights that no scaled recursion bears; the structures without it go the usual way."""
+    """One word has weights too large for scaled recursions; others are computed as usual."""
     random = np.random.default_rng(0)
     encoded = encoded_case(kind, random, [4, 3, 4, 2, 4, 4, 1, 4, 3, 4, 4, 4])
     labels = random.integers(3, size=encoded.corpus.size)
@@ -348,7 +348,7 @@ def test_weights_of_structures_are_repetitions():
 
 
 def test_curvature_is_the_hessian_diagonal_of_alike_labels():
-    """Exact for the sequential loss at zero weights, where a feature is seen once a structure at most."""
+    """Exact for the sequential loss at zero weights where no feature recurs in a structure."""
     encoded = WindowEncoder("word", 0).fit([Sequence(["a", "b"]), Sequence(["c"])])
     function = TrainingLoss(encoded, np.array([0, 1, 2]), 3, LOSSES[0])
     zero, step = np.zeros(function.weights.size), 1e-4

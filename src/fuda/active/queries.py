@@ -230,7 +230,7 @@ class _Parts:
 
 
 def _edges(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
-    """Parents and children, by child; of sequences without their graph, which takes more memory."""
+    """Parents and children, by child; for sequences without their graph, to save memory."""
     if not corpus.is_chain:
         above, below = corpus.graph.edges.T.astype(np.int32)
         return above, below
@@ -247,7 +247,7 @@ def _ranges(bounds: np.ndarray, ids: Sequence[int]) -> np.ndarray:
 
 
 def _disagreements(marginals: Iterable[np.ndarray], labels: Sequence[Any], classes: list[Any]) -> np.ndarray:
-    """The largest probability, over nodes, that the label given is wrong; −1 where there is none."""
+    """The largest probability, over nodes, that the given label is wrong; −1 if none is given."""
     number: Callable[[Any], int] = {label: k for k, label in enumerate(classes)}.__getitem__
     found = []
     for table, given in zip(marginals, labels, strict=True):

@@ -81,7 +81,7 @@ def _kernel_labeling(data: str, table: int | None, show: Show, progress: Show) -
 def _biology(
     data: str, table: int | None, show: Callable[..., None], progress: Show, plots: str | None = None
 ) -> None:
-    """Print the tables of proteins and genes: secondary structure, phosphorylation by kinase, exons."""
+    """Print tables of proteins and genes: secondary structure, phosphorylation, exons."""
     from fuda.reproduce.corpora import MissingCorpusError
     from fuda.reproduce.phosphorylation import KINASES, kinases_in
 

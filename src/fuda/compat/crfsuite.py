@@ -237,7 +237,7 @@ def _rotated(x: int, bits: int) -> int:
 
 @compiled
 def _hash(data: np.ndarray, bounds: np.ndarray, hashes: np.ndarray) -> None:
-    """Bob Jenkins' lookup3 ("hashlittle" with the start value 0) of data[bounds[i]:bounds[i+1]]."""
+    """Bob Jenkins' lookup3 ("hashlittle" with start value 0) of data[bounds[i]:bounds[i+1]]."""
     mask = 0xFFFFFFFF
     for i in range(len(hashes)):
         start, left = bounds[i], bounds[i + 1] - bounds[i]

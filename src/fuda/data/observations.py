@@ -295,7 +295,7 @@ def _flat(x: dict[Any, Any], depth: int) -> dict[Any, Any]:
 
 
 def _is_vector(value: Any) -> bool:
-    """Whether the value of a feature is a vector: an array, or a list that does not begin with a name."""
+    """Whether the value of a feature is a vector: an array, or a list that begins with no name."""
     if isinstance(value, list):
         return bool(value) and not isinstance(value[0], str)
     return isinstance(value, np.ndarray)

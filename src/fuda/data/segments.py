@@ -178,7 +178,7 @@ class SegmentLabels:
         return longest
 
     def _told(self, labels: Array) -> tuple[Array, Array, Array]:
-        """The kinds of label numbers, and whether they are first and last; −1 for what is not known."""
+        """The kinds of label numbers, and whether they are first and last; −1 where unknown."""
         first, last = (np.append(told, np.int8(-1))[labels] for told in (self.first, self.last))
         return np.append(self.kind_of, -1)[labels], first, last
 

@@ -331,7 +331,7 @@ def _pairs(edges: Any) -> np.ndarray:
 
 
 def _topological_order(size: int, edges: np.ndarray) -> np.ndarray:
-    """Kahn's order, smallest ready node first, so that a graph already in order keeps its order."""
+    """Kahn's order, smallest ready node first: a graph that is in order keeps its order."""
     children: list[list[int]] = [[] for _ in range(size)]
     waiting = [0] * size
     for parent, child in edges.tolist():

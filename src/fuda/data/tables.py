@@ -178,7 +178,7 @@ def joined_rows(rows: list[Row], n_features: int) -> Parts:
 
 
 def number_texts(texts: Iterable[str], vocabulary: dict[str, int], learn: bool) -> Array:
-    """Return the rows of texts in a `TextTable`, after adding them to its vocabulary if `learn`."""
+    """Return the rows of texts in a `TextTable`; `learn` adds them to its vocabulary first."""
     if learn:
         for text in texts:
             vocabulary.setdefault(text, len(vocabulary))
@@ -224,7 +224,7 @@ def feature_table(rows: Iterable[NamedFeatures], vocabulary: dict[str, int]) -> 
 
 
 def named_features(features: Any) -> NamedFeatures:
-    """Return names and values of features: {"a": "x"} becomes "a=x", True is 1, False is left out."""
+    """Return names and values of features: {"a": "x"} becomes "a=x", True is 1, False left out."""
     if type(features) is list and _ONLY_TEXT.issuperset(map(type, features)):  # by far the most frequent
         return features, None
     if not isinstance(features, dict | list | tuple | set | frozenset):

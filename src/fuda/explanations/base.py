@@ -1,4 +1,4 @@
-"""What an explanation consists of: two labels, what each is worth, and what makes the difference."""
+"""What an explanation consists of: two labels, what each is worth, and what makes them differ."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Array = np.ndarray
 
 
 class Message(NamedTuple):
-    """What a neighbour adds: `values` (L,), and the log-weights (L,) of its own labels without t."""
+    """What a neighbour adds: `values` (L,), and the log-weights (L,) of its labels without t."""
 
     values: Array
     own: Array

@@ -173,7 +173,7 @@ def _properties() -> dict[str, np.ndarray]:
 
 
 def properties_of(residue: str) -> np.ndarray:
-    """Return the `PROPERTIES` of a residue, standardized; 0, their mean, for letters that are no code."""
+    """Return the standardized `PROPERTIES` of a residue; 0, their mean, for other letters."""
     return _properties().get(residue.upper(), np.zeros(len(PROPERTIES)))
 
 

@@ -55,7 +55,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}\Z")
 
 @dataclass(slots=True)
 class Rows:
-    """The lines of one sentence, the indices of those of each node, and the field of the labels."""
+    """The lines of one sentence, the indices of those of each node, and the label field."""
 
     lines: list[str]
     nodes: list[list[int]]
@@ -227,7 +227,7 @@ def layout_text(
     layout: Layout,
     usual: str = "UPOS",
 ) -> str:
-    """The text of a file with the columns of a layout; the `usual` column has the labels of others."""
+    """The text of a file with the columns of a layout; other formats' labels go to `usual`."""
     given = None if label is None else LabelField(parse_field(label, "label", layout), absent)
     labelled = any(record.labels is not None for record in (after, *records) if record)
     lines: list[str] = []

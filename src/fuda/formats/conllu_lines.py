@@ -56,7 +56,7 @@ def text_comment(record: Record) -> list[str]:
 
 
 def text_of(comments: list[str], rows: list[list[str]], layout: Layout) -> Text | None:
-    """The text of a sentence whose words say where they are in it; `rows` are those of the nodes."""
+    """The text of a sentence whose words say where they are in it; `rows` are the nodes' rows."""
     misc, form = layout.index("MISC"), layout.index("FORM")
     if misc is None or form is None or "TokenRange=" not in rows[0][misc]:
         return None

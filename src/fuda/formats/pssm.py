@@ -44,7 +44,7 @@ _TITLE = "Last position-specific scoring matrix computed"
 
 @dataclass(slots=True)
 class Rows:
-    """The lines of a matrix: those before its rows, its rows without labels, and those after them."""
+    """The lines of a matrix: those before its rows, its rows without labels, and those after."""
 
     before: list[str] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
@@ -111,7 +111,7 @@ def _columns(line: str) -> list[int] | None:
 
 
 def _title_of_next(kept: Rows) -> list[str]:
-    """The lines after a matrix that precede the next one: from its title on, with a blank line before."""
+    """The lines after a matrix that belong to the next: its title and a blank line before it."""
     starts = [i for i, line in enumerate(kept.after) if line.startswith(_TITLE)]
     start = starts[-1] if starts else len(kept.after)
     if start and not kept.after[start - 1].strip():

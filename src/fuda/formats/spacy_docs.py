@@ -137,7 +137,7 @@ def _structure(index: int, tokens: list[Any], graph: str) -> Structure:
 
 
 def _words(text: Text) -> tuple[list[str], list[bool], list[int]]:
-    """The words of a Doc, whether a space follows each, and the number of the word of each node."""
+    """The words of a Doc, whether a space follows each, and the word number of each node."""
     words: list[str] = []
     spaces: list[bool] = []
     numbers = []

@@ -111,7 +111,7 @@ class TrainingScores(Protocol):
         """(n, m) kernel values between some nodes and others."""
 
     def arrays(self, nodes: Array) -> ScoreArrays | None:
-        """The arrays by which compiled loops change β of some nodes; None where memory is too small."""
+        """The arrays by which compiled loops change β of nodes; None if memory is too small."""
 
     def function(self) -> LabelFunction:
         """The function learned, without the training corpus."""

@@ -100,7 +100,7 @@ def function_for(
 
 
 def _explicit_vectors(kernel: Kernel, encoded: Encoded, cache_bytes: int) -> Vectors | None:
-    """Check the kernel; the feature vectors, if it is a polynomial whose monomials fit into memory."""
+    """Check the kernel; return the vectors of a polynomial whose monomials fit into memory."""
     _check(kernel, encoded)
     if kernel.polynomial is None:
         return None
@@ -122,7 +122,7 @@ def squared_norms(kernel: Kernel, encoded: Encoded) -> Array:
 
 
 def _check(kernel: Kernel, encoded: Encoded) -> None:
-    """Raise DataError where the kernel is not symmetric, or k(x_t, x_t) is negative or too large."""
+    """Raise DataError if the kernel is not symmetric, or k(x_t, x_t) is negative or too large."""
     squares = squared_norms(kernel, encoded)
     if kernel.sees > Sees.FEATURES:
         types = points(encoded, Numbering(encoded.corpus))[: len(encoded.corpus.observations)]

@@ -84,7 +84,7 @@ class LinearFunction:
         return scores
 
     def _of_types(self, table: TypeTable, count: int) -> Array:
-        """(channels, rows, L) the scores of all types and marks in the first channels, those of types."""
+        """(channels, rows, L) scores of all types and marks in the channels that show types."""
         if self._marks is None:
             self._marks = self._products(table.encoder.mark_rows(), count)
         keys = list(table.corpus.keys())

@@ -113,7 +113,7 @@ class Vectors:
 
 
 def _rows(view: ChannelView) -> tuple[Any, Array]:
-    """A matrix in CSR form with sorted rows, and the row that a channel gives each node; several add."""
+    """A matrix in CSR form with sorted rows, and each node's row; several rows are summed."""
     matrix, rows = view.points.features, view.channel.rows
     matrix = matrix if sp.issparse(matrix) else sp.csr_matrix(matrix)
     if view.channel.indptr is not None:
@@ -144,7 +144,7 @@ def _append_rows(
     indptr: Array, columns: Array, data: Array, rows: Array, first: int, ends: Array, indices: Array,
     values: Array,
 ) -> None:  # fmt: skip
-    """Append to row t, which ends at ends(t), the row rows(t) of a matrix, with columns from `first` on."""
+    """Append row rows(t) of a matrix, its columns from `first` on, to row t, ending at ends(t)."""
     for t in range(len(rows)):
         for e in range(indptr[rows[t]], indptr[rows[t] + 1]):
             indices[ends[t]], values[ends[t]] = first + columns[e], data[e]
@@ -238,7 +238,7 @@ class Monomials:
 
 @compiled
 def _slot(keys: Array, code: int) -> int:
-    """The slot of a code, or the free slot for it; the capacity is a power of two, and never full."""
+    """The slot of a code, or the free slot for it, in a table of 2ⁿ slots that is never full."""
     mask = len(keys) - 1
     slot: Any = np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
     while keys[slot] >= 0 and keys[slot] != code:

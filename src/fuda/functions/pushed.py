@@ -142,7 +142,7 @@ class PushedScores:
         self._batch_of = batch_of - int(live[0] < 0) if len(live) else self._batch_of
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Continue from a `state()` of the same corpus; the rows that matter are computed again."""
+        """Continue from a `state()` of the same corpus; rows that matter are recomputed."""
         shapes: dict[str, tuple[int | None, ...]] = {"beta": self.beta.shape, "scores": self._by_label.shape}
         cache = {name: array.shape for name, array in self._cache_state().items()}
         shapes |= cache | ({"batches": (None,), "sizes": (None,)} if cache else {})
@@ -189,7 +189,7 @@ class PushedScores:
             add_expansion(self.kernel, self.window.take(nodes), rows, self.window, self.scores, self.n_jobs)
 
     def arrays(self, nodes: Array) -> ScoreArrays | None:
-        """The arrays by which compiled loops change β of some nodes; None if the cache is too small."""
+        """The arrays by which compiled loops change β of nodes; None if the cache is too small."""
         if len(nodes) > len(self._rows) or not len(self._rows):
             return None
         self._cache(nodes)

@@ -245,7 +245,7 @@ def _slices(size: int, most: int) -> list[slice]:
 
 
 class _InnerProducts:
-    """Inner products between the points of the targets and the source nodes, and kernel values from them."""
+    """Inner products between targets' points and source nodes, and the kernel values from them."""
 
     def __init__(self, kernel: Kernel, targets: Window, sources: Window) -> None:
         self.kernel, self.targets, self.sources = kernel, targets, sources

@@ -220,7 +220,7 @@ def _mixed(matrix: Array, factors: Array, top: float, values: Array, terms: Arra
 
 @compiled
 def after(scores: Scores, limits: Limits, begin: int, end: int, chunks: Array, best: bool) -> After:
-    """N, J and β of the sequence of the nodes begin … end − 1; with `best`, maxima in place of sums."""
+    """N, J and β of the sequence of nodes begin … end − 1; with `best`, maxima instead of sums."""
     T, K = end - begin, scores.inside.shape[1]
     new, joined, ended = np.empty((T, K)), np.empty((T, K)), np.zeros((T + 1, K))
     terms = np.empty(max(2 * scores.lengths.shape[1], K))
@@ -272,7 +272,7 @@ def _add_pairs(
     weight: float,
     into: Array,
 ) -> None:
-    """Add the probabilities of neighbouring segments at a boundary; factors = exp(transitions − top)."""
+    """Add the probabilities of segment pairs at a boundary; factors = exp(transitions − top)."""
     high, low = ended.max(), new.max()
     shift = high + low + top - log_z
     if shift == -np.inf:
@@ -293,7 +293,10 @@ def _add_pairs(
 def _chunks_to(
     scores: Scores, limits: Limits, t: int, e: int, a: int, chunks: Array, before: Before, terms: Array
 ) -> tuple[int, float]:
-    """Fill the terms of all chunks of a kind that end before e, by length: their number, a full one's."""
+    """Fill in the terms, by length, of all chunks of a kind that end before e.
+
+    Returns their number, and the term of a chunk of full length.
+    """
     count = 0
     for d in range(1, min(scores.longest[a], e) + 1):
         if len(limits.links) > 0 and limits.ahead[t - d, a] < d:

@@ -104,7 +104,7 @@ class Calibration:
         return self.point @ _parts(evidence) + evidence.memory
 
     def candidates(self) -> list[Calibration]:
-        """Return this calibration with other values of a', to choose from by the labels they give."""
+        """Return this calibration with other values of a', to choose by the labels they give."""
         values = _BESIDE_LABELINGS if self.by_labelings else self.whole[0] * _FACTORS
         return [replace(self, whole=np.append(a, self.whole[1:])) for a in values.tolist()]
 
@@ -176,7 +176,7 @@ def fit(
 
 
 def _parts(evidence: Evidence, joint: Joint | None = None) -> Array:
-    """Return the two terms of z, or of z' with a joint prior, without their coefficients: (N, 2, L)."""
+    """Return the two terms of z (of z' with a joint prior) without coefficients: (N, 2, L)."""
     of_prior = np.log(np.maximum(evidence.belief, _LEAST)) if joint is None else joint.nodes
     return np.stack([evidence.scaled(), of_prior], axis=1)
 

@@ -57,7 +57,7 @@ def shape_of_features(shape: str, parts: str | None) -> int:
 
 
 def branches(corpus: Corpus) -> bool:
-    """Return whether a node of a corpus has several children or parents; else all parts are runs."""
+    """Return whether a node has several children or parents; otherwise all parts are runs."""
     if corpus.is_chain:
         return False
     ends = corpus.graph.edges.T

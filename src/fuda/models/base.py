@@ -204,7 +204,7 @@ class Labeler(BaseEstimator):
         self._fitted_params = {name: _detached(value) for name, value in given.items()}
 
     def _defaults_by(self, corpus: Corpus, letters: str | None) -> dict[str, Any]:
-        """Defaults that depend on the data of a fit; `letters` is the alphabet of residues or bases."""
+        """Defaults that depend on the data; `letters` is the alphabet of residues or bases."""
         return {}
 
     def _params_to_save(self) -> dict[str, Any]:
@@ -364,7 +364,7 @@ class Labeler(BaseEstimator):
         return label_numbers(y, corpus, self.classes_)
 
     def _refuse_pair_features(self, encoded: Encoded) -> None:
-        """Raise DataError for template lines of label pairs, which the model has no weights for."""
+        """Raise DataError for template lines of label pairs: the model has no such weights."""
         if encoded.edge_channels:
             raise DataError(
                 f"template line {encoded.edge_channels[0].name!r}: {type(self).__name__} has no features of "
@@ -380,7 +380,7 @@ class Labeler(BaseEstimator):
     def _by_structure(
         self, X: Any, of: Callable[[Encoded], Iterable[Any]], empty: Callable[[], Any] = list
     ) -> np.ndarray:
-        """What `of` returns for the encoded structures, one by one, and `empty()` for empty ones."""
+        """What `of` returns for each of the encoded structures, and `empty()` for empty ones."""
         X = structures_of(X)
         X = X if isinstance(X, Structure) else listed(X) or X  # an iterator is consumed once
         encoded = self._encode(X)
@@ -461,7 +461,7 @@ class Labeler(BaseEstimator):
 
 
 def check_without_checkpoint(inner: Labeler, name: str) -> None:
-    """Raise DataError where a labeler that is fitted within another has a checkpoint of its own."""
+    """Raise DataError if a labeler that is fitted within another has a checkpoint of its own."""
     if inner.checkpoint is not None:
         raise DataError(
             f"{name}: a {type(inner).__name__} with checkpoint={str(inner.checkpoint)!r} is fitted here as a "

@@ -216,7 +216,7 @@ class Combination(Probabilities):
         return explained(combined_decision(self, Corpus(structures)), node, top)
 
     def _mean(self, X: Any, known: Any = None) -> tuple[list[Any], Corpus | None, Array]:
-        """The structures, those with nodes as a corpus, and q (N, L), given labels that are known."""
+        """The structures, those with nodes as a corpus, and q (N, L) given the known labels."""
         structures = as_structures_or_none(structures_of(X))
         given: list[Any] = [[] if structure is None else structure for structure in structures]
         if not any(map(len, given)):
@@ -324,7 +324,7 @@ class Tuner:
 
 
 def _smoothed(scores: Array) -> Array:
-    """Half of each entry of a grid and an eighth of each of its four neighbours, itself at the edge."""
+    """Half of each entry of a grid and an eighth of each neighbour, or of itself at the edge."""
     wide = np.pad(scores, 1, mode="edge")
     around: Array = wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:]
     return scores / 2 + around / 8

@@ -18,7 +18,7 @@ from fuda.features.residues import ALPHABETS, alphabet_of
 
 
 def encoder_for(model: Any, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
-    """The encoder by the parameters of a model, or by the alphabet of a corpus where they are None."""
+    """The encoder by a model's parameters, or by the alphabet of a corpus where they are None."""
     if not model._takes_vectors and corpus.vectors is not None:  # a prior or base that counts features
         corpus = copy(corpus)
         corpus.vectors = None

@@ -422,7 +422,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         self._support = encoded.take(np.flatnonzero(kept)) if kept.any() else None
 
     def _prepare_predictions(self) -> None:
-        """Prepare what predictions use; sums stay whole numbers, where features are, until divided."""
+        """Prepare what predictions use; sums of whole numbers stay whole until divided."""
         state = self._state
         self._divisor = max(1.0, float(state.steps[0])) if self._averaged else 1.0
         self._nodes, grams = state.sums() if self._averaged else (state.nodes, state.grams)

@@ -383,7 +383,7 @@ class HMSVM(MarkovLabeler):
         return None if converged else f"max_iter={self.max_iter} was reached", found
 
     def _keep_support(self, multipliers: Multipliers, right: Array, encoded: Encoded) -> None:
-        """Keep structures with support sequences, and these, the largest α of a structure first."""
+        """Keep structures with support sequences, and these, each structure's largest α first."""
         structures: list[int] = []
         owners: list[int] = []
         rights, labelings, alphas = [], [], []

@@ -287,7 +287,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         amounts: Array,
         engines: list[Engine] | None = None,
     ) -> tuple[Array, bool]:
-        """α (N, L), and whether training was completed; after Ctrl-C, what was learned until then."""
+        """α (N, L) and whether training was completed; after Ctrl-C, what was learned so far."""
         alpha = np.zeros((len(labels), len(self.classes_)))
         try:
             with part(name):

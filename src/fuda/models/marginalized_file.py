@@ -91,7 +91,7 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Lab
 
 
 def _whole(arrays: dict[str, Array]) -> str:
-    """The name of the coefficients of labelings: "joint" where the prior scores whole labelings."""
+    """The name of the coefficients of labelings: "joint" if the prior scores whole labelings."""
     return "joint" if "joint" in arrays else "whole"
 
 

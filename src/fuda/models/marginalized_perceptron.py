@@ -311,7 +311,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         return state.alpha(average=False)
 
     def _memory_of(self, one: Examples, labels: Array) -> list[Support]:
-        """What to remember of one structure, so that its labels are predicted; empty if they are."""
+        """What to remember so that a structure's labels are predicted; empty if they are."""
         evidence, wanted = self._evidence(one.encoded, one.prior), np.maximum(labels, 0)
 
         def shortfalls(recalled: Array) -> list[memory.Shortfall]:

@@ -330,7 +330,7 @@ class _Ascent:
 
 
 def _mean_self_kernel(engine: Engine, labels: Array) -> float:
-    """The mean of K(t,t,y_t,y_t) over positions with a label; 1 where all are 0, or there is none."""
+    """The mean of K(t,t,y_t,y_t) over labelled positions; 1 if all are 0 or there are none."""
     own, side = np.zeros(len(labels)), engine.problem.targets
     for structure in range(len(side.sizes)):
         nodes = side.nodes(structure)

@@ -87,7 +87,7 @@ class Orders:
         return len(self.mistakes) < self.model.epochs and (not self.mistakes or bool(self.mistakes[-1]))
 
     def run_epoch(self, labels: Array, amounts: Array) -> None:
-        """Learn in one more epoch: in the order of the data, or after the first perceptron in another."""
+        """Run one more epoch: in the order of the data, or shuffled after the first perceptron."""
         if self.number:
             self.order = self.random.permutation(self.order)
         mistakes = self.engine.perceptron_epoch(self.order, labels, amounts, self.perceptron)

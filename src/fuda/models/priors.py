@@ -232,7 +232,7 @@ def _out_of_fold(
 
 
 def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: Encoded) -> Prior:
-    """P(y|x) of a fitted labeler over the labels `classes`, mixed with a share of the uniform prior."""
+    """P(y|x) of a fitted labeler over the labels `classes`, mixed with a uniform share."""
     graph = encoded.corpus.graph
     number = {label: i for i, label in enumerate(labeler.classes_)}
     own = [number.get(label, -1) for label in classes]  # −1: the last column below, for unseen labels

@@ -1,4 +1,4 @@
-"""How far the predictions of a model with the marginalized kernel can be made faster, by held-out data."""
+"""How much faster a model with the marginalized kernel can predict, judged by held-out data."""
 
 from __future__ import annotations
 

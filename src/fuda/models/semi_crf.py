@@ -376,7 +376,7 @@ class SemiCRF(MarkovLabeler):
         return segmentations(self, encoded)
 
     def _right(self, encoded: Encoded, scores: Scores, limits: Limits) -> tuple[Array, Array]:
-        """The probabilities of labels, −inf where they are not possible, and of label pairs likewise."""
+        """The probabilities of labels, −inf where impossible, and of label pairs likewise."""
         graph, table = encoded.corpus.graph, self._label_marginals(scores, limits)
         pairs = np.zeros((len(self.classes_),) * 2)
         if len(limits.links):

@@ -86,7 +86,7 @@ def teach(model: Model, encoder: Any, data: TrainingData) -> None:
 
 
 class _Step:
-    """What is minimized, as a function of the weights of the features that some structures have."""
+    """What is minimized, as a function of the weights of the features of some structures."""
 
     def __init__(self, model: Model, data: TrainingData, weights: Array, stored: Array) -> None:
         self.model, self.weights = model, weights
@@ -142,7 +142,7 @@ def _used(encoded: Encoded, number: int) -> Array | None:
 
 
 def _indices(layout: Weights, encoded: Encoded, columns: list[Array | None]) -> Array:
-    """The indices of the weights of some features, and of all transitions, in the weight vector."""
+    """The indices in the weight vector of the weights of some features and of all transitions."""
     by_channel, transitions, by_edge = layout.views(np.arange(layout.size))
 
     def part(channel: Channel, of_features: Array) -> Array:

@@ -58,7 +58,7 @@ class Firmness(NamedTuple):
 
 
 class _Twin(CRF):
-    """The CRF of a perceptron: the labels of roots have weights too, as those of one more feature."""
+    """The CRF of a perceptron: the labels of roots have weights too, like those of a feature."""
 
     has_starts: bool
 
@@ -239,7 +239,7 @@ def _teach(model: Model, data: TrainingData, wrong: Array) -> None:
 
 
 def _changed(state: State, twin: _Twin, change: Array) -> State:
-    """The state, which is overwritten, with a change of the weights of the CRF made in its first step."""
+    """The state, overwritten, with a change of the CRF's weights made in its first step."""
     by_channel, transitions, _ = twin._layout.views(change)
     for short in (state.short, state.late_short) if twin.has_starts else ():
         short[0] += by_channel[-1][0]

@@ -1,4 +1,4 @@
-"""The file of a store: SQLite in WAL mode, one process that writes, all of a transaction or none."""
+"""The file of a store: SQLite in WAL mode, one writing process, transactions as a whole."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ class Desk:
         }
 
     def _predicted(self, item: Item) -> tuple[list[Any], list[float]]:
-        """The labels of a structure by the model, with those that its file has, and probabilities."""
+        """The model's labels of a structure, given those that its file has, and probabilities."""
         structure, taught = item.record.structure, self.teacher.current
         if taught.model is None:
             outside = schemes.OUTSIDE if self.store.unit.scheme is not None else None

@@ -119,7 +119,7 @@ class Store(Database):
 
     @property
     def kinds(self) -> list[str]:
-        """What a person may choose: types of spans, or labels of nodes; in order of their arrival."""
+        """What a person may choose: types of spans or labels of nodes, in order of arrival."""
         return list(self.about("labels", []))
 
     def counts(self) -> dict[str, int]:
@@ -336,7 +336,7 @@ class Store(Database):
         return int(self._reader.execute("SELECT IFNULL(MAX(number), 0) FROM events").fetchone()[0])
 
     def steps(self) -> list[tuple[int, float, int, Any]]:
-        """Return number, time, structure and further values of the accepts that have not been undone."""
+        """Return number, time, structure and further values of all accepts not undone since."""
         rows = self._reader.execute(
             f"SELECT number, time, item, more FROM events e WHERE kind = 'accept' AND {_LIVE} ORDER BY number"
         )
@@ -390,7 +390,7 @@ class Store(Database):
         return None if row is None else Snapshot(row[0], row[1], bool(row[2]), row[3])
 
     def last_refit(self, learner: str) -> int:
-        """Return the event up to which the last refit of a learner has learned; 0 if there was none."""
+        """Return the last event that a learner's last refit has learned; 0 if there was none."""
         query = "SELECT IFNULL(MAX(event), 0) FROM snapshots WHERE refitted AND learner = ?"
         return int(self._reader.execute(query, (learner,)).fetchone()[0])
 

@@ -98,7 +98,7 @@ class Teacher:
             thread.join(seconds)
 
     def notice(self, again: bool = False) -> None:
-        """Say that the log has grown; `again` where the model must begin again from another snapshot."""
+        """Say that the log has grown; `again` if the model must restart from another snapshot."""
         with self._changed:
             self._again = self._again or again
             self._changed.notify_all()
@@ -123,7 +123,7 @@ class Teacher:
         return f"taught by {count:,} sentence{'' if count == 1 else 's'}"
 
     def rebuilt(self) -> Any:
-        """Return the model that the log makes, found in this thread; None before the first lesson."""
+        """Return the model that the log makes, found in this thread; None before any lesson."""
         if self._needs_fit():
             self._fit_all()
         self._begin()
@@ -170,7 +170,7 @@ class Teacher:
             self.announce({"type": "prepared"})
 
     def _warm_up(self) -> None:
-        """Teach a model that nobody uses, so that compiled code is loaded before the first lesson."""
+        """Teach a model that nobody uses, to load compiled code before the first lesson."""
         some, classes = self._some()[:2], self.store.unit.classes(self.store.kinds or ["X"])
         pupil, labels = self._unfitted(), [[classes[0]] * len(x) for x in some]
         pupil.partial_fit(some[:1], labels[:1], classes=classes).partial_fit(some[1:], labels[1:])
@@ -180,7 +180,7 @@ class Teacher:
         return self._stopped or self._again or self.store.last_event() > self._seen
 
     def _begin(self) -> None:
-        """Begin again from the last snapshot; the old model stays in use until the new one is ready."""
+        """Restart from the last snapshot; the old model stays in use until a new one is ready."""
         last = self._seen = self.store.last_event()
         refit = self.store.last_refit(self.learner.key)
         snapshot = self.store.snapshot(self.learner.key)
@@ -198,7 +198,7 @@ class Teacher:
         self._use(model, last)
 
     def _needs_fit(self) -> bool:
-        """Whether the lessons after the last snapshot are to be learned by a refit, not one by one."""
+        """Whether a refit should learn the lessons after the last snapshot, not one by one."""
         learner = self.learner
         behind = self.store.lesson_count(0)
         return (

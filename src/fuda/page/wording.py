@@ -1,4 +1,4 @@
-"""What speaks for a label, in plain words: features, labels that follow one another, labels elsewhere."""
+"""What speaks for a label, in plain words: features, neighbouring labels, labels elsewhere."""
 
 from __future__ import annotations
 

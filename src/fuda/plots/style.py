@@ -49,7 +49,7 @@ def pyplot() -> Any:
 
 
 def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function that draws into `ax` make a new figure in the style above where it is None."""
+    """Let a function that draws into `ax` make a new figure in the style above if `ax` is None."""
 
     @wraps(draw)
     def drawn(*args: Any, ax: Any = None, **options: Any) -> Any:

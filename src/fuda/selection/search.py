@@ -275,7 +275,7 @@ class Race:
         return rows
 
     def _plan(self) -> Iterator[tuple[list[Split], bool]]:
-        """Yield the splits of each heat, and whether it is on other structures than the one before."""
+        """Yield the splits of each heat, and whether its structures differ from the last one's."""
         count, nodes = len(self.sizes), int(self.sizes.sum())
         order = np.random.RandomState(self.seed).permutation(count)
         some = min(nodes, _MOST_NODES, int(self.budget * _NODES_A_SECOND))
@@ -321,7 +321,7 @@ class Race:
             trial.outputs = [*([] if restarts else trial.outputs), found[id(trial)]]
 
     def _judge(self) -> None:
-        """Find the counts and scores of all candidates in the race, where they have new outputs."""
+        """Find the counts and scores of all candidates in the race that have new outputs."""
         bounds = np.cumsum([0, *map(len, self.tests)])
         for trial in self.running:
             if len(trial.counts) == bounds[-1] or not trial.outputs:

@@ -247,7 +247,7 @@ def _cut(vocabularies: list[list[str]], count: Any) -> tuple[list[list[str]], li
 
 
 def _check_numbers(arrays: dict[str, np.ndarray]) -> None:
-    """Raise DataError where an array has a number that no model learns, and answers may overflow."""
+    """Raise DataError if an array has a number that no model learns and that may overflow."""
     for name, array in arrays.items():
         if (
             array.dtype.kind == "f"

@@ -88,7 +88,7 @@ def diagonal_at(encoded: Encoded, weights: Weights, p: Array, counted: Array, tr
 
 
 def _variances(above: Array, below: Array, counted: Array) -> Array:
-    """Σ q (1 − q) over edges for each pair of labels; by einsum, whose sums do not depend on threads."""
+    """Σ q (1 − q) over edges per pair of labels; einsum's sums do not depend on threads."""
     once = np.einsum("ta,tb->ab", above * counted[:, None], below)
     twice = np.einsum("ta,tb->ab", above**2 * counted[:, None], below**2)
     return np.maximum(once - twice, 0.0)

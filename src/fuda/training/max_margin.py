@@ -286,7 +286,7 @@ class MaxMargin:
             self._scale(dual)
 
     def _renew(self, i: int) -> float:
-        """Add the most violating labeling of a structure and maximize over its α: the gain of the dual."""
+        """Add a structure's most violating labeling and maximize over its α; return the gain."""
         nodes = self.graph.nodes((i, i + 1))
         right = self.right[nodes]
         local = self.scores.local(nodes.start, nodes.stop)

@@ -114,7 +114,10 @@ class LocalLoss:
 def _residuals(
     indptr: Array, rows: Array, table: Array, labels: Array, weight: Array, begin: int, end: int, out: Array
 ) -> float:
-    """−Σ w_t log P(y_t | y_p, x) over the nodes begin … end − 1; its derivatives by their scores in `out`."""
+    """−Σ w_t log P(y_t | y_p, x) over the nodes begin … end − 1.
+
+    `out` gets its derivatives by the scores of the nodes.
+    """
     total = 0.0
     size = table.shape[1]
     scores = np.empty(size)

@@ -276,7 +276,7 @@ def change_features(
 def change_grams(
     begin: int, shape: Shape, grams: Grams, target: Array, predicted: Array, amount: float
 ) -> None:
-    """G += amount · (label counts of y − those of ŷ), for the structure whose first node is `begin`."""
+    """G += amount · (label counts of y − those of ŷ) for the structure with first node `begin`."""
     _, _, depths, bounds = shape
     if len(bounds) == 2:  # order 0: no label depends on another
         return
@@ -304,7 +304,7 @@ def count_mistakes(labels: Array, predicted: Array) -> int:
 def fill_target(
     begin: int, shape: Shape, grams: Grams, scores: Array, work: tuple, labels: Array, target: Array
 ) -> None:
-    """Compute y: the labels, and where some are unknown the best labeling that agrees with the others."""
+    """Compute y: the labels, or the best labeling that agrees with those that are known."""
     known = True
     for j in range(len(labels)):
         target[j] = labels[j]

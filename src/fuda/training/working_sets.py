@@ -270,7 +270,7 @@ def products(
 def ascend(
     alpha: Array, losses: Array, gram: Array, found: Array, bound: float, penalty: float
 ) -> tuple[Array, int]:
-    """The change of α of one structure to the maximum, and the outcome of the quadratic program."""
+    """The change of one structure's α to the maximum, and the quadratic program's outcome."""
     size = len(alpha)
     matrix, linear = np.empty((size, size)), np.empty(size)
     for j in range(size):
@@ -301,7 +301,7 @@ def gain_of(change: Array, alpha: Array, losses: Array, gram: Array, found: Arra
 def weighted_margins(
     problem: Problem, first: int, scores: Array, packed: PackedSets, weighted: Array
 ) -> None:
-    """Compute Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures from `first` on, whose nodes have `scores`."""
+    """Compute Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures from `first` on, from nodes' `scores`."""
     base = problem.offsets[first]
     for n in range(len(weighted)):
         i = first + n

@@ -20,7 +20,7 @@ _MORE, _ROUNDS = 20, 4  # further directions, and rounds, of the decomposition
 
 
 def ppmi(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Return the positive pointwise mutual information of rows and columns of a table of counts."""
+    """Return the positive pointwise mutual information of rows and columns of a count table."""
     table = counts.astype(np.float64)
     rows, columns = (np.asarray(table.sum(axis=axis)).ravel() for axis in (1, 0))
     smoothed = columns**SMOOTHING

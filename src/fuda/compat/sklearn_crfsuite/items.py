@@ -147,7 +147,7 @@ class Vocabulary:
         return matrix, np.append(0, np.cumsum(sizes, dtype=np.int64))
 
     def _row(self, item: Any, start: int, others: dict[int, float]) -> list[int]:
-        """The numbers of the attributes of an item; values other than 1 go to `others`, from `start`."""
+        """The numbers of an item's attributes; values other than 1 go to `others` from `start`."""
         columns = self._columns
         if type(item) is dict:
             try:

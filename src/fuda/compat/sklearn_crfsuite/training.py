@@ -183,7 +183,7 @@ class _ChainPerceptron(HMPerceptron):
         self.seen.weights = self.crfsuite_weights(0)
 
     def crfsuite_weights(self, more_steps: int) -> np.ndarray:
-        """Return the weights of features and label pairs, after further steps without a mistake."""
+        """Return the weights of features and label pairs after more steps without a mistake."""
         state = self._state
         nodes, pairs = state.nodes, state.full[0].T
         if self._averaged:

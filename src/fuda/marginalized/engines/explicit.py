@@ -167,7 +167,7 @@ def _subtrees(links: Links, node: int, most: int) -> Iterator[tuple[Any, Nodes]]
 
 
 def _lines(links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
-    """Subtrees in which the root has at most two children, and the other nodes have at most one."""
+    """Subtrees in which the root has at most two children, and all other nodes at most one."""
     for (shape, point), others in _subtrees(links, node, most):
         if len(shape) <= 2 and all(map(_is_descent, shape)):
             yield (shape, point), others

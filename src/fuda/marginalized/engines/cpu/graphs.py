@@ -37,7 +37,7 @@ class Near(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """The places of a block's nodes, their parents and their children, by side if there are sides."""
+    """The places of a block's nodes, parents and children, by side if there are sides."""
 
     places: Array
     parents: tuple[Near, ...]
@@ -52,7 +52,7 @@ def edges(links: Links, sided: bool, nodes: Array, place_of: Array) -> Edges:
 
 
 def _near(near: Neighbours, nodes: Array, after: bool | None) -> Near:
-    """Return the neighbours by position among some nodes: all, or those before or after each node."""
+    """Return the neighbours by position among some nodes: all, or those before or after a node."""
     position = dict(zip(nodes.tolist(), range(len(nodes)), strict=True))
     first = np.full(len(nodes), len(nodes), dtype=np.int64)
     more: list[tuple[int, int]] = []

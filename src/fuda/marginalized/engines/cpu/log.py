@@ -39,7 +39,7 @@ class Log:
         firsts[new.start + 1 : self.count + 1] = firsts[new.start] + np.cumsum(counts)
 
     def add_one(self, begin: int, end: int, marked: Array, gamma: Array) -> None:
-        """Add a push of the structure from node `begin` to `end`, as `add`, if a node is marked."""
+        """Add a push of the structure of nodes `begin` to `end`, like `add`, if one is marked."""
         if len(marked):
             self._grow(1, marked, gamma)
             begins, ends, firsts = self._spans

@@ -40,7 +40,10 @@ _SPREAD = 2  # how far from a narrow margin nodes are scored with the whole reac
 
 
 class Windows(NamedTuple):
-    """Windows of nodes: (n, 2r + 1) codes and twin numbers; outside of a structure a further code, and −1."""
+    """Windows of nodes: (n, 2r + 1) codes and twin numbers.
+
+    Outside of a structure these are a further code, and −1.
+    """
 
     codes: Array
     twins: Array
@@ -217,7 +220,7 @@ def _sorted(codes: Array, count: int) -> Array:
 
 @compiled
 def _index(twins: Array, count: int) -> tuple[Array, Array]:
-    """Return the windows with each twin number at each place: the first entry of each, and the entries."""
+    """Index the windows by twin number and place; return first entries of each, and entries."""
     width = twins.shape[1]
     firsts = np.zeros(count * width + 1, dtype=np.int64)
     for p in range(len(twins)):

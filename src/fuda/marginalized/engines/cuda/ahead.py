@@ -53,7 +53,7 @@ class Ahead:
         return np.array_equal(order, self._foreseen[number].orders[epoch])
 
     def mistakes(self, number: int, epoch: int) -> tuple[Array, Array, Array]:
-        """Return the mistakes of an epoch: nodes and structures of the perceptron's own, and rivals."""
+        """Return an epoch's mistakes: nodes, structures (the perceptron's numbers) and rivals."""
         while len(self._done) <= epoch:
             self._advance()
         at, rivals = self._done[epoch][number]

@@ -52,7 +52,7 @@ class Card(NamedTuple):
 
 @cache
 def has_driver() -> bool:
-    """Return whether there is a driver at all, which is found out without importing numba's part."""
+    """Return whether there is a driver at all, without importing numba's CUDA part."""
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -61,7 +61,7 @@ def has_driver() -> bool:
 
 
 def load() -> Any:
-    """Import and return `numba.cuda`; raise NoCard where it is not installed, or not for this NumPy."""
+    """Import and return `numba.cuda`; raise NoCard if it is missing or unfit for this NumPy."""
     try:
         from numba import config, cuda
     except (ImportError, AttributeError) as error:  # the latter: it names what a newer NumPy has no more

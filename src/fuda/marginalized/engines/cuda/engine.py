@@ -90,7 +90,7 @@ class CudaEngine(OnlineEngine):
 
     @cached_property
     def _scores(self) -> OnCard:
-        """Q (1, L, places), after epochs that were found ahead again; no other is found from here on."""
+        """Q (1, L, places) after repeating the epochs found ahead; from then on none is."""
         scores = self._machine.zeros()
         for order, labels, amounts in self._past:
             self._machine.epochs(scores, [order], labels, amounts)
@@ -135,7 +135,7 @@ class CudaEngine(OnlineEngine):
     def _found_ahead(
         self, order: Array, labels: Array, amounts: Array, state: PerceptronState
     ) -> tuple[Array, Array, Array] | None:
-        """The nodes and structures of mistakes, and rivals, of an epoch that was foreseen; None if not."""
+        """The nodes, structures and rivals of mistakes of a foreseen epoch; None if it was not."""
         if self._ahead is None or state.base is not None:
             return None
         ahead, number = self._ahead

@@ -265,7 +265,7 @@ def _masses(node: int, begin: int, js: Any, task: Task) -> Any:
 
 
 def climb_of(constant: bool) -> Callable[..., Any]:
-    """Return the function that multiplies κ along a diagonal by u, from one end, or d, from the other."""
+    """Return the function that multiplies κ along a diagonal by u, or from its other end by d."""
 
     @cuda.jit(device=True)
     def climb(area: Any, at: int, there: int, step: int, count: int, square: int, mass: float) -> None:
