@@ -1,4 +1,4 @@
-"""The kernel machine on a card: the Spanish corpus with the CUDA engine, and against the CPU engine.
+"""The kernel machine on a card: the Spanish corpus with the CUDA engine, also against the CPU.
 
     python benchmarks/cuda_engine.py [PART…]
 

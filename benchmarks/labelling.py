@@ -1,4 +1,4 @@
-"""A simulated person who labels: how good is the model after how many sentences, and how much was corrected?
+"""A simulated person who labels: how good the model is after how many sentences, and the cost.
 
 The person labels sentences of a pool by the gold labels, in the order of the file, at random, or
 as `fuda.active.Chooser` says. The learner is that of `fuda.active.learner_for`: it is taught every

@@ -1,4 +1,4 @@
-"""The kernel machine: its inner loop against what this machine can do, and training on the Spanish corpus.
+"""The kernel machine: its inner loop against this machine's limit, and training on Spanish.
 
 A *cell* is a pair of positions (τ,t), visited once on the way up and once on the way down. A
 visit reads k(τ,t) and K_U(τ−1,t−1), adds 1, multiplies, and writes K_U(τ,t): so the limit is

@@ -1,4 +1,4 @@
-"""sklearn-crfsuite's CoNLL-2002 tutorial, step by step, by it and by `fuda.compat.sklearn_crfsuite`.
+"""sklearn-crfsuite's CoNLL-2002 tutorial, by it and by `fuda.compat.sklearn_crfsuite`.
 
 Features of words and their neighbours as dicts, L-BFGS with c1 = c2 = 0.1 and 100
 iterations, F1 over all labels but O, a report, a small parameter search on a part of the

@@ -1,4 +1,4 @@
-"""The marginalized kernel twice more: by enumeration, and by the papers' recursions in exact arithmetic.
+"""The marginalized kernel twice more: by enumeration, and by the papers' recursions, exactly.
 
 `marginalized_kernel` goes over all pointed features and all labelings, straight from the
 definition. An occurrence of a feature is the list of nodes that it covers, in the feature's own
@@ -115,7 +115,7 @@ def marginalized_kernel(a, b, k_x, k_y, mixing, priors, gap=0.0, parts=None):
 
 
 def exact_kappa(a, b, k, gap=0):
-    """u · d of two structures in whole numbers of any size, k (Ta, Tb) being c² k of whole numbers.
+    """u · d of two structures in integers of any size, k (Ta, Tb) being c² k in integers.
 
     The recursions are those of the papers, with their subtractions.
     """

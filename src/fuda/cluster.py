@@ -90,7 +90,7 @@ class Resident:
 
 
 class Residents:
-    """Objects that stay on the workers of a cluster; results are in their order, whoever answers first.
+    """Objects that stay on the workers of a cluster; results come in the order of the objects.
 
     Where a worker is lost, its objects are made again on others, and asked again.
 

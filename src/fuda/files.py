@@ -46,7 +46,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 class Lines:
-    """The lines of a file or of standard input (``-``), without their ends, read as they are needed.
+    """The lines of a file or of standard input (``-``), without line ends, read when needed.
 
     They are unzipped, without byte order mark, and the last line need not have an end.
 

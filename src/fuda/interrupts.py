@@ -34,7 +34,7 @@ def is_inner() -> bool:
 
 
 def own_process() -> None:
-    """Let SIGINT and SIGTERM end this process by a line and the exit code of a shell, at any moment.
+    """Let SIGINT and SIGTERM end this process at any moment, by a line and a shell's exit code.
 
     This is for the moments before and after a command runs, in which KeyboardInterrupt would be a
     traceback. Signals that are ignored, as in the background of a shell, stay so. When Python has

@@ -4,16 +4,16 @@ A segment is ``(type, start, end)``: the nodes start..end−1, as in Python slic
 overlap. A label is ``O`` outside of all segments, and otherwise a prefix and the type, ``B-PER``.
 The prefix is the position of the node in its segment:
 
-======  ======  =====  ======  ====  ==================================================================
+======  ======  =====  ======  ====  ============================================================
 scheme  single  first  inside  last  and
-======  ======  =====  ======  ====  ==================================================================
+======  ======  =====  ======  ====  ============================================================
 IOB1    I       I      I       I     B at the first node, if a twin ends just before it
 IOB2    B       B      I       I
 IOE1    I       I      I       I     E at the last node, if a twin begins just after it
 IOE2    E       I      I       E
 IOBES   S       B      I       E
 BILOU   U       B      I       L     also named BILUO
-======  ======  =====  ======  ====  ==================================================================
+======  ======  =====  ======  ====  ============================================================
 
 *Twins* are two adjacent segments of one type. A label sequence is *well-formed* if it encodes some
 set of segments. That depends only on its neighbouring pairs, with an O added before and after:

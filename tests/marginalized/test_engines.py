@@ -199,8 +199,10 @@ def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
 @pytest.mark.parametrize("often", [1, 5, 1000])  # no type, some types, all types have a code for themselves
 @pytest.mark.parametrize(("form", "labels"), [("uniform", 3), *(("marginals", n) for n in (1, 2, 3, 4, 9))])
 def test_large_structures_with_few_nodes_marked(monkeypatch, make, form, labels, often, shape):
-    """Rows are gone through four at once where nothing is marked, whatever twins they meet; masses are made
-    of several nodes, labels and places at once."""
+    """Rows without marks are gone through four at once, whatever twins they have.
+
+    Masses are made of several nodes, labels and places at once.
+    """
     monkeypatch.setattr(codes, "_SMALL", 0)
     monkeypatch.setattr(problem, "_OFTEN", often)
     rng = np.random.default_rng(often)

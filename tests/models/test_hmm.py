@@ -21,7 +21,7 @@ SETTINGS = settings(max_examples=40)
 
 
 class Counted:
-    """P(x, y) by the formulas of the module, in plain Python, over features {name: value} of each node.
+    """P(x, y) by the formulas of the module, in plain Python, over nodes' {name: value}.
 
     `data` holds for each structure its nodes' features, its nodes' parents (−1 at a root), its
     labels (None where not known), its weight and the weights of its nodes.

@@ -1,4 +1,4 @@
-"""How far one is: how many labels were predicted right before they were taught, and what more will bring.
+"""How far one is: how many labels were predicted right before they were taught, and the outlook.
 
 Of the i-th structure that was labelled, m_i of its N_i labels had been predicted wrong just
 before. The share of wrong ones falls as a power of the number of structures, as learning

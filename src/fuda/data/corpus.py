@@ -99,7 +99,7 @@ class Corpus:
 
     @classmethod
     def of_rows(cls, offsets: np.ndarray, kind: Kind) -> Corpus:
-        """Return sequences between bounds whose nodes are types of their own, without observations.
+        """Return sequences between bounds, each node a type of its own, without observations.
 
         They serve where features are encoded elsewhere.
         """
@@ -119,7 +119,8 @@ class Corpus:
         change, so that everything computed per type is valid for the part too.
 
         >>> from fuda import Sequence
-        >>> part = Corpus([Sequence(["a", "b"]), Sequence(["c"]), Sequence(["b"])]).take(np.array([2, 1]))
+        >>> corpus = Corpus([Sequence(["a", "b"]), Sequence(["c"]), Sequence(["b"])])
+        >>> part = corpus.take(np.array([2, 1]))
         >>> part.types.tolist(), part.offsets.tolist(), part.observations
         ([1, 2], [0, 1, 2], ['a', 'b', 'c'])
         """

@@ -1,15 +1,15 @@
 """Observations of nodes. All observations of a corpus are of the same kind.
 
-========  ==========================================  ==============================================
+========  ==========================================  ======================================
 kind      given as                                    two are equal if
-========  ==========================================  ==============================================
+========  ==========================================  ======================================
 text      a string                                    they are the same string
 columns   a tuple of strings or integers              all columns are equal
 features  a dict feature → value, or a list or set    the dicts, lists or sets are equal
           of feature names
 id        an integer                                  the integers are equal
 vector    a 1-D numeric array or list of numbers      all numbers are equal
-========  ==========================================  ==============================================
+========  ==========================================  ======================================
 
 Each kind is a class that defines how an observation is checked and converted to its *plain* form,
 the key that equal observations share, and the JSON forms. To add a kind, add a class here and an

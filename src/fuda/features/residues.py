@@ -196,7 +196,9 @@ def physicochemical(residue: str) -> dict[str, float]:
     Examples
     --------
     >>> {name: round(value, 1) for name, value in physicochemical("E").items()}
-    {'hydropathy': -1.0, 'volume': -0.1, 'charge': -2.2, 'helix': 1.9, 'strand': -1.8, 'turn': -0.7}
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'hydropathy': -1.0, 'volume': -0.1, 'charge': -2.2,
+     'helix': 1.9, 'strand': -1.8, 'turn': -0.7}
     """
     return _named(PROPERTIES, _properties().get(residue.upper()))
 

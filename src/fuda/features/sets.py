@@ -99,8 +99,8 @@ def text(token: str) -> list[str]:
     --------
     >>> text("May-25")
     ... # doctest: +NORMALIZE_WHITESPACE
-    ['w=May-25', 'l=may-25', 'p1=M', 's1=5', 'p2=Ma', 's2=25', 'p3=May', 's3=-25', 'p4=May-', 's4=y-25',
-     'capitalized', 'digits', 'hyphen', 'shape=Xxx-00', 'classes=Xx-0', 'length=6-8']
+    ['w=May-25', 'l=may-25', 'p1=M', 's1=5', 'p2=Ma', 's2=25', 'p3=May', 's3=-25', 'p4=May-',
+     's4=y-25', 'capitalized', 'digits', 'hyphen', 'shape=Xxx-00', 'classes=Xx-0', 'length=6-8']
     """
     features = [f"w={token}", f"l={token.lower()}"]
     for size in range(1, min(4, len(token) - 1) + 1):

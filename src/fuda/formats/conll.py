@@ -362,10 +362,7 @@ def _observed(columns: int | Sequence[int] | None, layout: Layout, name: str) ->
 
 
 def _bad_row(name: str, end: int, row: int, rows: list[str], layout: Layout, first: int) -> DataError:
-    """The error for a row with an empty column, or with too few or too many.
-
-    It is a row of the sentence before line `end`.
-    """
+    """The error for a row, before line `end`, with an empty column or too few or too many."""
     line, number, table = rows[row], end - len(rows) + row, list(map(_splitter(layout.separator), rows))
     cells, widths = table[row], list(map(len, table))
     if "" in cells and (len(cells) == layout.width or layout.ragged):

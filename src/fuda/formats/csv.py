@@ -1,4 +1,4 @@
-"""CSV: a header with the names of columns, one token per row, and a column that tells sentences apart.
+"""CSV: a header with column names, a token per row, and a column that tells sentences apart.
 
 ::
 

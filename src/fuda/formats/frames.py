@@ -48,7 +48,8 @@ def from_pandas(
     Examples
     --------
     >>> import pandas
-    >>> frame = pandas.DataFrame({"sentence": [1, 1, 2], "word": ["Ana", "sings", "Bo"], "tag": list("NVN")})
+    >>> columns = {"sentence": [1, 1, 2], "word": ["Ana", "sings", "Bo"], "tag": list("NVN")}
+    >>> frame = pandas.DataFrame(columns)
     >>> X, y = from_pandas(frame)
     >>> X, y
     ([Sequence(['Ana', 'sings'], 2 nodes), Sequence(['Bo'], 1 nodes)], [['N', 'V'], ['N']])

@@ -48,7 +48,7 @@ class NodeMonomials(NamedTuple):
 
 
 class ScoreArrays(NamedTuple):
-    """Training scores in the form that compiled loops use: by monomials, or by rows of kernel values.
+    """Training scores as compiled loops use them: by monomials, or by rows of kernel values.
 
     Attributes
     ----------

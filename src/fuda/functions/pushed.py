@@ -29,7 +29,7 @@ _NO_MONOMIALS = NodeMonomials(
 
 
 class Expansion:
-    """A function from nodes to R^L by an expansion over nodes: a `fuda.functions.base.LabelFunction`.
+    """A `fuda.functions.base.LabelFunction`, from nodes to R^L by an expansion over nodes.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Expansion:
 
 
 class PushedScores:
-    """Scores of all nodes of a training corpus under any kernel: a `fuda.functions.base.TrainingScores`.
+    """Scores of all nodes of a training corpus under any kernel, as a `TrainingScores`.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ def _fill_choices(
     s: int,
     choices: Array,
 ) -> None:
-    """What each choice at the boundary s is worth with all that follows, after the roles before it.
+    """What each choice at the boundary s is worth with all that follows, given the roles before.
 
     Chunks of d nodes of kind a are numbered 2 (a D + d − 1), + 1 where the next chunk is joined.
     """

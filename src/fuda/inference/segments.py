@@ -17,7 +17,8 @@ the diagonal.
 Let β(e, a) sum over all that may follow a segment of kind a that ends before e, N(s, a) over all
 that may begin with a segment at s, and J(s, a) over all that may follow from a joined chunk at s:
 
-    J(s, a) = log Σ_d exp[chunk(s, s+d, a) + last + β(s+d, a)] + [d = D_a] exp[chunk + C(a) + J(s+d, a)]
+    J(s, a) = log Σ_d exp[chunk(s, s+d, a) + last + β(s+d, a)]
+                      + [d = D_a] exp[chunk + C(a) + J(s+d, a)]
     N(s, a) = first_s(a) + J(s, a)
     β(e, a) = log Σ_b exp[A(a, b) + N(e, b)],   β(T, a) = 0,   log Z = log Σ_a exp N(0, a).
 

@@ -224,7 +224,7 @@ class Codes:
 
 
 class Columns:
-    """Kernel values of single observations with the sources, kept for targets that have them again.
+    """Kernel values of single observations with the sources, kept for targets that recur.
 
     Parameters
     ----------

@@ -62,10 +62,11 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     order : int, default=1
         How many labels before a label it depends on; on trees, of how many ancestors. The time
         grows as L^(order + 1).
-    update : {"perceptron", "passive-aggressive", "passive-aggressive-2", "arow"}, default="perceptron"
-        The size of corrections (see `fuda.training.online_updates`): the same for all, the
-        smallest that gives the right labeling a margin (PA-I, PA-II [3]_), or that with a variance
-        per weight (AROW [4]_, usually with average=False). All but the first need kernel=None.
+    update : {"perceptron", "passive-aggressive", "passive-aggressive-2", "arow"}
+        The size of corrections (see `fuda.training.online_updates`): the same for all, which is
+        the default; the smallest that gives the right labeling a margin (PA-I, PA-II [3]_); or
+        that with a variance per weight (AROW [4]_, usually with average=False). All but the first
+        need kernel=None.
     C : float, default=1.0
         How far a passive-aggressive or AROW correction may go for the margin.
     rescale : bool, default=True

@@ -20,7 +20,7 @@ class Probabilities:
     predict_marginals: Any
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Compute P(y_t = label | x) for every node t: `predict_marginals`, as scikit-learn calls it.
+        """Compute P(y_t = label | x) for every node t; the same as `predict_marginals`.
 
         Parameters
         ----------

@@ -68,7 +68,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         with c²k ≤ 1 downwards, so that no number grows with the length of a match.
     gap : float, default=0.0
         For sequences the factor per skipped node of a match, from 0 (no gaps) to 1.
-    parts : {"subtrees", "paths", "lines"}, with or without "sided-" before it, or None, default=None
+    parts : {"subtrees", "paths", "lines"}, also with "sided-" before it, or None, default=None
         What may match around two nodes of trees, and "paths" or "sided-paths" of DAGs: connected
         subtrees, directed paths, or paths between any two nodes; with sides a child before its
         parent, as nodes are numbered, matches only another such child. None chooses by held-out

@@ -1,4 +1,4 @@
-"""How models with the marginalized kernel predict: labels, probabilities and n-best labelings of evidence.
+"""How models with the marginalized kernel predict labels, probabilities and n-best labelings.
 
 With decode="posterior" every node gets the label of largest score by itself, and the probability
 of a labeling is the product of those of its nodes; with decode="viterbi" a labeling is scored as a

@@ -85,7 +85,7 @@ class MarginalizedSVM(MarginalizedLabeler):
         with c²k ≤ ½ downwards, so that every further node of a match counts half or less.
     gap : float, default=0.0
         For sequences the factor per skipped node of a match, from 0 (no gaps) to 1.
-    parts : {"subtrees", "paths", "lines"}, with or without "sided-" before it, or None, default=None
+    parts : {"subtrees", "paths", "lines"}, also with "sided-" before it, or None, default=None
         What may match around two nodes of trees, and "paths" or "sided-paths" of DAGs: connected
         subtrees, directed paths, or paths between any two nodes; with sides a child before its
         parent, as nodes are numbered, matches only another such child. None chooses by held-out

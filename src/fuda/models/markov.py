@@ -238,7 +238,7 @@ class MarkovLabeler(Probabilities, Labeler):
     def _minimized(
         self, minimizer: Minimizer, title: str, held: Held | None, weights: Callable[[Array], Array]
     ) -> Result:
-        """Run a minimizer by the parameters `tol` and `max_iter`, from its checkpoint if it has one.
+        """Run a minimizer with parameters `tol` and `max_iter`, from its checkpoint if any.
 
         `weights` makes the attribute `weights_` of a point of the minimizer.
         """

@@ -18,7 +18,7 @@ Model = Any  # a `MarginalizedPerceptron`, which imports this module
 
 
 def foreseen(model: Model, parts: list[Array], count: int) -> list[Foreseen]:
-    """Return the perceptrons of trainings, one after another, if none of them ends sooner than it may.
+    """Return the perceptrons of trainings, one after another, if none of them ends early.
 
     Parameters
     ----------

@@ -259,7 +259,7 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
 
 
 def _joint(scores: np.ndarray, pairs: np.ndarray, own: list[int]) -> Joint | None:
-    """The scores of labelings; a label that the labeler has not seen is as unlikely as the unlikeliest.
+    """The scores of labelings; a label that the labeler has not seen is like the unlikeliest.
 
     None where some labels or pairs are impossible.
     """

@@ -113,7 +113,8 @@ class SemiCRF(MarkovLabeler):
     -----
     A segment (s, e, a) of the nodes s … e−1 and the kind a scores [1]_
 
-        g = Σ_{t=s}^{e−1} w_a · f_t + u_a · f_s + v_a · f_{e−1} + length_a(e − s) + text_a(x_s … x_{e−1})
+        g = Σ_{t=s}^{e−1} w_a · f_t + u_a · f_s + v_a · f_{e−1}
+            + length_a(e − s) + text_a(x_s … x_{e−1})
 
     with the features f_t of a node and its window; the kind O has segments of one node, and w
     alone. A sequence scores the sum over its segments, and A(a, a′) between neighbours. Minimized
@@ -126,8 +127,9 @@ class SemiCRF(MarkovLabeler):
 
     Examples
     --------
-    >>> X = [["Ana", "lives", "in", "New", "York"], ["York", "is", "old"], ["New", "York", "is", "big"]]
-    >>> y = [["B-PER", "O", "O", "B-LOC", "I-LOC"], ["B-LOC", "O", "O"], ["B-LOC", "I-LOC", "O", "O"]]
+    >>> X = [["Ana", "lives", "in", "New", "York"], ["York", "is", "old"]]
+    >>> y = [["B-PER", "O", "O", "B-LOC", "I-LOC"], ["B-LOC", "O", "O"]]
+    >>> X, y = [*X, ["New", "York", "is", "big"]], [*y, ["B-LOC", "I-LOC", "O", "O"]]
     >>> model = SemiCRF(l2=0.1).fit(X, y)
     >>> model.predict([["Ana", "is", "in", "New", "York"]])[0]
     ['B-PER', 'O', 'O', 'B-LOC', 'I-LOC']
@@ -223,8 +225,9 @@ class SemiCRF(MarkovLabeler):
 
         Examples
         --------
-        >>> X, y = [["in", "New", "York"], ["in", "Lima"]], [["O", "B-LOC", "I-LOC"], ["O", "B-LOC"]]
-        >>> for kind, start, end, p in SemiCRF(l2=0.01).fit(X, y).predict_segments(X, least=0.2)[0]:
+        >>> X = [["in", "New", "York"], ["in", "Lima"]]
+        >>> model = SemiCRF(l2=0.01).fit(X, [["O", "B-LOC", "I-LOC"], ["O", "B-LOC"]])
+        >>> for kind, start, end, p in model.predict_segments(X, least=0.2)[0]:
         ...     print(kind, start, end, round(p, 1))
         LOC 1 3 1.0
         """

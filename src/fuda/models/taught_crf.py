@@ -34,7 +34,7 @@ _TOL, _MAX_ITER = 1e-4, 60
 
 
 def grow_labels(model: Model, new: list[Any]) -> None:
-    """Add labels to a CRF; until one is taught, it is as unlikely as the unlikeliest of the others.
+    """Add labels to a CRF; until one is taught, it is as unlikely as the unlikeliest other.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _indices(layout: Weights, encoded: Encoded, columns: list[Array | None]) -> 
 
 
 def enlarged(old: Weights, new: Weights, array: Array, labels: Array, unlikeliest: bool = False) -> Array:
-    """An array with room for more features, which come last, and for labels; `labels` numbers old ones.
+    """An array with room for new features, which come last, and labels; `labels` are old ones.
 
     What is new is 0, or for `unlikeliest` labels the smallest value that another label has there.
     """

@@ -1,4 +1,4 @@
-"""Who may use a page: the token or password, sessions, where requests come from and how large they are.
+"""Who may use a page: token or password, sessions, and the origin and size of requests.
 
 The address that is opened has a random token, which is exchanged for a cookie. The store has only
 a digest of the cookie, so that open pages go on after a restart and a copy of the store opens

@@ -3,16 +3,16 @@
 A store is one SQLite file in WAL mode. What is acknowledged has been synced to the disk. The log
 of *events* is only appended to:
 
-=========  ===========================================================================================
+=========  ======================================================================================
 kind       what happened
-=========  ===========================================================================================
+=========  ======================================================================================
 file       a file was added; its labels teach the model
 accept     a person gave a structure its labels
 skip       a person put a structure aside
 undo       an earlier accept or skip was taken back
 label      a label was added to those that can be chosen
 setting    the order, the learner or its features were changed
-=========  ===========================================================================================
+=========  ======================================================================================
 
 Accepts and skips are *steps*. The state of a structure is that of its last step that has not been
 undone, and else what its file says; the columns of `items` repeat it, so that it need not be found

@@ -374,7 +374,7 @@ class Race:
         return []
 
     def _in_time(self, running: list[Trial], nodes: int, share: float) -> list[Trial]:
-        """Those of the candidates, best first, for which there is time if the best are fitted to all.
+        """The candidates, best first, for which there is time if the best are fitted to all.
 
         One that is neither the best nor the default may take no more than a share of
         the time left.

@@ -4,7 +4,8 @@ Every position t is an example of its label y_t. With the kernel K(τ,t,ρ,σ), 
 Singer (2001) is
 
     primal   min ½‖w‖² + Σ_t C_t ξ_t,    ξ_t = max_σ [σ ≠ y_t] + S(t,σ) − S(t,y_t)
-    dual     max Σ_t α_t(y_t) − ½‖w‖²,   Σ_σ α_t(σ) = 0,   α_t(σ) ≤ C_t [σ = y_t],    ‖w‖² = Σ α_t(σ) S(t,σ).
+    dual     max Σ_t α_t(y_t) − ½‖w‖²,   Σ_σ α_t(σ) = 0,   α_t(σ) ≤ C_t [σ = y_t],
+             ‖w‖² = Σ α_t(σ) S(t,σ).
 
 With g_t(σ) = S(t,σ) − [σ = y_t], primal and dual differ by a sum over positions of
 

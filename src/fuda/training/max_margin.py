@@ -5,7 +5,8 @@ differences d_i(y) = Φ(x_i, y_i) − Φ(x_i, y) and losses Δ_i(y), which are 1
 nodes,
 
     primal   ½‖w‖² + Σ_i slack_i(ξ_i),    ξ_i = max(0, max_{y ≠ y_i} Δ_i(y) − ⟨w, d_i(y)⟩)
-    dual     Σ_i Σ_y α_i(y) Δ_i(y) − ½‖w‖² − Σ_i cost_i(Σ_y α_i(y)),    w = Σ_i Σ_y α_i(y) d_i(y),    α ≥ 0
+    dual     Σ_i Σ_y α_i(y) Δ_i(y) − ½‖w‖² − Σ_i cost_i(Σ_y α_i(y)),    α ≥ 0,
+             w = Σ_i Σ_y α_i(y) d_i(y)
 
 ==========  ===========  ===================
 slack       slack_i(ξ)   cost_i(a)

@@ -250,7 +250,7 @@ def wrong_nodes(labeling: Array, right: Array, labelings: Array) -> Array:
 def products(
     labeling: Array, labelings: Array, right: Array, parents: Array, base: int, wrong: Array, kernel: Array
 ) -> Array:
-    """(m + 1,) ⟨d(y), d(labeling)⟩ for each y of the `labelings` (m, T) and, last, the labeling itself.
+    """(m + 1,) ⟨d(y), d(labeling)⟩ for each y of `labelings` (m, T), and last the labeling.
 
     `kernel` (T, w) has the kernel values between all nodes of the structure and the `wrong` ones.
     """

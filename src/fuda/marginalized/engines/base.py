@@ -166,7 +166,7 @@ class Engine(Protocol):
     def foresee(
         self, foreseen: list[Foreseen], problems: list[Problem], labels: Array, amounts: Array
     ) -> list[Engine] | None:
-        """Return engines for several perceptrons, if it is faster to train them all at the same time.
+        """Return engines for several perceptrons, if training them at the same time is faster.
 
         The calls of their epochs are the same as ever, one perceptron after another, and so are
         their results, also where orders come different from what was foreseen.
