@@ -51,7 +51,8 @@ def public_names() -> Iterator[str]:
             defined_here = getattr(value, "__module__", "").startswith(module.__name__)
             if not name.startswith("_") and defined_here and callable(value):
                 is_class = inspect.isclass(value)
-                if not (is_class and issubclass(value, Enum)):  # whose parameters are those of Enum
+                # The parameters of such a class are those of Enum.
+                if not (is_class and issubclass(value, Enum)):
                     yield dotted(value)
                 if is_class:
                     yield from member_names(value)

@@ -41,7 +41,8 @@ def _down(tree: Tree, log_inside: Array, uniforms: Array, labels: Array) -> None
             for b in range(size):
                 total += math.exp(weights[b] - top)
                 weights[b] = total
-            target = uniforms[k, t - base] * total  # below total, so the label found has a weight above zero
+            # Below total, so that the label found has a weight above zero.
+            target = uniforms[k, t - base] * total
             label = 0
             while weights[label] <= target:
                 label += 1

@@ -18,13 +18,15 @@ import numpy as np
 from fuda.errors import DataError, short
 from fuda.parallel import thread_count
 
-LARGEST = 1e12  # of a parameter or a feature value; squares and sums of larger ones lose all digits
+# The largest parameter or feature value: squares and sums of larger ones lose all digits.
+LARGEST = 1e12
 _LITTLE = 1 << 28  # bytes that are not worth a look at what there is
 _GROUPS = [  # the limit of a control group and what it uses, of both versions
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 ]
-SMALLEST = 1e-100  # of a parameter that must be above 0; reciprocals and squares stay within doubles
+# The smallest parameter that must be above 0: reciprocals and squares stay within doubles.
+SMALLEST = 1e-100
 
 
 def is_whole(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
@@ -106,7 +108,8 @@ def check_threads(model: Any) -> None:
 
 def check_randomness(model: Any) -> None:
     """Check the parameter `random_state`, as scikit-learn defines it."""
-    from fuda.estimators import check_random_state  # slow to import, and readers of files check options too
+    # Slow to import, and readers of files check options too.
+    from fuda.estimators import check_random_state
 
     try:
         check_random_state(model.random_state)

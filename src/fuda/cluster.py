@@ -43,7 +43,8 @@ def connected(address: str) -> Iterator[Any]:
             f"cluster={address}: Dask is not installed; run pip install 'fuda[cluster]'"
         ) from None
     try:
-        get_address_host_port(address)  # where it has none, a client raises the same but is not closed
+        # Where there is none, a client raises the same error but is not closed.
+        get_address_host_port(address)
         client = Client(address, direct_to_workers=True, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:  # a TypeError where TLS is not configured
         raise ClusterError(

@@ -133,7 +133,7 @@ class _Bounded:
 
     def __iter__(self) -> Iterator[bytes]:
         bound = max_bytes()
-        size = max(1, min(_CHUNK, bound))  # so that no chunk without the end of a record is past the bound
+        size = max(1, min(_CHUNK, bound))  # no chunk without an end of record exceeds the bound
         chunks = _raw_chunks(self.path, size, self.pause)
         head = b""
         while len(head) < len(GZIP_MAGIC) and (chunk := next(chunks, b"")):
@@ -279,7 +279,7 @@ def _replacement(target: Path) -> Iterator[BinaryIO]:
             os.replace(temporary, target)  # while the lock is held
         _sync_folder(target.parent)
     except BaseException:
-        with suppress(OSError):  # gone, or the disk that failed fails again: the first error counts
+        with suppress(OSError):  # gone, or the disk fails again: the first error counts
             temporary.unlink()
         raise
 
@@ -396,7 +396,7 @@ def _sync_folder(folder: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that do not sync folders
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some systems do not sync folders
             raise
     finally:
         os.close(handle)

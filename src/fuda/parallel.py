@@ -145,7 +145,7 @@ def run(
             done.put(None)
 
     try:
-        with suppress(RuntimeError, MemoryError):  # no more threads: those that have started do the work
+        with suppress(RuntimeError, MemoryError):  # no more threads: those that have started work
             for _ in range(threads - 1):
                 _submit(help)
         work()

@@ -193,7 +193,8 @@ def test_extreme_scores_stay_finite(scale):
     scores = random_scores(np.random.default_rng(5), [6, 9, 1], 3, 4, scale)
     found = expectations(scores)
     assert all(np.isfinite(part).all() for part in found)
-    np.testing.assert_allclose(found.inside.sum(axis=1), 1.0, atol=scale * 1e-14)  # as exact as sums are
+    # As exact as sums are.
+    np.testing.assert_allclose(found.inside.sum(axis=1), 1.0, atol=scale * 1e-14)
     best = [listed[0][1] for listed in nbest(scores, 1)]
     np.testing.assert_allclose(found.log_z, best, rtol=1e-6)
 

@@ -233,7 +233,7 @@ def little_memory(monkeypatch, case):
 
 
 def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypatch):
-    monkeypatch.setattr(codes, "_SMALL", 1 << 20)  # every type is a code, so that the table is large
+    monkeypatch.setattr(codes, "_SMALL", 1 << 20)  # every type is a code: a large table
     case = a_problem(count=3)
     little_memory(monkeypatch, case)
     mistakes, state, engine = trained(CudaEngine, case, 1)

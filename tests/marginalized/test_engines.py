@@ -173,7 +173,8 @@ def test_shared_codes_and_parts_of_tables_say_the_same(monkeypatch, kernel):
     monkeypatch.setattr(problem, "_OFTEN", 5)  # types that more than a fifth of all nodes have
     assert max(case.problem().codes.counts) <= 6 < len(case.sides[0].points)
     np.testing.assert_allclose(case.scores(), expected, rtol=1e-12, atol=1e-12)
-    monkeypatch.setattr(codes, "_LARGEST", 0)  # no table is kept, so each is made for a group of blocks
+    # No table is kept, so each is made for a group of blocks.
+    monkeypatch.setattr(codes, "_LARGEST", 0)
     monkeypatch.setattr(cpu, "_TABLE", 20)
     monkeypatch.setattr(layout, "_BLOCK", 4)
     np.testing.assert_allclose(case.scores(), expected, rtol=1e-12, atol=1e-12)
@@ -196,7 +197,8 @@ def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("often", [1, 5, 1000])  # no type, some types, all types have a code for themselves
+# No type, some types or all types have a code of their own.
+@pytest.mark.parametrize("often", [1, 5, 1000])
 @pytest.mark.parametrize(("form", "labels"), [("uniform", 3), *(("marginals", n) for n in (1, 2, 3, 4, 9))])
 def test_large_structures_with_few_nodes_marked(monkeypatch, make, form, labels, often, shape):
     """Rows without marks are gone through four at once, whatever twins they have.

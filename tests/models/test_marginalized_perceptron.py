@@ -207,7 +207,7 @@ def test_one_corrected_structure(shape):
     model = MarginalizedPerceptron(epochs=3).fit(X, y)
     new = random_structures(rng, shape, 3)
     for structure in new:
-        observations = ["Quito", *structure.observations[1:]]  # a word that the model has never seen
+        observations = ["Quito", *structure.observations[1:]]  # a word new to the model
         structure.observations = tuple(observations)
         wanted = rng.choice(LABELS, len(structure)).tolist()
         before = len(model.support_structures_)

@@ -128,7 +128,7 @@ def test_the_dual_never_falls_and_the_gap_closes() -> None:
 
 def test_c_halves_every_further_node_of_a_match() -> None:
     model = fitted(SHAPES["sequence"])
-    assert model.mixing_**2 * 0.5 == pytest.approx(0.5)  # k = k_x Σ P P = 1 · ½ under the uniform prior
+    assert model.mixing_**2 * 0.5 == pytest.approx(0.5)  # k = k_x Σ P P = 1 · ½, uniform prior
 
 
 def test_a_chain_prior_and_gaps() -> None:

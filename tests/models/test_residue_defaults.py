@@ -19,7 +19,8 @@ def sequences(letters, count=4, length=20):
 PROTEINS = sequences(AMINO_ACIDS)
 GENES = sequences("ACGT")
 WORDS = [[f"{letter}{letter}" for letter in x] for x in PROTEINS]
-FEW = [[letter if letter in "AKSD" else "A" for letter in x] for x in PROTEINS]  # an alphabet of four letters
+# An alphabet of four letters.
+FEW = [[letter if letter in "AKSD" else "A" for letter in x] for x in PROTEINS]
 
 
 def labels(X, of="KRAS"):

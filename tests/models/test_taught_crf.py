@@ -52,7 +52,7 @@ def test_curvature_of_single_nodes_is_the_diagonal_of_the_hessian(loss):
         data._labelled(X, [["P"], ["L"], ["O"], ["O"]], [1.0, 2.0, 1.0, 0.5], None)
     )
     expected = diagonal(function, data.weights_)
-    if loss != "sequential":  # a node weighs the same in the pointwise loss, whatever its structure
+    if loss != "sequential":  # a node weighs the same in the pointwise loss, in any structure
         uniform = data._training_loss(data._labelled(X, [["P"], ["L"], ["O"], ["O"]], None, None))
         function, expected = uniform, diagonal(uniform, data.weights_)
     assert np.allclose(curvature(function, data.weights_), expected, atol=1e-6)

@@ -41,7 +41,8 @@ class Enumerated:
         self.labels = np.array(list(itertools.product(range(labels), repeat=len(nodes))))
         weights = Weights.of(encoded, labels)
         self.features = np.zeros((len(self.labels), weights.size))
-        by_channel, transitions, by_edge = weights.views(np.arange(weights.size))  # which weight is which
+        # Which weight is which.
+        by_channel, transitions, by_edge = weights.views(np.arange(weights.size))
         for t, node in enumerate(nodes):
             for channel, part in zip(encoded.channels, by_channel, strict=True):
                 self._add(part[:, self.labels[:, t]].T, self._seen(encoded, channel, node))
@@ -245,7 +246,7 @@ def markov_loss(enumerated: Enumerated, vector, gold, k: int) -> float:
     for top in range(size):
         below = [distance_below(top, t) for t in range(size)]
         windows.append([t for t in range(size) if below[t] is not None and below[t] <= k])
-        if heads[top] < 0:  # the dummy that stands d steps above this root sees k − d generations of the tree
+        if heads[top] < 0:  # the dummy d steps above this root sees k − d generations of the tree
             for d in range(1, k + 1):
                 windows.append([t for t in range(size) if below[t] is not None and below[t] + d <= k])
     return sum(enumerated.less(vector, enumerated.fitting(gold, window))[0] for window in windows)
@@ -299,8 +300,9 @@ def test_theorem_1_and_corollaries(problem):
         between = (high - k) * by_order[low] + (k - low) * by_order[high]
         assert value_of(encoded, labels, vector, "markov", k) == pytest.approx(between)
         assert mixed(k / (k + 1)) * (k + 1) == pytest.approx(between)
-    for share in (0.0, 0.3, 0.5):  # corollary 2, its series cut where the rest is too small to count
-        deep = len(labels)  # windows this deep hold whole trees: M grows by the same amount from here on
+    for share in (0.0, 0.3, 0.5):  # corollary 2, its series cut where the rest is negligible
+        # Windows this deep hold whole trees: M grows by the same amount from here on.
+        deep = len(labels)
         known = [markov_loss(enumerated, vector, labels, k) for k in (deep, deep + 1)]
         orders = np.arange(120)
         losses = np.where(

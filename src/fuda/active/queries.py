@@ -208,7 +208,7 @@ class _Parts:
     def __init__(self, ids: np.ndarray, nodes: list[np.ndarray], offsets: np.ndarray) -> None:
         self.ids, self.nodes = ids.astype(np.int32), nodes
         self.bounds = np.searchsorted(nodes[-1], offsets).astype(np.int32)
-        self.unknown = len(nodes) * np.bincount(ids).astype(np.float64)  # E, with H = 1 of all nodes
+        self.unknown = len(nodes) * np.bincount(ids).astype(np.float64)  # E; H = 1 of all nodes
         ones, shape = np.ones(len(ids), dtype=np.float32), (len(offsets) - 1, len(self.unknown))
         self._bags = csr_array((ones, self.ids, self.bounds), shape=shape, copy=True)
         self._bags.sum_duplicates()

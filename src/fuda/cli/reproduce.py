@@ -173,7 +173,7 @@ EXPERIMENTS: dict[str, Callable[..., None]] = {
     "biology": _biology,
     "letters": _letters,
 }
-TABLES = {"markov-loss": 2, "hm-svm": 1, "kernel-labeling": 3, "letters": 1}  # biology: by its kinases
+TABLES = {"markov-loss": 2, "hm-svm": 1, "kernel-labeling": 3, "letters": 1}  # biology: by kinase
 _DRAWN = ("biology",)  # that draw plots
 _OF_PAPERS = ("markov-loss", "hm-svm", "kernel-labeling")  # that `all` repeats, into one report
 _REPORTED = ("all", "biology", "letters")  # that write reports

@@ -107,7 +107,8 @@ def tag(
         read_with = options.as_trained(path, model, options.reading_keywords(**how), labelled=False)
         written = target or (formats.FORMATS["inline"] if text else read_with[0])
         if named is None and not folder and output != "-" and not text:
-            written = formats.format_of(output, None, read_with[0].name)  # of several with the extension
+            # One of several formats with this extension.
+            written = formats.format_of(output, None, read_with[0].name)
         labeller.check_room(written)
         write_with = written.from_command(options.assignments(writing, "--write"))
         written.check_options("writing", write_with)

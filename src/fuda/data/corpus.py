@@ -110,7 +110,8 @@ class Corpus:
         return corpus
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "graph"}  # made again if needed
+        # The graph is made again if it is needed.
+        return {name: value for name, value in vars(self).items() if name != "graph"}
 
     def take(self, structures: np.ndarray) -> Corpus:
         """Return some of the structures, by index, in that order.
@@ -221,7 +222,7 @@ def _deduplicate(
         return np.fromiter(map(ids.__getitem__, nodes()), dtype=np.int32), list(ids)
     observations: list[Observation] = []
     types = []
-    vectors: dict[str, tuple[int, int]] = {}  # among features: their length, and where it was found
+    vectors: dict[str, tuple[int, int]] = {}  # vector features: length and place
     for node, observation in enumerate(nodes()):
         try:
             kind = kind_of(observation)

@@ -219,13 +219,14 @@ def feature_table(rows: Iterable[NamedFeatures], vocabulary: dict[str, int]) -> 
         vocabulary.setdefault(name, len(vocabulary))
     ids = np.array([vocabulary[name] for name in names], dtype=np.int32)
     cells = np.array(values), (np.repeat(np.arange(len(lengths)), lengths), ids)
-    matrix = sp.csr_matrix(cells, shape=(len(lengths), len(vocabulary)))  # features given twice are added
+    # Features that are given twice are added.
+    matrix = sp.csr_matrix(cells, shape=(len(lengths), len(vocabulary)))
     return Table.of(matrix, np.zeros(len(lengths)), np.zeros(len(lengths)))
 
 
 def named_features(features: Any) -> NamedFeatures:
     """Return names and values of features: {"a": "x"} becomes "a=x", True is 1, False left out."""
-    if type(features) is list and _ONLY_TEXT.issuperset(map(type, features)):  # by far the most frequent
+    if type(features) is list and _ONLY_TEXT.issuperset(map(type, features)):  # the most frequent
         return features, None
     if not isinstance(features, dict | list | tuple | set | frozenset):
         raise DataError(

@@ -14,8 +14,8 @@ character      each Chinese character, hiragana and katakana is a token of its o
 elision        an article or pronoun that Italian, French or Catalan joins to the next word before
                a vowel: the ``d'`` of ``d'aglio``, the ``l'`` of ``l'eau``
 word, number   letters, digits and ``_`` with the accents and vowel signs that belong to them.
-               Single apostrophes and hyphens within stay (``O'Brien``, ``COVID-19``), and ``. , : /``
-               between digits (``1,000.50``, ``12:30``, ``3/4``)
+               Single apostrophes and hyphens within stay (``O'Brien``, ``COVID-19``), and so do
+               ``. , : /`` between digits (``1,000.50``, ``12:30``, ``3/4``)
 other          every other character is a token of its own; an emoji of several characters is one
 =============  ====================================================================================
 

@@ -419,7 +419,7 @@ def _with_labels(lines: list[str], labels: list[str], layout: Layout) -> list[st
     between = layout.separator or " "
     if layout.label == layout.width - 1 and not layout.ragged:
         text = "\n".join([*lines, ""])
-        if layout.separator or ("\t" not in text and " \n" not in text):  # what follows the last is the label
+        if layout.separator or ("\t" not in text and " \n" not in text):  # then the label is last
             return [line[: line.rfind(between) + 1] + label for line, label in pairs]
     return [_with_label(line, label, layout) for line, label in pairs]
 

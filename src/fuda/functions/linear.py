@@ -44,7 +44,7 @@ class LinearFunction:
         none = np.zeros((len(weights), label_count))
         self._unknown = none if unknown is None else np.array(unknown, dtype=np.float64)
         self._texts: dict[int, Array] = {}  # by channel: the scores of its texts
-        self._types: dict[Hashable, Array] = {}  # by key: the scores in all channels that show types
+        self._types: dict[Hashable, Array] = {}  # by key: scores in all channels that show types
         self._marks: Array | None = None
 
     def __getstate__(self) -> dict[str, Any]:

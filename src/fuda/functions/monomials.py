@@ -224,7 +224,7 @@ class Monomials:
             The values of the monomials; empty where all are 1.
         """
         indptr = np.append(0, np.cumsum(vectors.counts(as_sets)))
-        ids = np.empty(indptr[-1], dtype=np.uint32)  # compiled look-ups by unsigned numbers test no sign
+        ids = np.empty(indptr[-1], dtype=np.uint32)  # unsigned look-ups need no test of the sign
         values = np.empty(0 if vectors.binary else len(ids))
         kind = _Kind(vectors.base, vectors.degree, vectors.repeats(as_sets), as_sets, learn)
         rows, factors = (

@@ -249,7 +249,7 @@ class _InnerProducts:
 
     def __init__(self, kernel: Kernel, targets: Window, sources: Window) -> None:
         self.kernel, self.targets, self.sources = kernel, targets, sources
-        self.tables = []  # by channel, then by inner product: (points of the targets, source nodes)
+        self.tables = []  # by channel and inner product: (points of targets, source nodes)
         for target, source in zip(targets.channels, sources.channels, strict=True):
             rows, indptr = source.channel.rows, source.channel.indptr
             tables = [table.take(rows, axis=1) for table in kernel.inners(target.points, source.points)]

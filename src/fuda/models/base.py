@@ -198,7 +198,8 @@ class Labeler(BaseEstimator):
         self._defaulted = [name for name in defaults if given.get(name, ...) is None]
         given |= {name: defaults[name] for name in self._defaulted}
         features = getattr(getattr(self, "encoder_", None), "features", None)
-        if isinstance(features, Vectors) and given.get("features") is not None:  # learned here, or given
+        # The vectors were learned here, or given.
+        if isinstance(features, Vectors) and given.get("features") is not None:
             given |= {"features": features} | ({"window": window} if "window" in given else {})
             self._defaulted = [name for name in self._defaulted if name not in ("features", "window")]
         self._fitted_params = {name: _detached(value) for name, value in given.items()}

@@ -32,7 +32,7 @@ _LINEAR, _SQUARE = Polynomial(1).normalized(), Polynomial(2).normalized()
 # Residues tell little one by one: with small kernels and C, margins are violated, and
 # training ends soon.
 _SOFT = {"kernel": Polynomial(2, scale=0.1), "C": 0.05, "rescale": True, "tol": 0.05}
-_TEXT = {"features": "text"}  # of the marginalized kernel, whose k_x follows from the features and the shape
+_TEXT = {"features": "text"}  # of the marginalized kernel; k_x follows from features and shape
 Row = tuple[str, str, dict[str, Any]]
 TABLE: dict[str, list[Row]] = {
     "text": [

@@ -364,7 +364,8 @@ class HMSVM(MarkovLabeler):
                 while True:
                     last = problem.measure()
                     found = problem.history, problem.multipliers()
-                    if len(found[0]) > problem.resumed:  # else it was reported before the checkpoint
+                    # Otherwise it was reported before the checkpoint.
+                    if len(found[0]) > problem.resumed:
                         ended = progress.report(objective=last.primal, gap=last.gap)
                     if ended or last.gap <= self.tol or len(found[0]) >= self.max_iter:
                         break

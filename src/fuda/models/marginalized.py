@@ -74,7 +74,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         "decode": "posterior",
         "parts": None,  # chosen in `_fit`
     }
-    _is_scale_free: ClassVar[bool] = False  # whether labels do not depend on a factor of the kernel
+    _is_scale_free: ClassVar[bool] = False  # whether a factor of the kernel changes no label
     window = 0  # the kernel compares the neighbours of nodes itself
 
     kernel: Any
@@ -238,7 +238,8 @@ class MarginalizedLabeler(MarginalizedPredictions):
             )
         self._resolve()
         if self.prior_source_.source == priors.GIVEN:
-            self._fitted_params["prior"] = priors.GIVEN  # arrays are of these structures, and not stored
+            # Arrays are of these structures, and not stored.
+            self._fitted_params["prior"] = priors.GIVEN
         examples = Examples.of(encoded, prior)
         check_kernel(self.kernel_, examples.points, corpus.place_of_type)
         amounts = np.ones(corpus.size) if data.position_weight is None else data.position_weight.copy()

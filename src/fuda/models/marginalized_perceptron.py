@@ -47,7 +47,8 @@ from fuda.storage.checkpoint import Checkpoint
 Array = np.ndarray
 
 _STEP = 0.04  # of `partial_fit`, in units of the usual |α|
-_MARGIN = 0.5  # that a label should lead by in `partial_fit`, in units of the largest |score| of its node
+# The lead that a label should have in `partial_fit`, in units of the node's largest |score|.
+_MARGIN = 0.5
 _QUICK = 5  # epochs by which values of c are compared
 _ORDERS = 4  # of the mean: one more changes little, and costs as much as the first
 
@@ -272,7 +273,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.mistakes_ = [*self.mistakes_, int(wrong.sum())]
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self._support = merged([*self._support, *supports(examples, alpha)])
-        if prior is None and self.prior_source_.can_learn:  # from here on, it has seen the structures
+        if prior is None and self.prior_source_.can_learn:  # from here on it has seen them
             self.prior_source_ = self.prior_source_.taught(X, y)
             examples = Examples.of(encoded, self._prior_of(encoded.corpus, None))
         for i in range(len(examples.sizes)):

@@ -188,7 +188,7 @@ def for_training(
     source = PriorSource(prior, form, classes)
     of_corpus = source.prior_of(corpus)
     if isinstance(prior, MarkovLabeler) and not set(classes) <= set(prior.classes_):
-        of_corpus = of_corpus._replace(joint=None)  # it would hardly ever allow labels it has never seen
+        of_corpus = of_corpus._replace(joint=None)  # it would hardly ever allow unseen labels
     return of_corpus, source
 
 
@@ -235,7 +235,7 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     """P(y|x) of a fitted labeler over the labels `classes`, mixed with a uniform share."""
     graph = encoded.corpus.graph
     number = {label: i for i, label in enumerate(labeler.classes_)}
-    own = [number.get(label, -1) for label in classes]  # −1: the last column below, for unseen labels
+    own = [number.get(label, -1) for label in classes]  # −1: the last column, for unseen labels
     _check_labels(labeler, classes)
     L = len(classes)
     if isinstance(labeler, SemiCRF):

@@ -403,7 +403,7 @@ class SemiCRF(MarkovLabeler):
                     table[:, label] += values[:, kind]
         table = np.where(table < 1e-14, 0.0, table)  # differences of equal numbers
         total = table.sum(axis=1)
-        lost = ~(np.isfinite(total) & (total > 0))  # of scores so large that their sums have no digits left
+        lost = ~(np.isfinite(total) & (total > 0))  # of scores so large that sums lose all digits
         if lost.any():
             table[lost] = np.eye(len(self.classes_))[self._best_of(scores, limits)[1][lost]]
             total[lost] = 1.0

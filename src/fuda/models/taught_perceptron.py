@@ -143,7 +143,7 @@ class _Ray:
         if not 0 < spread < np.inf:
             return 1.0
         least, most = np.log([1e-2 / spread, 1e2 / spread])
-        given = self._mean(self.fits, 1.0)  # F of the labels, whatever s, where all of them are known
+        given = self._mean(self.fits, 1.0)  # F of the labels, whatever s, where all are known
         for _ in range(_HALVINGS):  # what is minimized is convex in s: its slope tells where to go
             middle = (least + most) / 2
             s = float(np.exp(middle))

@@ -56,7 +56,8 @@ class ConjugateGradient(Minimizer):
             direction *= max(0.0, change / vectors.dot(gradient, gradient))
             direction -= new_gradient
             new_slope = vectors.dot(new_gradient, direction)
-            step *= slope / new_slope if new_slope < 0 else 1.0  # the same first decrease as last time
+            # The same first decrease as last time.
+            step *= slope / new_slope if new_slope < 0 else 1.0
             self.x, self.direction, self.step, gradient = x, direction, step, new_gradient
 
     def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

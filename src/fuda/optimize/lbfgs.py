@@ -199,7 +199,7 @@ class Lbfgs(Minimizer):
         self.first_step = first_step or (lambda direction: 1.0 / max(self.vectors.norm(direction), 1e-300))
         self.vectors = Vectors(len(x), n_jobs)
         self.pairs = Pairs(len(x), memory, self.vectors)
-        self.spare = np.empty_like(self.x), np.empty_like(self.x)  # for the next point and gradient
+        self.spare = np.empty_like(self.x), np.empty_like(self.x)  # next point and gradient
 
     def _points(self, watch: Watch) -> Iterator[Point]:
         function = watch.counted(self.function)

@@ -76,7 +76,7 @@ def _is_parted(path: str, count: int) -> bool:
     """Whether lines of so many columns are words; logs and languages without spaces look alike."""
     text = files.read_text(path)
     blocks = [block.split("\n") for block in re.split(r"\n\s*\n", text.strip())]
-    if "\t" in text or 1 < len(blocks) < sum(map(len, blocks)):  # sentences, with blank lines between
+    if "\t" in text or 1 < len(blocks) < sum(map(len, blocks)):  # blank lines between sentences
         return True
     lines = [line for block in blocks for line in block][:_LOOKED_AT]
     if count == 1:

@@ -23,7 +23,7 @@ from fuda.page.learners import BY_DATA, Learner, from_bytes, learners_of, to_byt
 from fuda.page.store import LABELLED, Snapshot, Store
 
 _EVERY = 25  # lessons from one snapshot to the next
-_ONE_BY_ONE = 50  # lessons of a new model up to which it is taught one by one, and not fitted at once
+_ONE_BY_ONE = 50  # up to so many lessons a new model is taught one by one, not fitted at once
 _FIRST, _GROWTH = 10, 0.25  # lessons from refit to refit: at least, and as a share of all
 _SAMPLE = 1_000  # structures by which a learner is chosen
 
@@ -57,7 +57,7 @@ class Teacher:
         self.store, self.announce = store, announce
         self.current = Taught(None, 0, 0, 0)
         self.refitting = False
-        self.preparing = False  # whether a model is read, or code compiled, before the first lesson
+        self.preparing = False  # whether a model is loaded, or code compiled, before any lesson
         self.problem = ""
         self._last_lesson = 0.0  # seconds that it took
         self._changed = threading.Condition()
@@ -135,7 +135,8 @@ class Teacher:
         while not self._stopped:
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of trainings that ended early; the page shows accuracy
+                    # Of trainings that ended early; the page shows accuracy.
+                    warnings.simplefilter("ignore")
                     work()
                 return
             except Exception as error:
@@ -299,4 +300,5 @@ class Teacher:
         model = fresh
         if getattr(fresh, "warm_start", False) and type(last) is type(fresh):
             model = copy.copy(last).set_params(**fresh.get_params(deep=False))
-        return model.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=None)  # the other core is for the page
+        # The other core is for the page.
+        return model.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=None)

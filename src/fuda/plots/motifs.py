@@ -15,7 +15,8 @@ from fuda.errors import DataError, described, short
 from fuda.features.residues import BASES, RESIDUES
 from fuda.plots.style import COLORS, INK, styled
 
-_LEAST = 1e-300  # probability, and _MOST, at which log-odds are cut: scores of kernel machines are large
+# Probability (and _MOST) at which log-odds are cut: scores of kernel machines are large.
+_LEAST = 1e-300
 _MOST = 1 - 1e-16
 _WIDE = 0.45  # the width of letters, in their size, from which on they fill their column
 _GROUPS = {"KRH": COLORS[0], "DE": COLORS[4], "STNQ": COLORS[2], "PG": COLORS[3], "CY": COLORS[5]}

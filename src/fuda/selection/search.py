@@ -34,7 +34,7 @@ FOLDS = 5
 _NODES_A_SECOND = 150  # of the budget: nodes of the structures of the first heats,
 _MOST_NODES = 20_000  # and how many they are at most, so that slow candidates are soon known
 _GROWTH = 4  # of structures from one set of heats to the next
-_SMALL = 100  # nodes a second of the budget up to which all folds are repeated from other beginnings
+_SMALL = 100  # nodes per second of budget up to which all folds are repeated with other starts
 _REPEATS = 2
 _FIRST_SHARE = 0.4  # of the budget, after which no candidate without a known time is begun
 _EXPONENT = 1.3  # of time in nodes, where nothing is known
@@ -43,7 +43,8 @@ _JUDGED = 4  # how often each candidate is judged after the race
 _PROMISED = 0.92  # of the budget, since times vary
 _SHARE = 0.5  # of the time left, which the fit of the second leader may take
 _MOST_OF_TIME = 0.25  # left, which a fold of one candidate may take
-_LITTLE_TIME = 0.04  # of that left: a fold on more structures, which no lead on fewer is worth saving
+# Share of the time left: a fold on more structures is worth it, whoever leads on fewer.
+_LITTLE_TIME = 0.04
 _LEADERS = 2  # for whose fit to everything time is kept
 
 

@@ -30,7 +30,8 @@ from fuda.compiled import compiled
 
 Array = np.ndarray
 
-_FLAT = 1e-9  # times the largest curvature: a lower bound, which slows the ascent but never stops it
+# Times the largest curvature: a lower bound, which slows the ascent but never stops it.
+_FLAT = 1e-9
 
 
 @compiled

@@ -80,7 +80,8 @@ def diagonal_at(encoded: Encoded, weights: Weights, p: Array, counted: Array, tr
     of_pairs += _variances(above, below, counted[child])
     for channel, part in zip(encoded.edge_channels, by_edge, strict=True):
         table, at = squares[channel.table], np.zeros((corpus.size, L))
-        for a in range(L):  # a label of the parent at a time: pairs of all nodes may not fit in memory
+        # One label of the parent at a time: pairs of all nodes may not fit in memory.
+        for a in range(L):
             q = above[:, a, None] * below
             at[child] = counted[child, None] * q * (1 - q)
             part[:, a] += table @ channel.scatter(at, table.shape[1])

@@ -169,7 +169,7 @@ class MaxMargin:
         self.history: list[Measured] = []
         self.resumed = 0
         self._patience = _PATIENCE
-        self._expected = math.inf  # gain of a visit when sweeps begin, from the last that there were
+        self._expected = math.inf  # gain of a visit when sweeps begin, from the last ones
 
     def measure(self) -> Measured:
         """Compute the objectives at the present α."""

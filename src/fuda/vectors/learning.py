@@ -51,7 +51,7 @@ def learn(*texts: Iterable[Any], base: str | None = "text") -> Vectors:
     text = Text.of([sentence for given in texts for sentence in sentences(given)])
     if not len(text.tokens):
         raise DataError("there are no words to learn classes and vectors from; give sentences")
-    n_classes = min(N_CLASSES, 1 + isqrt(text.n_words))  # few words are not each a class of its own
+    n_classes = min(N_CLASSES, 1 + isqrt(text.n_words))  # few words are not each a class
     classes, counts, _ = exchanged(bigrams(text), n_classes)
     of_class = codes(counts)
     bits = [of_class[classes[row if shape < 0 else shape]] for row, shape in enumerate(text.shapes)]

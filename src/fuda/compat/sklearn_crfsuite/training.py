@@ -246,7 +246,8 @@ def train(job: Job, X: Any, y: Any, on_iteration: OnIteration) -> CRF:
     learner._fit_encoded(data)
     if isinstance(learner, HMPerceptron):
         epochs_left = job.option("max_iterations", 100) - len(learner.mistakes_)
-        idle = not learner.mistakes_[-1].nodes and not job.option("epsilon", 0.0)  # CRFsuite goes on
+        # CRFsuite goes on when there are no mistakes.
+        idle = not learner.mistakes_[-1].nodes and not job.option("epsilon", 0.0)
         seen.weights = learner.crfsuite_weights(epochs_left * size if idle else 0)
     else:
         seen.weights = learner.weights_

@@ -74,7 +74,7 @@ class ClusterEngine:
         self._members = [np.arange(k, count, parts) for k in range(parts)]
         self._part_of, self._number = np.arange(count) % parts, np.arange(count) // parts
         self._cpu: CpuEngine | None = None
-        self._known: list[int | None] = [None] * parts  # pushes that a part has; None: not even a start
+        self._known: list[int | None] = [None] * parts  # pushes that a part has; None: not started
         self._told: list[Array | None] = [None] * parts  # the order of visits that a part has
         self._start(np.arange(count), Log(problem.label_count), None)
         recipes = [(_engine_of_part, part_of(problem, members)) for members in self._members]

@@ -36,7 +36,7 @@ class Ahead:
         side, parts = machine.problem.targets, {id(each.members): each.members for each in foreseen}
         nodes = {key: ranges(side.offsets[part], side.sizes[part]) for key, part in parts.items()}
         self._nodes = [nodes[id(each.members)] for each in foreseen]
-        self._known: list[tuple[Array, Array] | None] = [None] * len(foreseen)  # labels and amounts
+        self._known: list[tuple[Array, Array] | None] = [None] * len(foreseen)  # labels, amounts
         self._done: list[list[Mistakes]] = []  # by epoch
         self._scores: OnCard = None
 

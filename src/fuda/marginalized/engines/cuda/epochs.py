@@ -270,7 +270,8 @@ def climb_of(constant: bool) -> Callable[..., Any]:
     @cuda.jit(device=True)
     def climb(area: Any, at: int, there: int, step: int, count: int, square: int, mass: float) -> None:
         before, m, n, o, p = 0.0, mass, mass, mass, mass
-        while count > 0:  # four at a time, which wait for memory together; beyond the last, the last again
+        # Four at a time, which wait for memory together; beyond the last, the last again.
+        while count > 0:
             b, c, d = min(1, count - 1) * step, min(2, count - 1) * step, min(3, count - 1) * step
             w, x, y, z = area[at], area[at + b], area[at + c], area[at + d]
             if not constant:
@@ -309,7 +310,8 @@ def fill_of(constant: bool) -> Callable[..., Any]:
         while i < size:
             row, twin = np.int64(nodes.rows[begin + i]) * values.width, nodes.twins[begin + i]
             own, j = nodes.own[begin + i], i + 1 + (cuda.threadIdx.x & (lanes - 1))
-            while j < size:  # four at a time, which wait for memory together; beyond the last, the last again
+            # Four at a time, which wait for memory together; beyond the last, the last again.
+            while j < size:
                 js = j, min(j + lanes, last), min(j + 2 * lanes, last), min(j + 3 * lanes, last)
                 a = _weight(row, twin, own, begin + js[0], task)
                 b = _weight(row, twin, own, begin + js[1], task)

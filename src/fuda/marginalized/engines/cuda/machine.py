@@ -20,7 +20,7 @@ from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
 OnCard = Any  # an array on the card
-Mistakes = tuple[Array, Array]  # the places of the mistakes of an epoch, and what was predicted there
+Mistakes = tuple[Array, Array]  # the places of an epoch's mistakes, and the predicted labels
 _SIMULATED = 2  # threads, in the simulator
 _LEAST_PUSHES = 64  # of a launch
 _FEWEST = 8  # rows of the table in shared memory that are worth it
@@ -130,7 +130,7 @@ class Machine:
             self._threads, self._scoring, self._blocks = _SIMULATED, _SIMULATED, 1
         self.places = Places(problem.targets.sizes, shared.longest)
         self._tiles = self.places.tiles(self._blocks)
-        width = int(np.diff(self._tiles).max()) + shared.longest  # most diagonals of a push to a tile
+        width = int(np.diff(self._tiles).max()) + shared.longest  # most diagonals of a push
         work = (self._blocks, 2, width), (self._blocks, kernels.KEPT, width)
         sizes = sizes_of(problem, self.places.size, 8 * int(sum(map(np.prod, work))))
         self.plan: Plan = plan_of(problem, sizes, self._free(), card)
