@@ -3,7 +3,7 @@
     python benchmarks/cuda_engine.py [PART…]
 
 Parts: `order` (one order of visits, epoch by epoch), `together` (several orders at the same time),
-`cells` (pairs of positions a second), `fit` (the default fit), `prior` (a CRF as prior), `large`
+`cells` (pairs of positions per second), `fit` (the default fit), `prior` (a CRF as prior), `large`
 (the corpus eight times, with other words), `loads` (with a table that does not fit), `compile`
 (the first use in a process, with and without a cache), `cpu` (the default fit by the CPU engine),
 `profile` (a launch on the large corpus, for a profiler). Times are wall clock, after all kernels

@@ -189,7 +189,7 @@ def test_many_structures_are_first_seen_in_parts(clock):
     made = race(clock, {"a": Learner(0.6), "b": Learner(0.7)}, count=10_000, budget=60.0, observed=observed)
     made.run()
     sizes = [size for _, size in observed]
-    assert sizes[0] == 450  # half of 150 nodes a second
+    assert sizes[0] == 450  # half of 150 nodes per second
     assert sizes == sorted(sizes)
     assert sizes[-1] == 8_000
     assert sum(map(len, made.tests)) == 20_000  # halves and folds of everything, once each

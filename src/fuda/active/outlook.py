@@ -15,8 +15,8 @@ structures is e(n) − e(n+k); its band has the quantiles over (a, b) drawn from
 distribution with these variances. To have learned more does no harm: a gain below 0 is 0.
 
 Of entities, those count that a person or the model had: the share of them that both had is J. Each
-is right or wrong, so that J is a share like that of labels; what is told of it is F1 = 2
-J / (1 + J).
+is right or wrong, so that J is a share like that of labels; what is reported is
+F1 = 2 J / (1 + J).
 """
 
 from __future__ import annotations

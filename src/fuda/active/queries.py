@@ -10,7 +10,7 @@ With n_f the number of labelled structures that have f, the *use* of labelling a
 
     Σ_f √E_f γ^{n_f} / |x|^¼    over its distinct parts f.
 
-So an uncertain word or pair counts by how often it will be met again, and the less the more often
+So an uncertain word or pair counts by how often it will occur again, and the less the more often
 it was labelled: ten near-copies of a sentence do not come in a row, since the first takes most of
 their use away. A word that is known is still of use in a new context. Long structures tell more,
 but cost more; the exponent is a compromise. Before any model all nodes count alike, and what comes

@@ -191,7 +191,7 @@ def physicochemical(residue: str) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        The features; empty for letters that are no code.
+        The features; empty for letters that are not a code.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def blosum62(residue: str) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        Twenty features, named by amino acids; empty for letters that are no code.
+        Twenty features, named by amino acids; empty for letters that are not a code.
 
     Examples
     --------

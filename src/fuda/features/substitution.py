@@ -1,7 +1,7 @@
 """Substitution matrices of amino acids, and the vectors whose inner products they become.
 
 The scores S(a, b) are log-odds of seeing a and b in place of each other in related proteins. They
-are no kernel: the constant vector has a negative eigenvalue. A kernel is made of them in one
+are not a kernel: the constant vector has a negative eigenvalue. A kernel is made of them in one
 of two ways.
 
 - *Centred* (β = 0). Where Σ c = 0 implies cᵀSc ≥ 0, as for all BLOSUM matrices, there are vectors
@@ -171,5 +171,5 @@ def average_over_codes(table: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def vector_of(residue: str, matrix: str, beta: float = 0.0) -> np.ndarray | None:
-    """Return the vector of a residue in upper or lower case; None if it is none."""
+    """Return the vector of a residue in upper or lower case; None for other letters."""
     return residue_vectors(matrix, beta).get(residue.upper())

@@ -5,8 +5,8 @@ The score of label σ at node t is a sum over support positions τ, each of whic
     S(t,σ) = Σ_τ share_τ(σ),     share_τ(σ) = P(σ|t) κ(τ,t) γ_τ(σ),
     γ_τ(σ) = Σ_ρ α_τ(ρ) P(ρ|τ) k_y(ρ,σ).
 
-What is compared depends on the model, see `calibration` and `memory`: S itself; a
-S / max_ρ |S(t,ρ)| + M in a model with a memory of corrections, whose positions have the shares
+What is compared depends on the model, see `calibration` and `memory`: S itself;
+a S / max_ρ |S(t,ρ)| + M in a model with a memory of corrections, whose positions have the shares
 m_τ(σ) κ₌(τ,t) of M; and, for labelings as a whole, a' S / max_ρ |S(t,ρ)| + b' log P(σ|t) + M. So
 the shares of S are multiplied by a number.
 

@@ -2,7 +2,7 @@
 
 Such *held-out* scores fit the calibration of probabilities, and choose c where `mixing` is None
 and the parts of trees and DAGs where `parts` is None. A match of d nodes counts c^2d: with a small
-c only the node itself speaks, with a large one long matches drown everything else, and which is
+c only the node itself counts, with a large one long matches drown everything else, and which is
 best depends on the shape of structures and the number of labels. So machines are trained with a
 few values of c, from the largest at which no number grows with the length of a match downwards,
 and held-out scores tell how well each predicts, by F1 over labels other than O. On sequences the
