@@ -199,7 +199,7 @@ class Teacher:
         self._use(model, last)
 
     def _needs_fit(self) -> bool:
-        """Whether a refit should learn the lessons after the last snapshot, not one by one."""
+        """Whether to learn the lessons after the last snapshot by a refit, not one by one."""
         learner = self.learner
         behind = self.store.lesson_count(0)
         return (
