@@ -35,7 +35,7 @@ from fuda.selection.validation import Stopwatch, taken
 Array = np.ndarray
 _MOST_MEMBERS = 4
 _LEAST_SECONDS, _MOST_SECONDS, _NODES = 60.0, 1200.0, 13_000  # budgets; nodes for the first
-_COLD_NODES, _FEW = 1000, 8  # from so many nodes on, a few structures are fitted before time counts
+_COLD_NODES, _FEW = 1000, 8  # from so many nodes on, a few structures are fitted before timing
 # How long: on some data no small number of iterations would be enough.
 _BRIEFLY = {"max_iter": 3, "epochs": 2}
 _ERRORS = 1.0  # standard errors of the difference by which another must beat the default

@@ -1,10 +1,10 @@
 """Phosphorylation sites of a kinase, such as PKA and CK2: whole proteins as sequences, sites rare.
 
-Files are FASTA with a mark after each site; marks on other residues than S, T and Y are ignored,
-and letters in lower case are read as upper case. Every residue is a node. Methods are compared by
-how they rank the residues S, T and Y, the only ones that can be phosphorylated: by the area under
-the ROC curve, and that under the curve of precision by recall (average precision), whose value is
-the share of sites where ranks are random.
+Files are FASTA with a mark after each site; marks on other residues than S, T and Y are ignored, and
+letters in lower case are read as upper case. Every residue is a node. Methods are compared by how
+they rank the residues S, T and Y, the only ones that can be phosphorylated: by the area under the ROC
+curve, and that under the curve of precision by recall (average precision), whose value is the share
+of sites where ranks are random.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fuda.reproduce.corpora import find, folders
 from fuda.selection.folds import fold_numbers
 from fuda.selection.goals import Figure, figure
 
-KINASES = ("PKA", "CK2")  # first, where there are files of them; published figures are of these
+KINASES = ("PKA", "CK2")  # that come first where there are files of them; published figures are of these
 RESIDUES = "STY"
 _CORPUS = "phospho"
 FOLDS = 5
@@ -36,8 +36,8 @@ KERNEL = "HM-perceptron, RBF of BLOSUM62"
 DRAWN = ("CRF, default", "CRF, l2=10, BLOSUM62", KERNEL)  # methods whose curves are shown
 _BUDGET = 120  # seconds of Auto
 
-# ROC AUC of public predictors on sites of PhosphoSitePlus that none of them was trained on: table
-# 5 of J. Song et al., Scientific Reports 7 (2017) 6862. Other proteins than these.
+# ROC AUC of public predictors on sites of PhosphoSitePlus that none of them was trained on: table 5
+# of J. Song et al., Scientific Reports 7 (2017) 6862. Other proteins than these.
 PUBLISHED = {
     "KinasePhos": {"PKA": 0.775, "CK2": 0.714},
     "PPSP": {"PKA": 0.836, "CK2": 0.838},
@@ -168,10 +168,10 @@ def evaluated(model: Any, train: Dataset, test: Dataset) -> Part:
 
 
 def parts(data: str | Path, kinase: str) -> list[tuple[Dataset, Dataset]]:
-    """Return training and test parts: five folds, and all against the test proteins.
+    """Return what is learned from and what is tested on: five folds, and all against the test proteins.
 
-    Every fold has a site: proteins with sites are dealt out by themselves where chance gives a
-    fold none, and where there are fewer than five there are fewer folds.
+    Every fold has a site: proteins with sites are dealt out by themselves where chance gives a fold
+    none, and where there are fewer than five there are fewer folds.
     """
     train, test = (load(data, kinase, part) for part in ("train", "test"))
     has_site = np.array([SITE in (labels or []) for labels in train.y or []], dtype=bool)
