@@ -1,7 +1,7 @@
 """Entity F1 with 100, 300, 1,000 and all training sentences: learners as they come, and rivals.
 
-Every figure is of the test part of a corpus, whose training sentences are a random sample. Cells that
-are in the file of results already are not computed again, so that a run can be continued.
+Every figure is of the test part of a corpus, whose training sentences are a random sample. Cells
+that are in the file of results already are not computed again, so that a run can be continued.
 
     python benchmarks/accuracy.py --sizes 100,300 --seeds 3 --jobs 2 -o accuracy.jsonl
     python benchmarks/accuracy.py -o accuracy.jsonl --table --plot docs/_static
@@ -45,7 +45,7 @@ def fuda_model(name: str) -> Callable[..., Any]:
 
 
 class CRFsuite:
-    """python-crfsuite with the features and parameters of sklearn-crfsuite's tutorial, without tags."""
+    """python-crfsuite with features and parameters of sklearn-crfsuite's tutorial, but no tags."""
 
     def fit(self, X: Sentences, y: Sentences) -> CRFsuite:
         import pycrfsuite

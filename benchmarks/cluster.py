@@ -1,4 +1,4 @@
-"""The CRF on a cluster of this machine: one worker against two, of one thread each, and local threads.
+"""The CRF on a cluster of this machine: one and two workers of one thread, and local threads.
 
 Beside seconds, which other programs on the machine spoil, it prints the CPU seconds of the longest
 chain of what waits for one another: here, and on the busier worker.

@@ -1,8 +1,8 @@
-"""What the benchmarks share: corpus, features for all contenders, workers run in turn, ratios with spread.
+"""What the benchmarks share: corpus, features, workers run in turn, ratios with their spread.
 
 Machines are noisy. A figure here is never a time alone but a ratio of times measured in turn: the
-median over rounds, with the lowest and highest. Each measurement runs in a separate process, so that
-peak memory is separate too.
+median over rounds, with the lowest and highest. Each measurement runs in a separate process, so
+that peak memory is separate too.
 """
 
 from __future__ import annotations

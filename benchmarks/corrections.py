@@ -1,9 +1,9 @@
 """Corrections: is one predicted afterwards, what does it do to other text, what do two hundred do?
 
-A model of the first 500 sentences of the corpus; wrongly labelled sentences of the development part
-are corrected one by one, each in a copy of the model, and 300 other sentences tell what that does to
-F1 over entities. Then 200 more training sentences are given one after another, and a model is fitted
-anew to all 700.
+A model of the first 500 sentences of the corpus; wrongly labelled sentences of the development
+part are corrected one by one, each in a copy of the model, and 300 other sentences tell what that
+does to F1 over entities. Then 200 more training sentences are given one after another, and a model
+is fitted anew to all 700.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""The kernel machine on a card: the Spanish corpus with the CUDA engine, and against the CPU engine.
+"""The kernel machine on a card: the Spanish corpus with the CUDA engine, also against the CPU.
 
     python benchmarks/cuda_engine.py [PART…]
 
 Parts: `order` (one order of visits, epoch by epoch), `together` (several orders at the same time),
-`cells` (pairs of positions a second), `fit` (the default fit), `prior` (a CRF as prior), `large` (the
-corpus eight times, with other words), `loads` (with a table that does not fit), `compile` (the first use
-in a process, with and without a cache), `cpu` (the default fit by the CPU engine), `profile` (a launch on
-the large corpus, for a profiler). Times are wall clock, after all kernels have been used once. Features
-are words and their spelling.
+`cells` (pairs of positions per second), `fit` (the default fit), `prior` (a CRF as prior), `large`
+(the corpus eight times, with other words), `loads` (with a table that does not fit), `compile`
+(the first use in a process, with and without a cache), `cpu` (the default fit by the CPU engine),
+`profile` (a launch on the large corpus, for a profiler). Times are wall clock, after all kernels
+have been used once. Features are words and their spelling.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
 """Wrong labels that were planted: how many of the first doubts are of them?
 
-Two kinds, each in a copy of the data of its own: 2 % of all labels are turned to others at random; and
-2 % of the bounds of entities are moved by one word. Then as many doubts are looked at as there are planted
-errors, and precision is the share that name one (each error counts once). The rival is cleanlab
-(https://github.com/cleanlab/cleanlab, ``pip install cleanlab``), whose ranking of tokens gets the
-out-of-fold marginals of the same CRFs: the first tokens, as many as have a wrong label, and precision is
-the share that do. Labels that were wrong before count as false alarms of both. With ``--left-out`` a
-kernel machine of all sentences judges each without its own coefficients, too.
+Two kinds, each in a copy of the data of its own: 2 % of all labels are turned to others at
+random; and 2 % of the bounds of entities are moved by one word. Then as many doubts are looked at
+as there are planted errors, and precision is the share that name one (each error counts once).
+The rival is cleanlab (https://github.com/cleanlab/cleanlab, ``pip install cleanlab``), whose
+ranking of tokens gets the out-of-fold marginals of the same CRFs: the first tokens, as many as
+have a wrong label, and precision is the share that do. Labels that were wrong before count as
+false alarms of both. With ``--left-out`` a kernel machine of all sentences judges each without
+its own coefficients, too.
 
-Run: ``python benchmarks/doubts.py [CORPUS ...] [--sentences N] [--seed S] [--left-out] [--json FILE]``.
+Run: ``python benchmarks/doubts.py [CORPUS ...] [--sentences N] [--seed S] [--left-out]
+[--json FILE]``.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def moved(y: Labels, seed: int) -> tuple[Labels, Errors]:
 
 
 def precision(named: list[tuple[int, set[int]]], errors: Errors) -> float:
-    """The share of the first places named, as many as there are errors, that are of one not yet found."""
+    """The percentage of the first places, as many as there are errors, that name a new error."""
     left = {i: [nodes for k, nodes in errors if k == i] for i, _ in errors}
     hits = 0
     for i, nodes in named[: len(errors)]:

@@ -1,4 +1,4 @@
-"""What people wait for every day: importing, help, reading, encoding, evaluating; the best of several."""
+"""What people wait for every day: import, help, reading, encoding, evaluation; best of several."""
 
 from __future__ import annotations
 

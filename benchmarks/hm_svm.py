@@ -1,10 +1,10 @@
 """The HM-SVM: 300 sentences in five folds, the whole Spanish corpus, and handwritten letters.
 
-The letters are used in two ways: *one fold for training*, the tenth of the words in fold 0 to learn from, and
-all others to test on, as in Taskar, Guestrin & Koller (2003); and *nine folds for training*, the reverse. C
-was chosen by cross-validation over the words of fold 0, with errors on the other folds in view. For Spanish,
-C, the scale of the kernel and rescaled margins were chosen on testa, out of a dozen settings whose figures on
-testb were printed beside.
+The letters are used in two ways: *one fold for training*, the tenth of the words in fold 0 to
+learn from, and all others to test on, as in Taskar, Guestrin & Koller (2003); and *nine folds for
+training*, the reverse. C was chosen by cross-validation over the words of fold 0, with errors on
+the other folds in view. For Spanish, C, the scale of the kernel and rescaled margins were chosen
+on testa, out of a dozen settings whose figures on testb were printed beside.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""A simulated person who labels: how good is the model after how many sentences, and how much was corrected?
+"""A simulated person who labels: how good the model is after how many sentences, and the cost.
 
-The person labels sentences of a pool by the gold labels, in the order of the file, at random, or as
-`fuda.active.Chooser` says. The learner is that of `fuda.active.learner_for`: it is taught every sentence
-by `partial_fit` and refitted to all of them after every 25, when the pool is scored again. After some
-numbers of sentences, F1 over entities on other sentences is measured.
+The person labels sentences of a pool by the gold labels, in the order of the file, at random, or
+as `fuda.active.Chooser` says. The learner is that of `fuda.active.learner_for`: it is taught every
+sentence by `partial_fit` and refitted to all of them after every 25, when the pool is scored
+again. After some numbers of sentences, F1 over entities on other sentences is measured.
 
 Before a sentence is taught, the model proposes its entities, and what the person has to correct is
-counted: entities that are missed, that are of another type or extent, or that are invented. The rival is
-the same CRF when it is only refitted after every 25 sentences; it gets the same sentences.
+counted: entities that are missed, that are of another type or extent, or that are invented.
+The rival is the same CRF when it is only refitted after every 25 sentences; it gets the
+same sentences.
 
-Run: ``python benchmarks/labelling.py [CORPUS ...] [--part test] [--seeds N] [--jobs N] [--json FILE]
-[--plot FILE]``.
+Run: ``python benchmarks/labelling.py [CORPUS ...] [--part test] [--seeds N] [--jobs N] [--json
+FILE] [--plot FILE]``.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def data(corpus: str, part: str, seed: int) -> tuple[Labels, Labels, Labels, Lab
 
 
 def label(corpus: str, order: str, part: str, seed: int, followed: int) -> dict[str, Any]:
-    """The figures of one person, whose corrections are counted in the first `followed` sentences."""
+    """The figures of one person; corrections are counted in the first `followed` sentences."""
     X, y, test_X, test_y = data(corpus, part, seed)
     shuffled = np.random.RandomState(seed).permutation(len(X)).tolist()
     chooser = Chooser(X, order="useful" if order == "ours" else "file", random_state=seed)

@@ -1,7 +1,7 @@
 """What a perfect machine would need for one iteration of CRF training, and how far we are from it.
 
-The counts are of the work that the model requires, at the rates that this machine reaches with nothing else
-to do: N tokens, L labels, C channels, n weights, nnz entries of the table.
+The counts are of the work that the model requires, at the rates that this machine reaches with
+nothing else to do: N tokens, L labels, C channels, n weights, nnz entries of the table.
 
 - Arithmetic: forward, backward and pair expectations are 3 L² multiply-adds per token.
 - Caches: C rows of L numbers per token are read in the forward pass, and read and written in the

@@ -1,13 +1,15 @@
-"""The kernel machine: its inner loop against what this machine can do, and training on the Spanish corpus.
+"""The kernel machine: its inner loop against this machine's limit, and training on Spanish.
 
-A *cell* is a pair of positions (τ,t), visited once on the way up and once on the way down. A visit reads
-k(τ,t) and K_U(τ−1,t−1), adds 1, multiplies, and writes K_U(τ,t): so the limit is half the rate of
+A *cell* is a pair of positions (τ,t), visited once on the way up and once on the way down. A
+visit reads k(τ,t) and K_U(τ−1,t−1), adds 1, multiplies, and writes K_U(τ,t): so the limit is
+half the rate of
 
     along[t] = row[t] · (1 + along[t])
 
-over arrays in the innermost cache. What a push does besides (rows of k, the twin of each word, sums into the
-scores) is not in the limit. Both are timed in turn with all cores at work, in seconds that a core has spent
-on them, so that other programs disturb little; the figure is the median of their ratios.
+over arrays in the innermost cache. What a push does besides (rows of k, the twin of each word,
+sums into the scores) is not in the limit. Both are timed in turn with all cores at work, in
+seconds that a core has spent on them, so that other programs disturb little; the figure is the
+median of their ratios.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ def _step_often(row: np.ndarray, along: np.ndarray, times: int) -> None:
 
 
 def _aligned() -> np.ndarray:
-    """Memory for a block that begins at a cache line, which decides a quarter of the bare loop's time."""
+    """A block of memory at the start of a cache line, which a quarter of the time depends on."""
     memory = np.empty(_BLOCK + 8)
     return memory[-memory.ctypes.data % 64 // 8 :][:_BLOCK]
 

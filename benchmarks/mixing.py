@@ -36,7 +36,7 @@ def f1(mixing: float) -> float:
 
 
 def shares(mixing: float, labels: int = 9) -> list[float]:
-    """Of all matches between different sentences, by weight: how much have so many nodes (SIZES)."""
+    """Of matches between different sentences, by weight: how much has so many nodes (SIZES)."""
     X = load("esp.train")[0][:SAMPLE]
     encoded = WindowEncoder("spelling", 0).fit([Sequence(x) for x in X])
     values = mixing**2 / labels * Polynomial(2).normalized().gram(points(encoded), points(encoded))

@@ -1,8 +1,8 @@
 """The page under load: a store of 100,000 sentences, 2,000 of them labelled.
 
-Measured are the time from the start of `fuda label` until the page has its first sentence, the time
-from an accept to the next sentence, and the memory of the process. Sentences are those of a labelled
-file, repeated; a simulated person gives the labels of the file.
+Measured are the time from the start of `fuda label` until the page has its first sentence, the
+time from an accept to the next sentence, and the memory of the process. Sentences are those of a
+labelled file, repeated; a simulated person gives the labels of the file.
 
     python benchmarks/page.py shared/data/conll2002/esp.train
 """

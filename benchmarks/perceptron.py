@@ -15,7 +15,7 @@ ORDERS = (0, 1, 2, 3)
 
 
 def theirs(all_pairs: float) -> dict[str, Any]:
-    """`ap`, with weights for all pairs of features and labels, or (its default) for those that occur."""
+    """`ap` with weights for all pairs of features and labels, or (default) those that occur."""
     import pycrfsuite
 
     from fuda.metrics import entity_scores
@@ -40,7 +40,7 @@ def theirs(all_pairs: float) -> dict[str, Any]:
 
 
 def ours(order: float, sentences: float) -> dict[str, Any]:
-    """A fit on the first sentences (0: on all): the epochs alone, and end to end from words and labels."""
+    """A fit on the first sentences (0: all): the epochs alone, and end to end from words."""
     from fuda.data.structures import as_structures
     from fuda.data.window_encoding import WindowEncoder
     from fuda.metrics import entity_scores

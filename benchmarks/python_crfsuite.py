@@ -1,4 +1,4 @@
-"""python-crfsuite, L-BFGS, all feature/label pairs, c2 = 1: to its 50th objective, and to convergence."""
+"""python-crfsuite, L-BFGS, all feature/label pairs, c2 = 1: to objective 50 and to convergence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""All benchmarks: other programs and fuda in turn. Needs the corpora (FUDA_DATA) and the extra ``bench``."""
+"""All benchmarks: other programs and fuda in turn.
+
+Needs the corpora (FUDA_DATA) and the extra ``bench``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How time grows with tokens (1×, 2×, 4×, 8×), labels (9, 45, 200) and length, and from loss to loss."""
+"""How time grows with tokens (1×, 2×, 4×, 8×), labels (9, 45, 200) and length, and by loss."""
 
 from __future__ import annotations
 

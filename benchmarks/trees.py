@@ -1,9 +1,9 @@
 """Syntactic functions of the nodes of dependency trees: what the parts of trees are worth.
 
-Learns from a few hundred random trees of a UD treebank (FORM alone) and labels nodes of others with
-their DEPREL. Prints a line per fit, and the table of docs/models/trees.md: mean accuracy over seeds,
-lowest and highest, median processor seconds of a fit. Marginalized models are not calibrated, which
-takes as long again and does not change their labels.
+Learns from a few hundred random trees of a UD treebank (FORM alone) and labels nodes of others
+with their DEPREL. Prints a line per fit, and the table of docs/models/trees.md: mean accuracy over
+seeds, lowest and highest, median processor seconds of a fit. Marginalized models are not
+calibrated, which takes as long again and does not change their labels.
 
     python benchmarks/trees.py ewt ja_gsd_ne --seeds 3
 """

@@ -1,7 +1,8 @@
-"""sklearn-crfsuite's CoNLL-2002 tutorial, step by step, by it and by `fuda.compat.sklearn_crfsuite`.
+"""sklearn-crfsuite's CoNLL-2002 tutorial, by it and by `fuda.compat.sklearn_crfsuite`.
 
-Features of words and their neighbours as dicts, L-BFGS with c1 = c2 = 0.1 and 100 iterations, F1 over
-all labels but O, a report, a small parameter search on a part of the data, and a look at weights.
+Features of words and their neighbours as dicts, L-BFGS with c1 = c2 = 0.1 and 100
+iterations, F1 over all labels but O, a report, a small parameter search on a part of the
+data, and a look at weights.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def run(module: str) -> dict[str, Any]:
     (X, y), (X_test, y_test) = (read(DATA / name) for name in ("esp.train", "esp.testb"))
     X, X_test = [items(list(x)) for x in X], [items(list(x)) for x in X_test]
     fixed = {"algorithm": "lbfgs", "max_iterations": 100, "all_possible_transitions": True}
-    CRF(**fixed | {"max_iterations": 2}).fit(X[:20], y[:20]).predict(X[:2])  # compilation is not measured
+    # Compilation is not measured.
+    CRF(**fixed | {"max_iterations": 2}).fit(X[:20], y[:20]).predict(X[:2])
     began = time.perf_counter()
     crf = CRF(c1=0.1, c2=0.1, **fixed).fit(X, y)
     figures: dict[str, Any] = {"fit": time.perf_counter() - began}

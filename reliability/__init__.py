@@ -1,1 +1,1 @@
-"""Campaigns that hold the promises of docs/reliability.md; each runs as `python -m reliability.NAME`."""
+"""Campaigns for the promises of docs/reliability.md, each run as `python -m reliability.NAME`."""

@@ -1,4 +1,4 @@
-"""Small data and a set of learners that the campaigns share: every class, shape and kind of observation."""
+"""Small data and learners that the campaigns share: every class, shape and kind of observation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VECTORS = fuda.Vectors(
 
 
 class Case(NamedTuple):
-    """A model to fit, its training data, structures to ask the fitted model about, and what follows."""
+    """A model to fit, its training data, structures to label with it, and what follows."""
 
     model: Any
     structures: list[Any]

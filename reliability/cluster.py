@@ -1,8 +1,8 @@
 """Kill −9 of workers at random moments of trainings on a cluster: they end in the same result.
 
-Each run trains a CRF or a marginalized perceptron on two workers of this machine, kills one of them
-at a random moment, and compares the objective of every iteration, or the mistakes of every epoch, with
-those of a training in which nothing was killed. They are the same to the last bit.
+Each run trains a CRF or a marginalized perceptron on two workers of this machine, kills one of
+them at a random moment, and compares the objective of every iteration, or the mistakes of every
+epoch, with those of a training in which nothing was killed. They are the same to the last bit.
 
     python -m reliability.cluster [--runs N] [--seed S]
 """
@@ -42,7 +42,7 @@ def measured(name: str, address: str, callback: Any = None) -> tuple[list[float]
 
 
 def on_two_workers(name: str, rng: random.Random | None, iterations: int = 0) -> tuple[list[float], float]:
-    """What a training measures on a new cluster; with an `rng` a worker is killed at a random moment."""
+    """What a training measures on a new cluster; an `rng` kills a worker at a random moment."""
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as cluster:
         with Client(cluster, set_as_default=False) as client:
             pids = sorted(client.run(os.getpid).values())

@@ -1,10 +1,10 @@
 """Concurrency: threads and processes of any kind give the same answers, and how long others wait.
 
-First, one model answers under 16 threads, and in processes that are forked, spawned and run by loky;
-every answer must be that of a single thread. Then a thread that only counts time runs beside `fit`,
-`predict`, `save` and `load` of each learner on Spanish sentences, and its longest pause is printed:
-for so long another thread of Python waits for the interpreter. The first call of a process, which
-reads compiled code from the disk or compiles, is measured apart.
+First, one model answers under 16 threads, and in processes that are forked, spawned and run by
+loky; every answer must be that of a single thread. Then a thread that only counts time runs beside
+`fit`, `predict`, `save` and `load` of each learner on Spanish sentences, and its longest pause is
+printed: for so long another thread of Python waits for the interpreter. The first call of a
+process, which reads compiled code from the disk or compiles, is measured apart.
 """
 
 from __future__ import annotations

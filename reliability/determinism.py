@@ -1,8 +1,9 @@
 """Determinism: the same data, parameters and seed give the same model bytes.
 
-Each configuration is a process of its own, with its numbers of threads (`n_jobs`, and those of BLAS,
-OpenMP and numba) and its PYTHONHASHSEED. All of them fit every learner on the same data, where it can,
-continue the fit, and must arrive at the files of the first process, and at the same predictions.
+Each configuration is a process of its own, with its numbers of threads (`n_jobs`, and those of
+BLAS, OpenMP and numba) and its PYTHONHASHSEED. All of them fit every learner on the same data,
+where it can, continue the fit, and must arrive at the files of the first process, and at the same
+predictions.
 """
 
 from __future__ import annotations

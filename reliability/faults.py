@@ -1,23 +1,26 @@
 """Faults injected one by one: every system call and every large allocation fails in turn.
 
-A preloaded library (`faults.c`) lets the n-th call of an operation fail, for n = 1, 2, 3 …: files are
-opened, read, written (all of the data or half), synced, renamed and removed; memory is allocated.
-After each fault:
+A preloaded library (`faults.c`) lets the n-th call of an operation fail, for n = 1, 2, 3 …: files
+are opened, read, written (all of the data or half), synced, renamed and removed; memory is
+allocated. After each fault:
 
 - an old file is as it was or a new one is complete, and no temporary file is left;
 - the error is a DataError or ModelFileError of one line, or a MemoryError; the command prints one
   line and exits with 2;
-- what is in memory is as it was or new, never half, and the operation succeeds when it is repeated.
+- what is in memory is as it was or new, never half, and the operation succeeds when it
+  is repeated.
 
 Each fault happens in a process of its own, so that crashes are found too. It needs Linux and a C
 compiler.
 
-    python -m reliability.faults [--all] [--runs N] [--seed S] [--jobs N] [--parts N] [--only PATTERN]
+    python -m reliability.faults [--all] [--runs N] [--seed S] [--jobs N] [--parts N]
+                                 [--only PATTERN]
 
 A dry run tells from where in Fuda each call comes. Calls with equal stacks within Fuda in the same
-kind of operation, such as `save`, whatever the learner, are at one *site*. By default the first, the
-second and the last call at each site fail for each kind of fault, where the site is first met;
-with `--all` every call of every learner does. `--runs` bounds the faults of a kind in one operation.
+kind of operation, such as `save`, whatever the learner, are at one *site*. By default the
+first, the second and the last call at each site fail for each kind of fault, where the site is
+first met; with `--all` every call of every learner does. `--runs` bounds the faults of a kind
+in one operation.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ LEARNED = 54321  # bytes by which the library learns where the data of arrays ar
 NEVER = 10**9
 SAMPLE = 40  # faults of a kind in an operation whose calls cannot be numbered
 BROKEN = 1  # the exit code of a process in which a promise was broken
-Site = tuple[int, tuple[str, ...]]  # the kind of a call, and file and line of each frame within Fuda
+Site = tuple[int, tuple[str, ...]]  # the kind of a call; file and line of each frame within Fuda
 
 
 class Fault(NamedTuple):
@@ -83,7 +86,7 @@ MEMORY = {
 
 
 class Attempt(NamedTuple):
-    """How a process ended, what went wrong, and the sites of all calls, or of the one that failed."""
+    """How a process ended, what went wrong, and the sites of all calls or of the failed one."""
 
     code: int
     story: str
@@ -160,7 +163,7 @@ def learn() -> None:
 
 
 class Unit(NamedTuple):
-    """The operations of a group, as far as no other part of the campaign has taken their faults."""
+    """The operations of a group whose faults no other part of the campaign has tried."""
 
     group: str
     part: int
@@ -171,7 +174,8 @@ class Unit(NamedTuple):
 def work(unit: Unit, seed: int, folder: Path) -> Found:
     """Inject faults into the operations of one group."""
     learn()
-    runs = min(unit.runs, SAMPLE) if unit.group.startswith("Auto") else unit.runs  # it goes by the clock
+    # Auto goes by the clock.
+    runs = min(unit.runs, SAMPLE) if unit.group.startswith("Auto") else unit.runs
     chance, broken, counts = random.Random(f"{seed} {unit.group}"), list[str](), Counter[str]()
     place, taken = folder / "folder", folder.parent / "taken"
     taken.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Fuzzing by coverage (atheris): readers, model files, checkpoints, templates, kernels, the command.
+"""Fuzzing by coverage (atheris): readers, models, checkpoints, templates, kernels, the command.
 
 Each target of `reliability.targets` runs in a process of its own, for a number of executions or of
 seconds. What breaks a promise, hangs or takes too much memory is kept as a file and named. atheris

@@ -142,7 +142,7 @@ def _weights(model: Any, structures: list[Any]) -> Any:
 
 
 def outcome(path: Path, structures: list[Any], expected: Any, seconds: float = SECONDS) -> tuple[str, str]:
-    """What comes of a file: a word, of which those that begin with "broken" must not occur, and why."""
+    """What comes of a file: a word, which must not begin with "broken", and why."""
     try:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
@@ -189,7 +189,7 @@ def _work(
     case: Case,
     seconds: float,
 ) -> None:
-    """Try changes one after another and write the outcomes to the pipe; exit with 4 after a slow one."""
+    """Try changes in turn and write the outcomes to the pipe; exit with 4 after a slow one."""
     signal.signal(signal.SIGALRM, _ring)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + 2 * MEMORY, used + 2 * MEMORY))
@@ -231,7 +231,8 @@ def _lines(read_end: int, pid: int) -> Iterator[list[Any]]:
 def work(unit: tuple[str, range, Path], seed: int, folder: Path) -> Found:
     """Try some changes of one model's file in forked workers, and report what is broken.
 
-    What is too slow once may have been compiled, so it is tried again with more time, and once more.
+    What is too slow once may have been compiled, so it is tried again with more time,
+    and once more.
     """
     name, numbers, files = unit
     case = all_cases()[name]

@@ -4,9 +4,9 @@ The command is run in forked processes, in which training takes most of the time
 from the first import of the package to the end of Python.
 
 After `fit` a model is fitted, and predicts, saves and loads, or is not fitted or as it was before.
-After `partial_fit` it is as before or has learned everything, byte for byte. After ``fuda train`` the
-output is the old file or a whole model, the exit code is 130 or 143, one line says what happened,
-and a second signal ends the command at once.
+After `partial_fit` it is as before or has learned everything, byte for byte. After ``fuda train``
+the output is the old file or a whole model, the exit code is 130 or 143, one line says what
+happened, and a second signal ends the command at once.
 
     python -m reliability.interrupts [--runs N] [--seed S] [--jobs N]
 """
@@ -145,7 +145,7 @@ QUICK = {"marginalized-svm": ["--set", "epochs=3"]}
 
 
 class Command:
-    """``fuda train`` of a learner, in a child that is forked with everything imported and compiled."""
+    """``fuda train`` of a learner, in a forked child with everything imported and compiled."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.out, self.errors = name, folder / "model.fuda", folder / "stderr"
@@ -158,7 +158,7 @@ class Command:
         check(self.code == 0, f"fuda train failed: {self.errors.read_text()}")
 
     def _run(self, meanwhile: Callable[[int], None]) -> tuple[int, float]:
-        """Run the command, and something meanwhile: how it ended, and the time from its beginning."""
+        """Run the command, and something meanwhile; return how it ended, and the time it took."""
         self.out.write_bytes(OLD)
         ready, tell = os.pipe()
         child = os.fork()

@@ -1,4 +1,4 @@
-"""Kill −9 at random moments of fits of all learners: resumed, they end in the identical model file.
+"""Kill −9 at random moments of fits of all learners: resumed, they end in the same model file.
 
 A fit is killed again and again, each time at a random moment, and each run continues from the
 checkpoint of the one before, until one ends. The model file that it replaces is the old or the new
@@ -74,7 +74,7 @@ class Chain:
         self.out.write_bytes(OLD)
 
     def run(self, moment: float) -> tuple[str | None, bool]:
-        """Run once, killed at a share of the time of a fit: what is wrong, and whether it was killed."""
+        """Run once, killed after a share of a fit's time: what is wrong; whether it was killed."""
         code, _ = in_a_process(self.name, self.state, self.out, moment * self.seconds)
         content = self.out.read_bytes()
         if content not in (OLD, self.expected):

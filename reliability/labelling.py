@@ -1,7 +1,7 @@
 """Kill −9 at random moments of labelling on a page: nothing that was acknowledged is lost.
 
-A person, simulated over HTTP, accepts, skips, undoes and corrects; the server is killed at a random
-moment and started again on the same store, again and again. After each kill:
+A person, simulated over HTTP, accepts, skips, undoes and corrects; the server is killed at a
+random moment and started again on the same store, again and again. After each kill:
 
 - the store opens, and SQLite finds no fault in it;
 - it has every step that was acknowledged, and at most one more, whose answer was on its way;
@@ -69,7 +69,7 @@ class Person:
         return self.ask(f"items/{item['id']}/accept", version=item["version"], spans=spans)["item"]
 
     def shown(self, probe: int) -> Any:
-        """What the page shows for a structure that nobody labels, by a model that has learned all."""
+        """What the page shows for a structure that nobody labels, once all has been learned."""
         while True:
             state = self.client.get("/api/state").json()
             if state["model"]["event"] == state["event"]:
@@ -102,7 +102,7 @@ def _tell(pipe: int, address: str) -> None:
 def killed_run(
     path: Path, gold: dict[int, list[Any]], known: dict[int, Any], chance: random.Random
 ) -> list[Any]:
-    """Label until a kill: what was shown last for the probe; `known` gets what was acknowledged."""
+    """Label until a kill; return what the probe showed last. `known` gets acknowledged items."""
     child, address = served(path)
     person = Person(address, gold, chance)
     seconds = chance.uniform(0.0, LONGEST)

@@ -1,9 +1,10 @@
 """Load: large structures cost what the table says, or are refused before memory is allocated.
 
-Every learner is fitted on every case and labels it again, each in a process of its own with bounded
-memory. The promise is kept where a process gives labels or a `DataError`; it is broken by any other
-exception, by the end of memory, and by the end of time. A Markdown table of seconds (of the processor,
-all cores together) and of peak memory goes to standard output, then the line with the figures::
+Every learner is fitted on every case and labels it again, each in a process of its own with
+bounded memory. The promise is kept where a process gives labels or a `DataError`; it is broken by
+any other exception, by the end of memory, and by the end of time. A Markdown table of seconds (of
+the processor, all cores together) and of peak memory goes to standard output, then the line with
+the figures::
 
     python -m reliability.load [--share 0.1] [--learners crf;hmm] [--cases chain;…] [--limit BYTES]
 """

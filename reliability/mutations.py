@@ -1,4 +1,4 @@
-"""Sealed files taken apart, changed in one of many ways, and sealed again as if nothing had happened."""
+"""Sealed files taken apart, changed in one of many ways, and sealed again as if unchanged."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def _exchange_part(rng: Random, content: Content, others: list[Content]) -> Cont
 
 
 def mutated(rng: Random, content: Content, others: list[Content]) -> tuple[bytes, str]:
-    """A sealed file with one to three changes, and their description; never the original on purpose."""
+    """A sealed file with one to three changes, described; the original only by chance."""
     content, said, lie = deepcopy(content), [], None
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         kind = rng.random()

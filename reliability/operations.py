@@ -42,7 +42,7 @@ Operations = Iterator[tuple[str, Operation]]
 
 
 def groups(folder: Path) -> dict[str, Callable[[], Operations]]:
-    """Operations of the command and of every learner, by name; they are made when they are asked for."""
+    """Operations of the command and of every learner, by name, made when asked for."""
     commands = {f"fuda {name}": partial(command_operations, name, folder) for name in LINES}
     return commands | {
         name: partial(learner_operations, name, case, folder) for name, case in cases().items()
@@ -142,7 +142,7 @@ def training_operations(name: str, case: Case, folder: Path) -> Operations:
 
 
 def checkpoint_operations(name: str, case: Case, folder: Path) -> Operations:
-    """A fit that saves a checkpoint after every iteration: it ends in the same model, with a warning."""
+    """A fit with a checkpoint after every iteration ends in the same model, with a warning."""
     empty(folder)
     path = folder / "state"
     new = clone(case.model).set_params(checkpoint=str(path))

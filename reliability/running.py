@@ -71,7 +71,8 @@ def _part(call: tuple[Work, Any, int, Path, float]) -> Found:
 def run(doc: str | None, runs: int, units: Callable[[int, int], list[Any]], work: Work) -> int:
     """Run a campaign by the options of the command line: its exit code.
 
-    `units` divides so many runs with a seed into parts, which `work` does with the seed and a folder.
+    `units` divides so many runs with a seed into parts, which `work` does with the seed
+    and a folder.
     """
     given = options(doc, runs).parse_args()
     began = time.perf_counter()

@@ -219,7 +219,7 @@ def model_changed(data: bytes) -> None:
 
 @cache
 def checkpoints() -> list[tuple[Any, Any, Content]]:
-    """A model with a checkpoint of its training, of every case that has one, and the checkpoint."""
+    """A model per case whose training has a checkpoint, and the checkpoint."""
     found = []
     for name, case in cases().items():
         model = case.model

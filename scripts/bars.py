@@ -1,7 +1,8 @@
 """Check the limits on the size of the code, and that every test asserts something.
 
 - a module of ``src`` has at most 500 lines;
-- a function of ``src`` has at most 60 lines of code (docstrings, comments and blank lines do not count);
+- a function of ``src`` has at most 60 lines of code (docstrings, comments and blank lines
+  do not count);
 - a function of ``src`` has at most 10 parameters, the constructors of estimators excepted;
 - a test function contains an assertion, or calls a helper that contains one.
 
@@ -92,7 +93,7 @@ def estimator_constructors(tree: ast.Module) -> set[Function]:
 
 
 def tests_without_assertion(folder: Path) -> Iterator[str]:
-    """Test functions that neither assert nor call, over any number of helpers, a function that does."""
+    """Test functions that neither assert nor call a function that does, directly or indirectly."""
     found = [
         (path, function)
         for path in sorted(folder.rglob("*.py"))
@@ -108,7 +109,7 @@ def tests_without_assertion(folder: Path) -> Iterator[str]:
 
 
 def asserts(function: Function) -> bool:
-    """Whether the body has an assertion, one of pytest or NumPy, or a subprocess that must succeed."""
+    """Whether the body asserts, by pytest or NumPy too, or runs a subprocess that must succeed."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assert):
             return True

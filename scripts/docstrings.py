@@ -1,10 +1,10 @@
 """Validate the docstrings of the public API with numpydoc.
 
-The public API is every name of ``fuda.__all__``, the public names of the modules that ``dir(fuda)``
-lists, and the public methods and properties of their classes; a method without a docstring of its
-own that overrides another inherits the docstring of that one. The checks are those of
-``[tool.numpydoc_validation]`` in pyproject.toml. Prints one line per finding and exits with 1 if there
-are any.
+The public API is every name of ``fuda.__all__``, the public names of the modules that
+``dir(fuda)`` lists, and the public methods and properties of their classes; a method without a
+docstring of its own that overrides another inherits the docstring of that one. The checks are
+those of ``[tool.numpydoc_validation]`` in pyproject.toml. Prints one line per finding and exits
+with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -51,14 +51,15 @@ def public_names() -> Iterator[str]:
             defined_here = getattr(value, "__module__", "").startswith(module.__name__)
             if not name.startswith("_") and defined_here and callable(value):
                 is_class = inspect.isclass(value)
-                if not (is_class and issubclass(value, Enum)):  # whose parameters are those of Enum
+                # The parameters of such a class are those of Enum.
+                if not (is_class and issubclass(value, Enum)):
                     yield dotted(value)
                 if is_class:
                     yield from member_names(value)
 
 
 def member_names(value: type[Any]) -> Iterator[str]:
-    """The public methods and properties that a class defines or inherits from another class of fuda."""
+    """The public methods and properties that a class defines or inherits from a class of fuda."""
     for base in value.__mro__:
         if base.__module__.startswith("fuda"):
             for name, member in vars(base).items():

@@ -2,13 +2,14 @@
 
     python scripts/matrix.py [sets] [-- arguments of pytest]
 
-such as ``python scripts/matrix.py 3.11-oldest 3.13 -- tests/data``; by default all sets and all tests.
+such as ``python scripts/matrix.py 3.11-oldest 3.13 -- tests/data``; by default all sets
+and all tests.
 
-``3.12`` is Python 3.12 with the newest releases that pyproject.toml allows, ``3.11-oldest`` is Python 3.11
-with the oldest: of ``numpy>=2.0`` the releases 2.0.*. Each set has a virtual environment of its own,
-``.venv-3.12`` for example, made when it is missing and brought up to date each time. Interpreters are
-found as ``python3.12`` on PATH or in pyenv's folder of versions. Exits with 1 unless every interpreter was
-found and every set passed.
+``3.12`` is Python 3.12 with the newest releases that pyproject.toml allows, ``3.11-oldest`` is
+Python 3.11 with the oldest: of ``numpy>=2.0`` the releases 2.0.*. Each set has a virtual
+environment of its own, ``.venv-3.12`` for example, made when it is missing and brought up to date
+each time. Interpreters are found as ``python3.12`` on PATH or in pyenv's folder of versions. Exits
+with 1 unless every interpreter was found and every set passed.
 """
 
 from __future__ import annotations

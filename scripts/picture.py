@@ -1,6 +1,7 @@
 """Draw what a command prints on a terminal, as an SVG that loads nothing from elsewhere.
 
-script -qec "COLUMNS=92 fuda demo 2> /dev/null" /dev/null | python scripts/picture.py docs/_static/demo.svg
+script -qec "COLUMNS=92 fuda demo 2> /dev/null" /dev/null |
+    python scripts/picture.py docs/_static/demo.svg
 """
 
 from __future__ import annotations

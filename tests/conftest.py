@@ -1,4 +1,4 @@
-"""What all tests share: how hypothesis runs, and where the corpora lie that are not part of the project."""
+"""What all tests share: how hypothesis runs, and where corpora outside of the project are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Also where there is a card; what runs on one is tested in numba's simulator, in processes of their own.
+# Also where there is a card; what runs on one is tested in numba's simulator, in processes
+# of their own.
 os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 settings.register_profile(

@@ -23,7 +23,7 @@ from fuda.parallel import Block, run
 
 @njit(cache=True, nogil=True)
 def _down(tree: Tree, log_inside: Array, uniforms: Array, labels: Array) -> None:
-    """One labeling for each row of `labels`, by inverting the summed weights at one uniform number a node."""
+    """One labeling per row of `labels`, inverting summed weights at a uniform number per node."""
     nodes, base, parents, matrices, stride = tree
     size = log_inside.shape[1]
     weights = np.empty(size)
@@ -41,7 +41,8 @@ def _down(tree: Tree, log_inside: Array, uniforms: Array, labels: Array) -> None
             for b in range(size):
                 total += math.exp(weights[b] - top)
                 weights[b] = total
-            target = uniforms[k, t - base] * total  # below total, so the label found has a weight above zero
+            # Below total, so that the label found has a weight above zero.
+            target = uniforms[k, t - base] * total
             label = 0
             while weights[label] <= target:
                 label += 1
@@ -56,9 +57,10 @@ def sample(
     seed: int | np.random.Generator | np.random.RandomState | None = None,
     n_jobs: int | None = None,
 ) -> Array:
-    """(size, N) labelings drawn independently from P(y) ∝ exp F(y); the same seed draws the same ones.
+    """(size, N) labelings drawn independently from P(y) ∝ exp F(y), determined by the seed.
 
-    >>> draws = sample(Graph([0, 2]), np.zeros((2, 2)), [[0.0, -np.inf], [-np.inf, 0.0]], size=1000, seed=0)
+    >>> transitions = [[0.0, -np.inf], [-np.inf, 0.0]]
+    >>> draws = sample(Graph([0, 2]), np.zeros((2, 2)), transitions, size=1000, seed=0)
     >>> bool((draws[:, 0] == draws[:, 1]).all()), 400 < int(draws[:, 0].sum()) < 600
     (True, True)
     """
@@ -85,7 +87,8 @@ def sample(
 def score_labelings(graph: Graph, scores: Array, transitions: Array, labels: Array) -> Array:
     """(n,) the score F of one labeling of each structure; ``labels`` (N,) are label numbers.
 
-    >>> score_labelings(Graph([0, 2]), [[1.0, 0.0], [0.0, 2.0]], [[0.0, 0.5], [0.0, 0.0]], [0, 1]).tolist()
+    >>> scores, transitions = [[1.0, 0.0], [0.0, 2.0]], [[0.0, 0.5], [0.0, 0.0]]
+    >>> score_labelings(Graph([0, 2]), scores, transitions, [0, 1]).tolist()
     [3.5]
     """
     problem = Problem(graph, scores, transitions)

@@ -1,4 +1,4 @@
-"""Small corpora for kernel machines, the engines, and scores straight from the marginalized kernel."""
+"""Small corpora for kernel machines, the engines, and scores by the marginalized kernel itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ WORDS = [
     "sea",
 ]
 SHAPES = ("sequence", "tree", "dag")
-# Engines that compute any problem; a new engine is added here, and all tests of engines run over it.
+# Engines that compute any problem; a new engine is added here, and all tests of engines
+# run over it.
 ENGINES = {"cpu": CpuEngine}
 # The oracle, for linear kernels and structures of few nodes.
 ORACLES = {"explicit": ExplicitEngine}
@@ -52,7 +53,7 @@ def random_structures(rng, shape, count, longest=6):
 
 
 def renumbered(rng, structure):
-    """A tree or DAG with its nodes in another order, so that parents stand on both sides of children."""
+    """A tree or DAG with its nodes reordered, so that parents are on both sides of children."""
     new = rng.permutation(len(structure))
     words = [structure.observations[node] for node in np.argsort(new)]
     edges = new[structure.edges]

@@ -1,10 +1,10 @@
-"""The marginalized kernel twice more: by enumeration, and by the papers' recursions in exact arithmetic.
+"""The marginalized kernel twice more: by enumeration, and by the papers' recursions, exactly.
 
-`marginalized_kernel` goes over all pointed features and all labelings, straight from the definition. An
-occurrence of a feature is the list of nodes that it covers, in the feature's own order, and the number of
-nodes that it skips. Two occurrences are of one feature when their forms are equal: the number of nodes, and
-for trees the place of each node's parent in the list; with sides also whether nodes stand after their
-parents.
+`marginalized_kernel` goes over all pointed features and all labelings, straight from the
+definition. An occurrence of a feature is the list of nodes that it covers, in the feature's own
+order, and the number of nodes that it skips. Two occurrences are of one feature when their forms
+are equal: the number of nodes, and for trees the place of each node's parent in the list; with
+sides also whether nodes stand after their parents.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _label_count(prior):
 
 
 def _labels_of(nodes, size, prior):
-    """The probability of each tuple of labels of some nodes, all labelings of the structure summed."""
+    """The probability of each tuple of labels of some nodes, summed over all labelings."""
     found = defaultdict(float)
     for labels in itertools.product(range(_label_count(prior)), repeat=size):
         found[tuple(labels[node] for node in nodes)] += labeling_probability(prior, labels)
@@ -115,7 +115,7 @@ def marginalized_kernel(a, b, k_x, k_y, mixing, priors, gap=0.0, parts=None):
 
 
 def exact_kappa(a, b, k, gap=0):
-    """u · d of two structures in whole numbers of any size, k (Ta, Tb) being c² k of whole numbers.
+    """u · d of two structures in integers of any size, k (Ta, Tb) being c² k in integers.
 
     The recursions are those of the papers, with their subtractions.
     """

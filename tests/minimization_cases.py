@@ -1,4 +1,4 @@
-"""Functions to minimize, each as a point ↦ (value, gradient), with a minimum that is known some other way."""
+"""Functions to minimize, each a point ↦ (value, gradient), with a minimum known in another way."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rosenbrock(x):
 
 
 def logistic(seed: int, rows: int = 80, size: int = 15, l2: float = 0.1, scale: float = 1.0):
-    """Logistic regression with an L2 term, and its minimum by scipy; `scale` spreads the features' sizes."""
+    """Logistic regression with an L2 term, and its minimum by scipy; `scale` spreads features."""
     random = np.random.default_rng(seed)
     features = random.normal(size=(rows, size)) * np.geomspace(1.0, scale, size)
     signs = np.sign(features @ random.normal(size=size) + random.normal(size=rows))

@@ -20,7 +20,7 @@ SEAL = len("sha256:") + 64
 def craft(
     path: Path, members: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STORED, change=None
 ) -> Path:
-    """A zip of these members, sealed as a model file is; `change` may alter the archive before it closes."""
+    """A zip of these members, sealed like a model file; `change` may alter the open archive."""
     stream = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(stream, "w", compression) as archive:
         warnings.simplefilter("ignore")  # two members of one name
@@ -44,7 +44,7 @@ def parts(path: Path) -> tuple[dict, dict[str, bytes]]:
 
 
 def altered(model_path: Path, path: Path, change) -> Path:
-    """A model file after `change(meta, members)`, with sizes listed and sealed as if nothing had happened."""
+    """A model file after `change(meta, members)`, with sizes and seal as if unchanged."""
     meta, members = parts(model_path)
     change(meta, members)
     if isinstance(meta.get("members"), dict):

@@ -1,4 +1,4 @@
-"""Brute-force truths: every labeling of a small structure, one by one, straight from the definitions."""
+"""Brute force: every labeling of a small structure, one by one, straight from the definitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def labeling_score(parents, scores, transitions, labels) -> float:
 
 
 def all_labelings(parents, scores, transitions) -> list[tuple[tuple[int, ...], float]]:
-    """Every labeling that is not forbidden, with its score, best first; equal ones in lexicographic order."""
+    """Every allowed labeling with its score, best first; equal ones in lexicographic order."""
     size = np.shape(scores)[1]
     every = itertools.product(range(size), repeat=len(parents))
     scored = [(labels, labeling_score(parents, scores, transitions, labels)) for labels in every]
@@ -51,7 +51,7 @@ def marginals(parents, scores, transitions) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass
 class RandomCorpus:
-    """A small corpus of random structures with random scores, packed, and cut again into its structures."""
+    """A small random corpus with random scores, packed, and cut into its structures again."""
 
     offsets: np.ndarray
     parents: np.ndarray
@@ -106,7 +106,7 @@ def random_corpus(
 
 @st.composite
 def corpora(draw, integers=False) -> RandomCorpus:
-    """Random corpora: chains and forests, shared or own transitions, scores of any size, −inf patterns."""
+    """Random corpora: chains and forests, shared or own transitions, any scores, −inf patterns."""
     size = draw(st.integers(1, 4))
     lengths = draw(st.lists(st.integers(1, 6 if size < 4 else 5), min_size=1, max_size=3))
     return random_corpus(

@@ -1,4 +1,4 @@
-"""Proteins in which sites are planted: an S is one where R, R is three and two residues before it."""
+"""Proteins with planted sites: an S is a site if R, R is three and two residues before it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def chunks_of(segment: Segment, longest: int) -> list[Segment]:
 
 
 def score(scores: Scores, begin: int, found: list[Segment]) -> float:
-    """F of a segmentation of the sequence whose first node is `begin`; −inf where it is not allowed."""
+    """F of a segmentation of the sequence with the first node `begin`; −inf if not allowed."""
     total, before = 0.0, None
     for kind, start, end in found:
         chunks = chunks_of((kind, start, end), int(scores.longest[kind]))

@@ -11,7 +11,7 @@ WORDS = st.sampled_from(["a", "b", "c", "Lima", "d-1", "É"])
 
 @st.composite
 def forest_heads(draw, size):
-    """Heads of a random forest: in a random order of the nodes, each takes one before it, or none."""
+    """Heads of a random forest: in random order, each node chooses one before it, or none."""
     order = draw(st.permutations(range(size)))
     heads = [-1] * size
     for rank, node in enumerate(order):
@@ -22,7 +22,7 @@ def forest_heads(draw, size):
 
 @st.composite
 def dag_edges(draw, size):
-    """Edges of a random DAG: in a random order of the nodes, any pairs from an earlier to a later one."""
+    """Edges of a random DAG: in a random order of nodes, some from an earlier to a later one."""
     order = draw(st.permutations(range(size)))
     pairs = [(order[i], order[j]) for j in range(size) for i in range(j)]
     return draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []

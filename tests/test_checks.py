@@ -1,4 +1,4 @@
-"""Checks of parameters: what counts as a number, a whole number or a flag, and how others are refused."""
+"""Checks of parameters: what counts as a number, an integer or a flag, and how others fail."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ VALUES = np.array([3.0, 4.0])
 
 
 class Tiny:
-    """A package of two modules, the outer inlining a function of the inner; imported repeatedly."""
+    """A package of two modules, the outer inlining a function of the inner; imported often."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "tiny"

@@ -312,7 +312,7 @@ def test_words_are_dealt_evenly_to_the_statuses(role: str) -> None:
     ],
 )
 def test_verb_groups(words: str, plural: bool | None, passive: bool) -> None:
-    """A group of auxiliaries, adverbs, verb and complements is one subtree that fits its subject."""
+    """Auxiliaries, adverbs, verb and complements make one subtree that fits its subject."""
     found = 0
     for sentence in corpus():
         forms = [form for form, _, _ in sentence.words]

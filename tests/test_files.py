@@ -1,4 +1,4 @@
-"""Writing files: all or nothing, for several writers of one file, and after kills and full disks."""
+"""Writing files: all or nothing, with several writers, and after kills and full disks."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def label_pairs(draw, labels):
 
 
 def assert_equals_seqeval(y_true, y_pred, scheme):
-    """Every figure is the same float, but seqeval's macro average over no type at all is no number."""
+    """Every figure is the same float, except that seqeval's macro average over no types is NaN."""
     figures, options = default_figures, {}
     if scheme is not None:
         figures = partial(strict_figures, scheme=getattr(seqeval.scheme, scheme))
@@ -179,7 +179,8 @@ def test_nothing_to_measure_is_zero():
         assert "nan" not in str(report).lower()
 
 
-# --- the report ------------------------------------------------------------------------------------
+# --- the
+# report ------------------------------------------------------------------------------------
 
 
 def test_text_is_laid_out_as_conlleval():
@@ -247,7 +248,8 @@ def test_a_scheme_asked_for_always_gives_entities():
     assert evaluate([["U-X"]], [["U-X"]], scheme="biluo").scheme == "BILOU"
 
 
-# --- mistakes --------------------------------------------------------------------------------------
+# ---
+# mistakes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -282,7 +284,8 @@ def test_labels_that_entities_cannot_be_read_from_are_named():
         evaluate([["O"]], [["O"]], scheme="IOB9")
 
 
-# --- scikit-learn ----------------------------------------------------------------------------------
+# ---
+# scikit-learn ----------------------------------------------------------------------------------
 
 
 class Copycat(BaseEstimator):
@@ -320,7 +323,8 @@ def test_entity_scorer_reads_as_evaluate_and_refuses_other_labels():
             entity_f1_scorer(Copycat(), labels, labels)
 
 
-# --- a corpus --------------------------------------------------------------------------------------
+# --- a
+# corpus --------------------------------------------------------------------------------------
 
 
 def test_the_spanish_test_set_is_measured_as_by_seqeval():

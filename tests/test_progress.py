@@ -1,4 +1,4 @@
-"""Progress goes to standard error: live on a terminal, a line now and then elsewhere, nothing unasked."""
+"""Progress goes to standard error: live on a terminal, else in occasional lines; only if asked."""
 
 from __future__ import annotations
 

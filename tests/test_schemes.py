@@ -86,7 +86,8 @@ def segmented(draw, types=("PER", "LOC", "_", "A-B")):
     return at, segments
 
 
-# --- well-formedness ------------------------------------------------------------------------------
+# ---
+# well-formedness ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -123,7 +124,8 @@ def test_legal_knows_labels_without_a_type():
     assert transition.tolist() == [[True, True, False], [True, True, True], [True, True, True]]
 
 
-# --- writing and converting -----------------------------------------------------------------------
+# --- writing and
+# converting -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -177,7 +179,8 @@ def test_convert_refuses_what_is_not_well_formed(data, scheme):
             convert(sequence, scheme, "IOB2")
 
 
-# --- reading as seqeval ---------------------------------------------------------------------------
+# --- reading as
+# seqeval ---------------------------------------------------------------------------
 
 
 def seqeval_default(labels):
@@ -242,7 +245,8 @@ def test_reading_takes_arrays():
     assert entities(np.array(["B-X", "I-X"]), "IOB2") == [("X", 0, 2)]
 
 
-# --- guessing -------------------------------------------------------------------------------------
+# ---
+# guessing -------------------------------------------------------------------------------------
 
 
 @quick
@@ -281,7 +285,8 @@ def test_guess(lists, scheme):
     assert guess_scheme(lists) == scheme
 
 
-# --- names, parts and errors ----------------------------------------------------------------------
+# --- names, parts and
+# errors ----------------------------------------------------------------------
 
 
 def test_scheme_names():

@@ -20,6 +20,6 @@ X, X_test = ([Sequence(tree) for tree in part] for part in (X, X_test))
 report = evaluate(y_test, CRF().fit(X, y).predict(X_test))
 
 # %%
-# As a sequence model the CRF knows well what a word is, since blocks stand out by the second letter,
-# but not what the customer does with it.
+# As a sequence model the CRF knows well what a word is, since blocks stand out by the second
+# letter, but not what the customer does with it.
 ax = confusion(report, outside=False)

@@ -2,8 +2,8 @@
 Convergence
 ===========
 
-A callback gets what is measured after every iteration. Here it fills a list for each of the solvers
-of the CRF.
+A callback gets what is measured after every iteration. Here it fills a list for each of the
+solvers of the CRF.
 """
 
 from fuda import CRF, HMSVM, Sequence

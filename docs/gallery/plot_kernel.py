@@ -4,8 +4,8 @@ The marginalized kernel of two structures
 
 How similar is each node of one structure to each node of another? The marginalized kernel counts
 all runs of words (in trees: subtrees) around the two nodes that match. Here words match by
-spelling, so that *Umbrano* and *Velotra* are similar by themselves, and more so as their neighbours
-match too: diagonals stand out.
+spelling, so that *Umbrano* and *Velotra* are similar by themselves, and more so as their
+neighbours match too: diagonals stand out.
 """
 
 from fuda.kernels import Polynomial

@@ -2,10 +2,10 @@
 Learning curves
 ===============
 
-How much would more data help? The embedded corpus was made so that the deciding word is near in the
-tree and often far away in the sentence, so that learners that see the tree gain more from more of
-it. The CRF has features of parents and children, which decide here; the tree kernel matches whole
-subtrees.
+How much would more data help? The embedded corpus was made so that the deciding word is near in
+the tree and often far away in the sentence, so that learners that see the tree gain more from more
+of it. The CRF has features of parents and children, which decide here; the tree kernel matches
+whole subtrees.
 """
 
 from fuda import CRF, MarginalizedPerceptron, Sequence

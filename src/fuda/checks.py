@@ -1,7 +1,7 @@
 """Checks of parameters and data that models, kernels and formats share.
 
-`is_…` functions return whether a value has a property; `check_…` functions raise DataError with the
-name of the parameter, its value and what to give instead.
+`is_…` functions return whether a value has a property; `check_…` functions raise DataError with
+the name of the parameter, its value and what to give instead.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ import numpy as np
 from fuda.errors import DataError, short
 from fuda.parallel import thread_count
 
-LARGEST = 1e12  # of a parameter or a feature value; squares and sums of larger ones lose all digits
+# The largest parameter or feature value: squares and sums of larger ones lose all digits.
+LARGEST = 1e12
 _LITTLE = 1 << 28  # bytes that are not worth a look at what there is
 _GROUPS = [  # the limit of a control group and what it uses, of both versions
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 ]
-SMALLEST = 1e-100  # of a parameter that must be above 0; reciprocals and squares stay within doubles
+# The smallest parameter that must be above 0: reciprocals and squares stay within doubles.
+SMALLEST = 1e-100
 
 
 def is_whole(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
@@ -38,7 +40,7 @@ def is_whole(value: Any, least: float = -math.inf, most: float = math.inf) -> bo
 
 
 def is_number(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
-    """Whether a value is a real number (not a bool) from `least` to `most` that a finite float can hold.
+    """Whether a value is a real number (no bool) from `least` to `most`, finite as a float.
 
     >>> is_number(0.5), is_number(10**400), is_number(float("nan")), is_number(2, most=1)
     (True, False, False, False)
@@ -106,7 +108,8 @@ def check_threads(model: Any) -> None:
 
 def check_randomness(model: Any) -> None:
     """Check the parameter `random_state`, as scikit-learn defines it."""
-    from fuda.estimators import check_random_state  # slow to import, and readers of files check options too
+    # Slow to import, and readers of files check options too.
+    from fuda.estimators import check_random_state
 
     try:
         check_random_state(model.random_state)
@@ -163,7 +166,7 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
 
 
 def available_memory() -> int | None:
-    """How many bytes may be taken: FUDA_MAX_MEMORY, else what the system and its limits leave, if known."""
+    """How many bytes may be taken: FUDA_MAX_MEMORY, or what the system leaves, if known."""
     given = os.environ.get("FUDA_MAX_MEMORY")
     if given:
         if not re.fullmatch("[0-9]{1,18}", given):
@@ -180,7 +183,7 @@ def _left_of_the_system() -> int | None:
 
 
 def _left_of_a_group(files: tuple[str, str]) -> int | None:
-    """What the limit of a control group, such as a container, leaves; its cache of files can be freed."""
+    """What the limit of a control group (a container) leaves; cached files count as free."""
     limit, used = (_text(file).strip() for file in files)
     cached = re.search(
         r"^inactive_file (\d+)", _text(os.path.dirname(files[1]) + "/memory.stat"), re.MULTILINE

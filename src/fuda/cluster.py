@@ -43,7 +43,8 @@ def connected(address: str) -> Iterator[Any]:
             f"cluster={address}: Dask is not installed; run pip install 'fuda[cluster]'"
         ) from None
     try:
-        get_address_host_port(address)  # where it has none, a client raises the same but is not closed
+        # Where there is none, a client raises the same error but is not closed.
+        get_address_host_port(address)
         client = Client(address, direct_to_workers=True, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:  # a TypeError where TLS is not configured
         raise ClusterError(
@@ -90,7 +91,7 @@ class Resident:
 
 
 class Residents:
-    """Objects that stay on the workers of a cluster; results are in their order, whoever answers first.
+    """Objects that stay on the workers of a cluster; results come in the order of the objects.
 
     Where a worker is lost, its objects are made again on others, and asked again.
 
@@ -135,7 +136,7 @@ class Residents:
     def results(
         self, function: Callable[..., Any], arguments: Callable[[int], tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """Call a function of every object, and yield the results in order as they come; see `call`."""
+        """Call a function of every object, and yield the results in order; see `call`."""
         numbers = range(len(self.recipes))
         answers = {number: self._ask(number, "call", function, *arguments(number)) for number in numbers}
         for number in numbers:
@@ -146,7 +147,7 @@ class Residents:
             yield _value(answer)
 
     def _ask(self, number: int, method: str, *arguments: Any) -> Any:
-        """Send a question to an object: its answer in the future, None if its worker is known to be lost."""
+        """Send a question to an object; return the future answer, None if its worker is lost."""
         if self._actors[number] is None:
             return None
         with self.client.as_current():
@@ -164,7 +165,8 @@ class Residents:
                 gone = self._places[number] not in self._workers()
                 if gone or self._futures[number].status not in ("finished", "pending"):
                     return None
-            # Of the connection, or of a worker that is ending: errors of the function are in the answer.
+            # Of the connection, or of a worker that is ending: errors of the function are
+            # in the answer.
             except (OSError, RuntimeError):
                 return None
         return None
@@ -293,7 +295,7 @@ def _called(function: Callable[..., Any], *arguments: Any) -> tuple[Any, Any]:
 
 
 def workers_of(client: Any) -> list[str]:
-    """Return the addresses of the workers, sorted; raise ClusterError where the scheduler is lost."""
+    """Return the sorted addresses of the workers; raise ClusterError if the scheduler is lost."""
     address = getattr(client.scheduler, "address", "?")
     try:
         if client.status == "running":

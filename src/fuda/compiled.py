@@ -1,21 +1,21 @@
 """The decorator of all compiled functions: numba's `njit` with a disk cache that cannot fail.
 
-A cache may only save time. numba's own cache does more harm than that: it raises at import where no
-folder is writable, raises when a file is damaged, runs old code after a change in another module
-whose functions were inlined, ignores whether bounds are checked, and two processes that compile one
-function for different types at the same time can leave an index that points to the wrong code.
-The cache here has one file per function and argument types, and no index:
+A cache may only save time. numba's own cache does more harm than that: it raises at import where
+no folder is writable, raises when a file is damaged, runs old code after a change in another
+module whose functions were inlined, ignores whether bounds are checked, and two processes that
+compile one function for different types at the same time can leave an index that points to the
+wrong code. The cache here has one file per function and argument types, and no index:
 
     name      function, and a hash of argument types, processor, Python version, compiler flags
     content   SHA-256(stamp + payload), payload
     stamp     hash of the source files that the code may come from, and of the versions of numba
               and NumPy
 
-A file that is truncated, damaged or out of date fails the same comparison: the function is compiled
-again and the file replaced. Files are renamed into place, so that a reader sees an old or a new
-file, never part of one. Every folder is tried in turn, for reading and for writing; one that cannot
-be used is passed over. Without any, each process compiles its code anew. A read-only folder that
-already holds the code still serves.
+A file that is truncated, damaged or out of date fails the same comparison: the function is
+compiled again and the file replaced. Files are renamed into place, so that a reader sees an old or
+a new file, never part of one. Every folder is tried in turn, for reading and for writing; one that
+cannot be used is passed over. Without any, each process compiles its code anew. A read-only folder
+that already holds the code still serves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the package takes from scikit-learn: its base of estimators, and some helpers.
 
-All that loading a model imports takes them from here, so that a process that only applies models can do
-without scikit-learn (`fuda.light_estimators`).
+All that loading a model imports takes them from here, so that a process that only applies models
+can do without scikit-learn (`fuda.light_estimators`).
 """
 
 from typing import TYPE_CHECKING

@@ -35,7 +35,7 @@ _SOON = 0.01  # seconds within which more bytes are worth waiting for
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a file or of standard input (``-``), unzipped, without byte order mark."""
+    """Return the text of a file or standard input (``-``), unzipped, without byte order mark."""
     data = read_bytes(path)
     return _decoded(data, display_name(path)).removeprefix("\ufeff")
 
@@ -46,7 +46,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 class Lines:
-    """The lines of a file or of standard input (``-``), without their ends, read as they are needed.
+    """The lines of a file or of standard input (``-``), without line ends, read when needed.
 
     They are unzipped, without byte order mark, and the last line need not have an end.
 
@@ -55,8 +55,8 @@ class Lines:
     path : str or Path
         The name of the file, or ``-``.
     pause : callable, optional
-        Called before a read that may have to wait, and now and then where there is no need to wait.
-        All lines that came before are handed out.
+        Called before a read that may have to wait, and now and then where there is no need to
+        wait. All lines that came before are handed out.
     """
 
     def __init__(self, path: str | Path, pause: Callable[[], None] | None = None) -> None:
@@ -133,7 +133,7 @@ class _Bounded:
 
     def __iter__(self) -> Iterator[bytes]:
         bound = max_bytes()
-        size = max(1, min(_CHUNK, bound))  # so that no chunk without the end of a record is past the bound
+        size = max(1, min(_CHUNK, bound))  # no chunk without an end of record exceeds the bound
         chunks = _raw_chunks(self.path, size, self.pause)
         head = b""
         while len(head) < len(GZIP_MAGIC) and (chunk := next(chunks, b"")):
@@ -195,7 +195,7 @@ def _reading(path: str | Path) -> Iterator[None]:
 
 
 def _inflated(chunks: Iterable[bytes], name: str, size: int) -> Iterator[bytes]:
-    """The content of gzip data, at most `size` bytes at once; zeros may follow each of its members."""
+    """The content of gzip data, at most `size` bytes at once; zeros may follow each member."""
     member = zlib.decompressobj(wbits=31)
     for chunk in chunks:
         while chunk := chunk.lstrip(b"\0") if member.eof else chunk:
@@ -217,7 +217,7 @@ def _damaged(name: str, problem: str) -> DataError:
 
 
 def max_bytes() -> int:
-    """How many bytes of text a file may hold: the environment variable FUDA_MAX_BYTES, or `MAX_BYTES`."""
+    """How many bytes of text a file may hold: the variable FUDA_MAX_BYTES, or `MAX_BYTES`."""
     given = os.environ.get("FUDA_MAX_BYTES") or str(MAX_BYTES)
     if not re.fullmatch("[0-9]{1,18}", given):
         raise DataError(f"FUDA_MAX_BYTES={given!r}: give a whole number of bytes, such as {MAX_BYTES}")
@@ -238,10 +238,11 @@ def display_name(path: str | Path) -> str:
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a binary stream whose content replaces a file only if the block ends without an error.
 
-    The stream writes to a temporary file in the same folder, which is then renamed, so that readers
-    never see part of a file and a failure leaves the old file; file and folder are synced, so that
-    this also holds after a power failure. Permissions are those of the old file, or by the umask.
-    Temporary files of killed writers of the same file are removed. An OSError becomes a DataError.
+    The stream writes to a temporary file in the same folder, which is then renamed, so that
+    readers never see part of a file and a failure leaves the old file; file and folder are
+    synced, so that this also holds after a power failure. Permissions are those of the old file,
+    or by the umask. Temporary files of killed writers of the same file are removed. An OSError
+    becomes a DataError.
     """
     target = Path(path)
     check_name(path)
@@ -278,7 +279,7 @@ def _replacement(target: Path) -> Iterator[BinaryIO]:
             os.replace(temporary, target)  # while the lock is held
         _sync_folder(target.parent)
     except BaseException:
-        with suppress(OSError):  # gone, or the disk that failed fails again: the first error counts
+        with suppress(OSError):  # gone, or the disk fails again: the first error counts
             temporary.unlink()
         raise
 
@@ -319,7 +320,7 @@ def _remove_abandoned(target: Path) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write text as UTF-8 to a file (gzipped if its name ends in .gz) or to standard output (``-``)."""
+    """Write text as UTF-8 to a file (gzipped if its name ends in .gz) or to stdout (``-``)."""
     with text_output(path) as write:
         write(text)
 
@@ -374,8 +375,8 @@ def _open(stream: TextIO | None) -> BinaryIO:
 def _write_all(stream: BinaryIO, data: bytes) -> None:
     """Write and flush all of the data, or raise an OSError.
 
-    Under PYTHONUNBUFFERED standard output is a raw stream, whose `write` may write only a part of the
-    data (on a full disk, or past 2 GiB) and returns the number of bytes without an error.
+    Under PYTHONUNBUFFERED standard output is a raw stream, whose `write` may write only a part of
+    the data (on a full disk, or past 2 GiB) and returns the number of bytes without an error.
     """
     left = memoryview(data)
     while left:
@@ -395,7 +396,7 @@ def _sync_folder(folder: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that do not sync folders
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some systems do not sync folders
             raise
     finally:
         os.close(handle)

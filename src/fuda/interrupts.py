@@ -1,9 +1,9 @@
 """The effect of Ctrl-C on training, and of signals on the process of the command.
 
-Training that the user started directly keeps what it has learned so far, warns, and returns a fitted
-model. Training that is part of larger work (a fold of a cross-validation, the prior of another model,
-a `partial_fit`) must not: the larger work would continue with an incomplete model. It ends at once,
-with the exception.
+Training that the user started directly keeps what it has learned so far, warns, and returns a
+fitted model. Training that is part of larger work (a fold of a cross-validation, the prior of
+another model, a `partial_fit`) must not: the larger work would continue with an incomplete model.
+It ends at once, with the exception.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def is_inner() -> bool:
 
 
 def own_process() -> None:
-    """Let SIGINT and SIGTERM end this process by a line and the exit code of a shell, at any moment.
+    """Let SIGINT and SIGTERM end this process at any moment, by a line and a shell's exit code.
 
     This is for the moments before and after a command runs, in which KeyboardInterrupt would be a
     traceback. Signals that are ignored, as in the background of a shell, stay so. When Python has

@@ -5,8 +5,8 @@ predicted items and k that of items both true and predicted (correct). Then
 
     precision = k / p,    recall = k / s,    F1 = 2 · precision · recall / (precision + recall),
 
-where a quotient by zero is 0. Over classes, *micro* is the quotients of the sums of k, p and s, *macro*
-the mean over classes, *weighted* the mean with the supports as weights.
+where a quotient by zero is 0. Over classes, *micro* is the quotients of the sums of k, p and s,
+*macro* the mean over classes, *weighted* the mean with the supports as weights.
 
 - Label scores: an item is a node with its label. The outside label, O, is not a class: neither a
   true O nor a predicted one is an item, as in the papers on hidden Markov SVMs and marginalized
@@ -14,9 +14,9 @@ the mean over classes, *weighted* the mean with the supports as weights.
 - Entity scores: an item is a segment with its type, see `fuda.schemes.entities`. They equal
   seqeval's, in its default mode without a scheme and in its strict mode with one.
 
-``y_true`` and ``y_pred`` are lists of labels per structure. A true label None is unknown. Its node is
-left out of the token and label scores. Next to such a node segments have no known bounds, so entity
-scores are those of the structures whose labels are all known.
+``y_true`` and ``y_pred`` are lists of labels per structure. A true label None is unknown. Its node
+is left out of the token and label scores. Next to such a node segments have no known bounds, so
+entity scores are those of the structures whose labels are all known.
 """
 
 from __future__ import annotations
@@ -444,7 +444,7 @@ def _entity_scores(truth: _Lists, guess: _Lists, scheme: str | None) -> Scores:
 
 
 def _all_entities(lists: _Lists, known: list[bool], scheme: str | None) -> set[Segment]:
-    """The entities of all known structures, joined with an O after each structure, as in seqeval."""
+    """The entities of all known structures, joined with an O after each, as in seqeval."""
     joined: list[str] = []
     for i, labels in enumerate(lists):
         if known[i]:
@@ -454,7 +454,7 @@ def _all_entities(lists: _Lists, known: list[bool], scheme: str | None) -> set[S
 
 
 def _fitting_scheme(labels: list[Label]) -> str | None:
-    """BILOU if all labels are of that scheme, the only one that the lenient interpretation lacks."""
+    """BILOU if all labels follow it, the only scheme that the lenient interpretation lacks."""
     inner = [label for label in labels if label != OUTSIDE]
     prefixes = {label[0] for label in inner} if all(map(is_segment_label, inner)) else set()
     return "BILOU" if prefixes <= set("BILU") and prefixes & set("LU") else None

@@ -106,8 +106,9 @@ def run(
 ) -> list[Result]:
     """Return ``[function(block) for block in blocks]``, computed by several threads.
 
-    The error of the first block that failed is raised. The calling thread works too and never waits
-    for a helper that has not started, so calls may nest, and several threads may call at once.
+    The error of the first block that failed is raised. The calling thread works too and
+    never waits for a helper that has not started, so calls may nest, and several threads may
+    call at once.
 
     >>> run(sum, [(0, 3), (3, 4)])
     [3, 7]
@@ -118,8 +119,8 @@ def run(
         return [function(block) for block in blocks]
     results: dict[int, Result] = {}
     errors: dict[int, BaseException] = {}
-    # A signal may interrupt the caller anywhere, even inside the methods of a lock, which would then
-    # stay locked for ever. So there are none: each of these operations is a single step.
+    # A signal may interrupt the caller anywhere, even inside the methods of a lock, which would
+    # then stay locked for ever. So there are none: each of these operations is a single step.
     pending, done = deque(range(len(blocks))), SimpleQueue[None]()
     entered, finished = list[None](), list[None]()
 
@@ -144,7 +145,7 @@ def run(
             done.put(None)
 
     try:
-        with suppress(RuntimeError, MemoryError):  # no more threads: those that have started do the work
+        with suppress(RuntimeError, MemoryError):  # no more threads: those that have started work
             for _ in range(threads - 1):
                 _submit(help)
         work()

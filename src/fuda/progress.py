@@ -210,7 +210,7 @@ class Iterations:
         return self
 
     def __call__(self, iteration: Iteration) -> bool:
-        """Validate, show an iteration and run the callbacks; whether one of them ends the training."""
+        """Validate, show an iteration and run the callbacks; return whether one ends training."""
         if self.validation is not None:
             iteration = replace(iteration, validation=self.validation.measure())
         self.show(iteration.iteration, str(iteration))

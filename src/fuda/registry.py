@@ -28,7 +28,8 @@ class Model(NamedTuple):
 
 
 MODELS = {
-    "CRF": Model("fuda.models.crf", "crf", version=3),  # 2: weights of which few are not 0, 3: curvature
+    # Version 2 has weights of which few are not 0, version 3 the curvature.
+    "CRF": Model("fuda.models.crf", "crf", version=3),
     "HMM": Model("fuda.models.hmm", "hmm"),
     "MEMM": Model("fuda.models.memm", "memm"),
     "SemiCRF": Model("fuda.models.semi_crf", "semi-crf"),

@@ -1,19 +1,19 @@
 """Tagging schemes: segments of a sequence, encoded as one label per node.
 
 A segment is ``(type, start, end)``: the nodes start..end−1, as in Python slices. Segments do not
-overlap. A label is ``O`` outside of all segments, and otherwise a prefix and the type, ``B-PER``. The
-prefix is the position of the node in its segment:
+overlap. A label is ``O`` outside of all segments, and otherwise a prefix and the type, ``B-PER``.
+The prefix is the position of the node in its segment:
 
-======  ======  =====  ======  ====  ==================================================================
+======  ======  =====  ======  ====  ============================================================
 scheme  single  first  inside  last  and
-======  ======  =====  ======  ====  ==================================================================
+======  ======  =====  ======  ====  ============================================================
 IOB1    I       I      I       I     B at the first node, if a twin ends just before it
 IOB2    B       B      I       I
 IOE1    I       I      I       I     E at the last node, if a twin begins just after it
 IOE2    E       I      I       E
 IOBES   S       B      I       E
 BILOU   U       B      I       L     also named BILUO
-======  ======  =====  ======  ====  ==================================================================
+======  ======  =====  ======  ====  ============================================================
 
 *Twins* are two adjacent segments of one type. A label sequence is *well-formed* if it encodes some
 set of segments. That depends only on its neighbouring pairs, with an O added before and after:
@@ -47,7 +47,7 @@ UNTYPED = "_"
 
 @dataclass(frozen=True)
 class _Rules:
-    """The prefixes of single, first, inside and last nodes, and those that begin and end segments."""
+    """The prefixes of single, first, inside and last nodes; those that begin and end segments."""
 
     letters: str
     begin: str
@@ -398,7 +398,7 @@ def guess_scheme(label_lists: Iterable[Iterable[Any]]) -> str | None:
 
 
 def _lenient_entities(labels: list[str]) -> list[Segment]:
-    """seqeval's default. Prefixes other than B I E S O and the dot separate only different types."""
+    """seqeval's default: prefixes other than B I E S O and the dot separate only unlike types."""
     parts_of = {label: split_label(label) for label in {*labels, OUTSIDE}}
     found = []
     first = 0
@@ -415,7 +415,7 @@ def _lenient_entities(labels: list[str]) -> list[Segment]:
 
 
 def _strict_entities(labels: list[str], name: str) -> list[Segment]:
-    """seqeval's strict mode: a run of labels that continue each other counts if both ends are valid."""
+    """seqeval's strict mode: labels that continue each other count if both ends are valid."""
     rules = _SEQEVAL_RULES[name]
     parts_of = {label: (label[0], label[1:].strip("-") or UNTYPED) for label in {*labels, OUTSIDE}}
     found = []
@@ -424,7 +424,8 @@ def _strict_entities(labels: list[str], name: str) -> list[Segment]:
     for node, label in enumerate([*labels, OUTSIDE]):
         here = parts_of[label]
         if first is not None and not _continues(before, here):
-            # seqeval also drops an IOB1 segment that ends in B before the (malformed) B of another type.
+            # seqeval also drops an IOB1 segment that ends in B before the (malformed) B of
+            # another type.
             stray = name == "IOB1" and before[0] == here[0] == "B" and before[1] != here[1]
             if rules.may_end(before, here) and not stray:
                 found.append((before[1], first, node))

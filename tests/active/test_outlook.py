@@ -46,7 +46,7 @@ def test_a_band_narrows_with_more_labels():
 
 
 def simulated(random, n, a, b, floor):
-    """Labels that were predicted right, with errors in bunches, and the true error at each number."""
+    """Labels predicted right, with errors in bunches, and the true error at each number."""
     total = random.randint(5, 40, size=n)
     error = floor + a * np.arange(1, n + 51) ** -b
     bunched = error[:n] * random.gamma(2.0, 0.5, size=n)

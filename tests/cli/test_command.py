@@ -232,7 +232,7 @@ main()
 
 
 def test_the_exit_code_of_a_signal_that_comes_inside_an_exec(places, tmp_path):
-    """As imports run some; ``python -m`` ends by SIGINT after an interrupt in one, if nothing is done."""
+    """Imports run code by exec; ``python -m`` would end by SIGINT after an interrupt there."""
     (tmp_path / "inside.py").write_text(INSIDE_EXEC)
     line = [sys.executable, "-m", "inside", "train", str(places["conll"]), "-o", str(places["out"])]
     found = subprocess.run(line, capture_output=True, text=True, check=False, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""fuda label as a process: it says where it is, ends by Ctrl-C, goes on where it was; fuda export."""
+"""fuda label as a process: it says where it is, ends by Ctrl-C, continues; fuda export."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Process:
 
     def __init__(self, *arguments):
         command = [sys.executable, "-m", "fuda", "label", *map(str, arguments), "--no-browser"]
-        # In a group of its own, so that signals are not ignored where the tests run in the background.
+        # In a group of its own, so that signals are not ignored where the tests run in
+        # the background.
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heeding
         )

@@ -1,4 +1,4 @@
-"""fuda tag on data as they come: the same bytes in pieces of any size, early, in bounded memory."""
+"""fuda tag on streams: the same bytes in pieces of any size, early, and in bounded memory."""
 
 from __future__ import annotations
 

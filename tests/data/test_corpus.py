@@ -191,7 +191,7 @@ def test_packed_arrays_say_what_the_structures_say(structures):
     rank = {n: i for i, n in enumerate(corpus.graph.order.tolist())}
     assert sorted(rank) == list(range(corpus.size))
     assert all(rank[p] < rank[c] for p, c in edges)
-    assert [nodes[n][0] for n in corpus.graph.order] == [i for i, _ in nodes]  # structure by structure
+    assert [nodes[n][0] for n in corpus.graph.order] == [i for i, _ in nodes]  # in order
     assert [part.tolist() for part in corpus.split(np.arange(corpus.size))] == [
         [number[i, t] for t in range(len(s))] for i, s in enumerate(structures)
     ]

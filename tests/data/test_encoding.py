@@ -17,8 +17,11 @@ from structure_cases import WORDS, dags, sequences, structure_lists, trees
 
 
 def naive_view(structure, node: int, offset: int) -> list[str]:
-    """What a node sees at an offset, by the definition: the words of all nodes that |offset| steps reach,
-    each once, or one mark that says how many of the steps are too many."""
+    """What a node sees at an offset, by definition.
+
+    It sees the words of all nodes that |offset| steps reach, each once, or one mark that says
+    how many of the steps are too many.
+    """
     edges = structure.edges.tolist()
     reached, taken = {node}, 0
     for step in range(1, abs(offset) + 1):

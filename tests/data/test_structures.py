@@ -111,7 +111,7 @@ def test_edges_come_back_sorted_by_child(data):
 
 @given(st.data())
 def test_a_cycle_is_found_and_named(data):
-    """Whatever else there is, one edge back along a path closes a cycle, and the error lists a true one."""
+    """An edge back along a path always closes a cycle, and the error lists a true one."""
     dag = data.draw(dags(max_size=7))
     edges = [tuple(e) for e in dag.edges.tolist()]
     reached = {(a, b) for a, b in edges}

@@ -45,7 +45,7 @@ U:BCaps? X=%t[0,0,"^\u"]   # begins with a capital
 
 
 def expanded(template: Template, sentences) -> list[list[list[str]]]:
-    """The texts that the encoder gives: line by line of the label channels, sentence by sentence."""
+    """The texts that the encoder gives, by line of the label channels, sentence by sentence."""
     encoder = TemplateEncoder(template)
     encoded = encoder.fit([Sequence(s) for s in sentences])
     lines = []
@@ -57,7 +57,7 @@ def expanded(template: Template, sentences) -> list[list[list[str]]]:
 
 
 def naive(line: str, sentence, position: int) -> str:
-    """A line at a position, as CRF++ expands it: each %x[row,col] by its cell, or by a mark past the ends."""
+    """A line at a position as CRF++ expands it: %x[row,col] by cells, or marks past the ends."""
 
     def cell(found):
         at, column = position + int(found[1]), int(found[2])
@@ -138,7 +138,7 @@ def matches_one(item: str, character: str) -> bool:
 
 
 def match_here(items: list[str], at_end: bool, text: str) -> int | None:
-    """The length of the match at the start of the text: ? takes one if it can, * as few as it can."""
+    """The length of the match at the start of the text: ? takes one if possible, * the fewest."""
     if not items:
         return 0 if not at_end or not text else None
     repeated = items[1] if len(items) > 1 and items[1] in ("?", "*") else ""

@@ -1,4 +1,4 @@
-"""brat, GraphML, cycles, and the libraries of others: datasets and spaCy where they are installed."""
+"""brat, GraphML, cycles, and other libraries: datasets and spaCy where they are installed."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_columns_in_another_order_and_scores_that_touch():
 
 
 def printed(residues: str, computed: bool, statistics: int, impossible: str = "") -> str:
-    """A matrix as NCBI's programs print it: scores of three characters, `impossible` ones as -I."""
+    """A matrix as NCBI's programs print it: scores of three characters, -I where `impossible`."""
     text = "\nLast position-specific scoring matrix computed\n         "
     text += "".join(f"  {a}" for a in AMINO_ACIDS) + "".join(f"   {a}" for a in AMINO_ACIDS) * computed
     for i, residue in enumerate(residues, 1):

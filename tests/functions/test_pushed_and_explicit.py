@@ -34,7 +34,7 @@ LABELS = 3
 
 
 def stacked(encoded, of_features: bool, joints: bool) -> np.ndarray:
-    """Of each node the vectors that its channels show, side by side: features, or indicators of rows."""
+    """The vectors that a node's channels show, side by side: features, or indicators of rows."""
     vectors = []
     for channel in encoded.channels:
         if channel.table == 0 or joints:

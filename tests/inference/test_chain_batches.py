@@ -52,7 +52,7 @@ class Batch:
             rows, labels = self.rows[a:b], self.labels[a:b]
             node_weights = self.node_weights[a:b] if pointwise else np.zeros(b - a)
             scores = self.scores[rows].sum(axis=1)
-            given_one = np.repeat(scores[None], b - a + 1, axis=0)  # the last copy is given nothing
+            given_one = np.repeat(scores[None], b - a + 1, axis=0)  # the last is given nothing
             for t, label in enumerate(labels):
                 given_one[t, t] = -np.inf
                 given_one[t, t, label] = scores[t, label]

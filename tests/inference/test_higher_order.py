@@ -1,4 +1,4 @@
-"""Higher-order Viterbi against every labeling of small structures, and against the first-order recursion."""
+"""Higher-order Viterbi against every labeling of small structures and the first-order one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def score(parents, scores, grams, order, labels) -> float:
 
 
 def best_labeling(parents, reading, scores, grams, order):
-    """The best score, and the first of the best labelings, nodes read in the given order; by trying all."""
+    """The best score and the first best labeling, nodes read in the given order, by trying all."""
     every = itertools.product(range(np.shape(scores)[1]), repeat=len(parents))
     scored = [(score(parents, scores, grams, order, labels), labels) for labels in every]
     top = max(value for value, _ in scored)

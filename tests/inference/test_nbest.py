@@ -48,7 +48,7 @@ def test_ties_are_all_listed_once(corpus):
 
 @pytest.mark.parametrize("n", [1, 2, 5, 40, 300])
 def test_few_candidates_kept_change_nothing(n):
-    """A long chain proposes more candidates than can be needed: dropping them must not change the list."""
+    """A long chain has more candidates than needed; dropping them must not change the list."""
     rng = np.random.default_rng(n)
     graph = Graph([0, 400])
     scores, transitions = rng.normal(size=(400, 3)), rng.normal(size=(3, 3))

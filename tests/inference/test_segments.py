@@ -150,7 +150,7 @@ def test_limits_that_allow_everything_change_nothing():
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 7), min_size=1, max_size=4), st.integers(1, 4))
 @settings(max_examples=30)
 def test_with_chunks_of_one_node_it_is_a_chain(seed, sizes, kinds):
-    """A(a, b) between kinds that differ and C(a) for the same one are the transitions of a chain."""
+    """A(a, b) between kinds that differ and C(a) for the same are the transitions of a chain."""
     scores = random_scores(np.random.default_rng(seed), sizes, kinds, 1)
     scores = scores._replace(
         singles=np.ones(kinds, dtype=bool), joins=np.nan_to_num(scores.joins, neginf=-3.0)
@@ -193,7 +193,8 @@ def test_extreme_scores_stay_finite(scale):
     scores = random_scores(np.random.default_rng(5), [6, 9, 1], 3, 4, scale)
     found = expectations(scores)
     assert all(np.isfinite(part).all() for part in found)
-    np.testing.assert_allclose(found.inside.sum(axis=1), 1.0, atol=scale * 1e-14)  # as exact as sums are
+    # As exact as sums are.
+    np.testing.assert_allclose(found.inside.sum(axis=1), 1.0, atol=scale * 1e-14)
     best = [listed[0][1] for listed in nbest(scores, 1)]
     np.testing.assert_allclose(found.log_z, best, rtol=1e-6)
 

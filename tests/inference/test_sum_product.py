@@ -9,7 +9,8 @@ from fuda.errors import DataError
 from fuda.inference import Graph, expectations, log_partition, marginals
 from fuda.inference import sum_product as module
 
-# Even tiny probabilities are right to about the rounding of the largest score, down to the smallest doubles.
+# Even tiny probabilities are right to about the rounding of the largest score, down to the
+# smallest doubles.
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-280}
 
 
@@ -93,7 +94,7 @@ def test_forbidden_labels_and_pairs_stay_on_the_scaled_path(monkeypatch):
 
 @pytest.mark.parametrize("gap", [200.0, 229.0, 231.0, 400.0, 800.0, 1e4])
 def test_a_label_far_below_may_still_decide(gap):
-    """The only way on leads through a label whose score is lower by `gap`: its mass must not be lost."""
+    """The only way on is a label whose score is lower by `gap`: its mass must not be lost."""
     scores = np.array([[0.0, -gap], [0.0, 0.0], [0.0, -gap]])
     transitions = np.array([[-np.inf, -np.inf], [0.0, -gap]])
     log_z, node, edge = marginals(Graph([0, 3]), scores, transitions, edges=True)

@@ -1,4 +1,4 @@
-"""The CUDA engine against the CPU engine; run by `test_cuda.py`, on a card or in numba's simulator."""
+"""The CUDA engine against the CPU engine; `test_cuda.py` runs it on a card or in a simulator."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def little_memory(monkeypatch, case):
 
 
 def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypatch):
-    monkeypatch.setattr(codes, "_SMALL", 1 << 20)  # every type is a code, so that the table is large
+    monkeypatch.setattr(codes, "_SMALL", 1 << 20)  # every type is a code: a large table
     case = a_problem(count=3)
     little_memory(monkeypatch, case)
     mistakes, state, engine = trained(CudaEngine, case, 1)

@@ -1,4 +1,4 @@
-"""The engine of a cluster: mistakes, coefficients and scores of the CPU engine, to the last bit."""
+"""The engine of a cluster: the CPU engine's mistakes, coefficients and scores, to the last bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CUDA engine: its tests in numba's simulator, the choice of engines, and cards that cannot be used."""
+"""The CUDA engine: tests in numba's simulator, the choice of engines, and unusable cards."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CASES = Path(__file__).with_name("cuda_cases.py")
 
 @pytest.mark.slow
 def test_in_the_simulator():
-    """All of `cuda_cases.py`, in a process of its own: numba reads the setting when it is imported."""
+    """All of `cuda_cases.py` in a process of its own: numba reads the setting at import."""
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1"}
     command = [
         sys.executable,
@@ -210,8 +210,9 @@ def test_orders_are_foreseen_without_using_up_random_numbers(seed):
     model = SimpleNamespace(random_state=seed, epochs=2)
     found = foreseen(model, [np.arange(5), np.array([1, 2, 4])], 2)
     assert [each.members.tolist() for each in found[1:3]] == [[0, 1, 2, 3, 4], [1, 2, 4]]
-    assert [order.tolist() for order in found[2].orders] == [[0, 1, 2]] * 2  # the first is not shuffled
-    random = check_random_state(seed)  # a generator has drawn for the first training before the second
+    # The first is not shuffled.
+    assert [order.tolist() for order in found[2].orders] == [[0, 1, 2]] * 2
+    random = check_random_state(seed)  # a generator has drawn for the first before the second
     drawn = [random.permutation(5)]
     drawn.append(random.permutation(drawn[0]))
     assert [order.tolist() for order in found[1].orders] == [order.tolist() for order in drawn]

@@ -1,6 +1,7 @@
 """Engines: scores and epochs against the marginalized kernel, whatever way they are computed.
 
-Tests with the fixture `make` hold for every engine; the others look into the one for processor cores.
+Tests with the fixture `make` hold for every engine; the others look into the one for
+processor cores.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def make(request):
 
 
 class Case:
-    """Two random corpora (or one), random coefficients, and the scores that an engine should give."""
+    """Two random corpora (or one), random coefficients, and the scores an engine should give."""
 
     def __init__(self, seed, shape="sequence", form="marginals", same=False, longest=6, **parameters) -> None:
         rng = np.random.default_rng(seed)
@@ -172,7 +173,8 @@ def test_shared_codes_and_parts_of_tables_say_the_same(monkeypatch, kernel):
     monkeypatch.setattr(problem, "_OFTEN", 5)  # types that more than a fifth of all nodes have
     assert max(case.problem().codes.counts) <= 6 < len(case.sides[0].points)
     np.testing.assert_allclose(case.scores(), expected, rtol=1e-12, atol=1e-12)
-    monkeypatch.setattr(codes, "_LARGEST", 0)  # no table is kept, so each is made for a group of blocks
+    # No table is kept, so each is made for a group of blocks.
+    monkeypatch.setattr(codes, "_LARGEST", 0)
     monkeypatch.setattr(cpu, "_TABLE", 20)
     monkeypatch.setattr(layout, "_BLOCK", 4)
     np.testing.assert_allclose(case.scores(), expected, rtol=1e-12, atol=1e-12)
@@ -195,11 +197,14 @@ def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("often", [1, 5, 1000])  # no type, some types, all types have a code for themselves
+# No type, some types or all types have a code of their own.
+@pytest.mark.parametrize("often", [1, 5, 1000])
 @pytest.mark.parametrize(("form", "labels"), [("uniform", 3), *(("marginals", n) for n in (1, 2, 3, 4, 9))])
 def test_large_structures_with_few_nodes_marked(monkeypatch, make, form, labels, often, shape):
-    """Rows are gone through four at once where nothing is marked, whatever twins they meet; masses are made
-    of several nodes, labels and places at once."""
+    """Rows without marks are gone through four at once, whatever twins they have.
+
+    Masses are made of several nodes, labels and places at once.
+    """
     monkeypatch.setattr(codes, "_SMALL", 0)
     monkeypatch.setattr(problem, "_OFTEN", often)
     rng = np.random.default_rng(often)
@@ -279,7 +284,8 @@ def test_numbers_past_all_doubles(make):
     alpha[600] = 1.0, -1.0
     scores = tested.scores(alpha)
     k = 9 * 0.5 * np.array([[9.0, 4.0], [4.0, 16.0]])  # of Lima (two features) and EFE (three)
-    # At the same node the longest match decides: log κ is near the sum of logarithms of k along it.
+    # At the same node the longest match decides: log κ is near the sum of logarithms
+    # of k along it.
     product = 619 * (np.log(k[0, 0]) + np.log(k[1, 1]))
     assert scores.logarithms()[600, 0] == pytest.approx(product, rel=1e-3)
     assert (scores.doubles()[:1238].argmax(axis=1) == 0).all()
@@ -290,7 +296,7 @@ def test_numbers_past_all_doubles(make):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("with_base", [False, True])
 def test_a_perceptron_epoch_is_the_papers_algorithm(make, shape, with_base):
-    """Node by node, in any order of structures, from scores outside of the problem or from none."""
+    """Node by node, in any order of structures, from scores outside of the problem or none."""
     case = Case(4, shape, same=True)
     rng = np.random.default_rng(0)
     labels, amounts = rng.integers(-1, LABELS, len(case.alpha)), rng.random(len(case.alpha)) + 0.5

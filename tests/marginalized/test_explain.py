@@ -98,7 +98,8 @@ def test_a_match_is_the_stretch_that_carries_half_of_the_kernel() -> None:
     assert found.chosen.label == "V"
     voice = found.chosen.voices[0]
     assert (voice.structure, voice.node, voice.observation, voice.label) == (0, 2, "b", "V")
-    # u = 1 + c²k with c²k = 9 / 2: the neighbours take part in 4.5 / 5.5 of κ; beyond them nothing agrees.
+    # u = 1 + c²k with c²k = 9 / 2: the neighbours take part in 4.5 / 5.5 of κ; beyond them
+    # nothing agrees.
     assert voice.match == [(1, 1), (2, 2), (3, 3)]
     assert voice.matched == ["a", "b", "c"]
     assert "a [b] c  (structure 0, node 2)" in str(found)

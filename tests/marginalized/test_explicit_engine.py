@@ -39,7 +39,7 @@ def problem_of(examples: Examples, mixing: float, parts: str | None = None):
 
 
 def defined(side: Examples, most: int, mixing: float, a: int, b: int) -> np.ndarray:
-    """⟨φ_τ, φ_t⟩ from the definition: all pairs of occurrences of one form, the points at the same node."""
+    """⟨φ_τ, φ_t⟩ by definition: all pairs of occurrences of one form, points at the same node."""
     corpus, types = side.encoded.corpus, side.points
     x, y = corpus.structures[a], corpus.structures[b]
     first = side.offsets[[a, b]]

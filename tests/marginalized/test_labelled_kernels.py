@@ -25,8 +25,10 @@ def heads_of(structure) -> list[int]:
 
 
 def features_of(structure) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """All connected subtrees (on a chain: runs): their shape, and their nodes from the root down, siblings in
-    order."""
+    """All connected subtrees (on a chain: runs): their shape, and their nodes.
+
+    Nodes are listed from the root down, siblings in order.
+    """
     heads = heads_of(structure)
     found = []
     for size in range(1, len(heads) + 1):

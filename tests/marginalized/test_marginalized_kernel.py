@@ -152,7 +152,7 @@ def uniform(*sizes, labels=2):
 
 def test_observations_of_every_kind():
     words = marginalized_kernel(["a", "B"], ["a"], kernel=Polynomial(2), prior=uniform(2, 1))
-    assert words[:, 0, 0, 0].tolist() == [1.0, 0.25]  # P P (⟨a, b⟩ + 1)², alone since b has one node
+    assert words[:, 0, 0, 0].tolist() == [1.0, 0.25]  # P P (⟨a, b⟩ + 1)², as b has one node
     spelled = marginalized_kernel(
         ["a", "B"], ["C"], kernel=Linear(), prior=uniform(2, 1), features="spelling"
     )

@@ -1,4 +1,4 @@
-"""Numbers of any size: scaled arithmetic, and the recursions in it against whole numbers without bounds."""
+"""Numbers of any size: scaled arithmetic, and recursions in it against unbounded integers."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def test_stopped_and_resumed(name, stop_at, tmp_path):
 
 
 def test_a_callback_that_ended_a_training_is_not_asked_again(stop_at, tmp_path):
-    """The machine ended early, and its calibration was stopped; so it is with the one stage of a CRF."""
+    """The machine ended early and its calibration was stopped; likewise a CRF's one stage."""
 
     def once(progress):
         asked.append(progress.iteration)

@@ -1,4 +1,4 @@
-"""`parts` of the marginalized models: chosen by held-out scores, given, stored, explained, refused."""
+"""`parts` of marginalized models: chosen by held-out scores, given, stored, explained, refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corrections by `partial_fit` of the marginalized perceptron: they hold, and change little else."""
+"""Corrections by `partial_fit` of the marginalized perceptron hold and change little else."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def shaped(X, shape):
 
 
 def check_corrections_hold(model, structures, shape="sequence"):
-    """Structures, each of different words, corrected one after another to labels that nothing suggests."""
+    """Structures, each of different words, corrected in turn to labels that nothing suggests."""
     rng = np.random.default_rng(5)
     given = []
     for structure in shaped(structures, shape):
@@ -58,7 +58,7 @@ def check_corrections_hold(model, structures, shape="sequence"):
 
 
 def own_words(count: int):
-    """Structures that share some words with the training data, and none with each other but these."""
+    """Structures that share some words with the training data, and only these with each other."""
     return [Sequence([f"x{i}{k}" if k % 2 else WORDS[(i + k) % 10] for k in range(6)]) for i in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""The CRF as a user meets it: what it minimizes, what it predicts, and what it says of mistakes."""
+"""The CRF as a user sees it: what it minimizes, what it predicts, and how it reports mistakes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def small(**parameters) -> CRF:
 
 
 def scored_labelings(model: CRF, structure) -> tuple[list[tuple[int, ...]], np.ndarray]:
-    """Every labeling and its log probability, from the weights by feature name and nothing else."""
+    """Every labeling and its log probability, only from the weights by feature name."""
     words, window = list(structure), model.encoder_.window
     heads = structure.heads.tolist() if isinstance(structure, Tree) else list(range(-1, len(words) - 1))
     offsets = range(-window, window + 1)
@@ -126,7 +126,7 @@ def test_objective_by_every_labeling(loss, structures, labels):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("parameters", [{}, {"pair_features": True}, {"window": 0}, {"features": "text"}])
 def test_solvers_find_one_optimum(loss, parameters):
-    """The sequential loss is convex; with the L2 term the others have one minimum near zero too, here."""
+    """The sequential loss is convex; with an L2 term the others have one minimum near 0 here."""
     models = [small(loss=loss, solver=solver, **parameters).fit(X, Y) for solver in ("lbfgs", "cg")]
     assert models[0].result_.value == pytest.approx(models[1].result_.value, rel=1e-6)
     np.testing.assert_allclose(models[0].weights_, models[1].weights_, atol=1e-3)
@@ -183,7 +183,7 @@ def test_sgd_is_a_fast_start(monkeypatch):
 
 @pytest.mark.parametrize("c2", [1.0, 0.1])
 def test_crfsuite_has_the_same_objective(c2, tmp_path):
-    """The same features, labels and L2 term: the same optimum as python-crfsuite, number by number."""
+    """With the same features, labels and L2 term, the optimum is that of python-crfsuite."""
     pycrfsuite = pytest.importorskip("pycrfsuite", reason="python-crfsuite is not installed")
     features = [[[f"w={x}", f"p={x[:1]}", f"length={len(x)}"] for x in words] for words in X * 3]
     trainer = pycrfsuite.Trainer(verbose=False)
@@ -216,7 +216,7 @@ def test_crfsuite_has_the_same_objective(c2, tmp_path):
 
 
 def test_partly_labelled():
-    """Where labels are not known others fill in: the fit differs from one that drops those sentences."""
+    """Where labels are unknown, others fill in: dropping those sentences gives another fit."""
     model = small().fit(X, PARTLY)
     assert model.classes_.tolist() == ["B-LOC", "B-PER", "I-LOC", "O"]
     assert model.objective(X[:2], PARTLY[:2]) < model.objective(X[:2], Y[:2])

@@ -1,4 +1,4 @@
-"""One fit encodes its data once, and parts of encoded data are what encoding them again would give."""
+"""One fit encodes its data once, and parts of encoded data equal what encoding them would give."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def test_a_fit_asks_about_each_observation_once(make, X, monkeypatch):
     assert max(features.asked.values()) == 1
     new = Sequence(["Zoe", "is", "Zoe"]) if X is WORDS else Tree(["Zoe", "is", "Zoe"], [-1, 0, 0])
     model.predict([new])
-    if not isinstance(model, Reranker | MarginalizedPerceptron):  # there host and labeler ask once each
+    # There, both host and labeler ask once.
+    if not isinstance(model, Reranker | MarginalizedPerceptron):
         model.predict([new])
         assert max(features.asked.values()) == 1
 

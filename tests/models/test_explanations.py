@@ -1,4 +1,4 @@
-"""Explanations of all models: they explain what `predict` decides, add up, and name the right rival."""
+"""Explanations of all models: they explain what `predict` decides, add up, and name the rival."""
 
 from __future__ import annotations
 

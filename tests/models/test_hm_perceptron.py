@@ -1,4 +1,4 @@
-"""The hidden Markov perceptron: against one in plain Python that tries all labelings; primal against dual."""
+"""The hidden Markov perceptron: against brute force in plain Python, and primal against dual."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O"], ["O", "LOC", "PE
 
 
 class Plain:
-    """A perceptron by the book: exact arithmetic, all labelings, the weights after each step summed up."""
+    """A perceptron by the book: exact arithmetic, all labelings, weights summed over steps."""
 
     def __init__(self, classes, order, reading) -> None:
         self.classes, self.order, self.reading = classes, order, reading
@@ -35,7 +35,7 @@ class Plain:
         self.steps = 0
 
     def phi(self, words, heads, labels) -> dict:
-        """Counts of features: word and label, and each label with those of the nearest ancestors."""
+        """Counts of features: word and label, and each label with the nearest ancestors'."""
         counts: dict = {}
         for t, label in enumerate(labels):
             context, node = [], t
@@ -48,7 +48,7 @@ class Plain:
         return counts
 
     def best(self, weights, words, heads, given):
-        """The best labeling that agrees with the labels given; of equals the first, parents read first."""
+        """The best labeling that agrees with given labels; the first of equals, parents first."""
         choices = [self.classes if label is None else [label] for label in given]
 
         def rank(labels):

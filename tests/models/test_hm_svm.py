@@ -38,7 +38,7 @@ def nothing(word):
 
 
 class Enumerated:
-    """All labelings of all structures, the differences d_i(y) by their inner products, and losses."""
+    """All labelings of all structures, the inner products of the d_i(y), and the losses."""
 
     def __init__(self, model: HMSVM, structures, y, weights=None, loss=None) -> None:
         encoded = model.encoder_.encode([s if isinstance(s, Tree) else Sequence(s) for s in structures])
@@ -374,7 +374,7 @@ def test_bad_data():
 
 
 def test_contradictions_do_not_take_long():
-    """Equal structures with different labels push each other's α up to C, by little at each visit."""
+    """Equal structures with different labels push each other's α up to C, slowly."""
     model = small(C=1000.0, kernel=Polynomial(2, scale=10.0)).fit([["a", "b"]] * 2, [["A", "B"], ["B", "B"]])
     assert len(model.history_) < 10
     assert model.history_[-1].dual == pytest.approx(2000.0, rel=1e-5)

@@ -1,4 +1,4 @@
-"""The HMM against its own formulas: plain counting, and every labeling of tiny structures one by one."""
+"""The HMM against its own formulas: plain counts, and every labeling of tiny structures."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ SETTINGS = settings(max_examples=40)
 
 
 class Counted:
-    """P(x, y) by the formulas of the module, in plain Python, over features {name: value} of each node.
+    """P(x, y) by the formulas of the module, in plain Python, over nodes' {name: value}.
 
-    `data` holds for each structure its nodes' features, its nodes' parents (−1 at a root), its labels (None
-    where not known), its weight and the weights of its nodes.
+    `data` holds for each structure its nodes' features, its nodes' parents (−1 at a root), its
+    labels (None where not known), its weight and the weights of its nodes.
     """
 
     def __init__(self, data, smoothing: float) -> None:

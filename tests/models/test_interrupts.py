@@ -1,8 +1,8 @@
 """Ctrl-C at every step of a training: a model is fitted or not fitted, never half.
 
-Every function and method of the package is wrapped, so that a KeyboardInterrupt can be raised just before or
-just after any call of a run, the moment chosen by its number. Runs are on one thread, so that the numbers
-mean the same in every run.
+Every function and method of the package is wrapped, so that a KeyboardInterrupt can be raised just
+before or just after any call of a run, the moment chosen by its number. Runs are on one thread, so
+that the numbers mean the same in every run.
 """
 
 import inspect
@@ -79,7 +79,7 @@ DONE = {"_become", "_fit_encoded", "fit", "partial_fit"}
 
 
 class Steps:
-    """Counts the calls of the package's functions, and raises KeyboardInterrupt at the moment `at`."""
+    """Counts the calls of the package's functions and raises KeyboardInterrupt at call `at`."""
 
     def __init__(self) -> None:
         self.start(None)
@@ -109,7 +109,8 @@ class Steps:
 def steps():
     counter, patch, known, names = Steps(), pytest.MonkeyPatch(), {}, set()
     modules = {name: m for name, m in sys.modules.items() if name.split(".")[0] == "fuda"}
-    # Functions are compiled on their first call only, and calls would have other numbers after that.
+    # Functions are compiled on their first call only, and calls would have other
+    # numbers after that.
     modules = {name: m for name, m in modules.items() if name not in ("fuda.interrupts", "fuda.compiled")}
 
     def is_own(name, value):
@@ -143,7 +144,7 @@ def moments(steps, work, most=MOMENTS):
 
 
 def interrupted(steps, at, work):
-    """Do some work with an interrupt at a moment: whether it was raised, and the convergence warnings."""
+    """Do some work with an interrupt at a moment: whether it was raised, and the warnings."""
     steps.start(at)
     raised = False
     with warnings.catch_warnings(record=True) as caught:
@@ -178,7 +179,7 @@ def stored(model, path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", LEARNERS)
 def test_fit(name, steps, tmp_path):
-    """A model is fitted, with a warning, or as new; one that was fitted before may also be as it was."""
+    """A model is fitted, with a warning, or as new; one fitted before may also be unchanged."""
     path, old, outcomes = tmp_path / "model.fuda", tmp_path / "old.fuda", set()
     new = clone(LEARNERS[name])
     before = stored(clone(new).fit(OTHER_X, OTHER_Y), old)
@@ -251,7 +252,7 @@ def test_a_warm_start_outlives_a_fit_that_was_interrupted(monkeypatch):
 
 @pytest.mark.parametrize("training", [1, 3])
 def test_an_interrupt_stops_all_trainings(training, monkeypatch):
-    """While the machine learns, what it has learned is kept; in calibration, all but the probabilities."""
+    """While the machine learns, what it learned is kept; in calibration, all but probabilities."""
     trainings, steps = [], []
 
     def learn(self, *given, learn=MarginalizedPerceptron._learn):

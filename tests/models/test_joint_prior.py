@@ -1,4 +1,4 @@
-"""A prior that scores whole labelings: decoding beside its own scores, and what it is without the kernel."""
+"""A prior that scores whole labelings: decoding with its scores, and the prior by itself."""
 
 from __future__ import annotations
 

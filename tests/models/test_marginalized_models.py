@@ -1,4 +1,4 @@
-"""What the models with the marginalized kernel share: honest parameters, one encoding, kept support."""
+"""What models with the marginalized kernel share: honest parameters, one encoding, the support."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def perceptron(**parameters) -> MarginalizedPerceptron:
 
 
 def random_amounts(X):
-    """What a mistake at each node counts: by odd numbers, so that no two scores are equal but by rounding."""
+    """What a mistake at each node counts: random, so that scores are equal only by rounding."""
     rng = np.random.default_rng(0)
     return [rng.random(len(x)) + 0.5 for x in X]
 
@@ -207,7 +207,7 @@ def test_one_corrected_structure(shape):
     model = MarginalizedPerceptron(epochs=3).fit(X, y)
     new = random_structures(rng, shape, 3)
     for structure in new:
-        observations = ["Quito", *structure.observations[1:]]  # a word that the model has never seen
+        observations = ["Quito", *structure.observations[1:]]  # a word new to the model
         structure.observations = tuple(observations)
         wanted = rng.choice(LABELS, len(structure)).tolist()
         before = len(model.support_structures_)

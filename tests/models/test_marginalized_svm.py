@@ -1,4 +1,4 @@
-"""The large-margin machine: its dual against a general solver, its conditions of optimality, its honesty."""
+"""The large-margin machine: its dual against a general solver, optimality, honest parameters."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ def test_the_dual_is_that_of_a_general_solver(shape, label_kernel, C) -> None:
     assert 0.0 <= last.gap <= 1e-8 + 1e-12
     assert last.support == np.count_nonzero(alpha.any(axis=1))
 
-    # Conditions of optimality: the constraints, and support only where the margin is just kept or is not.
+    # Conditions of optimality: the constraints, and support only where the margin is just
+    # kept or is not.
     assert np.abs(alpha.sum(axis=1)).max() < 1e-9
     assert (a[own] <= bound + 1e-9).all()
     assert (np.delete(a, own) <= 0.0).all()
@@ -127,7 +128,7 @@ def test_the_dual_never_falls_and_the_gap_closes() -> None:
 
 def test_c_halves_every_further_node_of_a_match() -> None:
     model = fitted(SHAPES["sequence"])
-    assert model.mixing_**2 * 0.5 == pytest.approx(0.5)  # k = k_x Σ P P = 1 · ½ under the uniform prior
+    assert model.mixing_**2 * 0.5 == pytest.approx(0.5)  # k = k_x Σ P P = 1 · ½, uniform prior
 
 
 def test_a_chain_prior_and_gaps() -> None:

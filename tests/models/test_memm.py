@@ -1,4 +1,4 @@
-"""The MEMM against its formulas: local probabilities from the weights by name, every labeling one by one."""
+"""The MEMM against its formulas: local probabilities by named weights, and every labeling."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TREES = [Tree(x, [-1, *np.arange(len(x) - 1) // 2]) for x in X]
 
 @st.composite
 def cases(draw):
-    """Structures, all sequences or all trees, their heads, and labels of which some may not be known."""
+    """Structures, all sequences or all trees, their heads, and labels, some of them unknown."""
     as_trees = draw(st.booleans())
     structures, heads, labels = [], [], []
     for _ in range(draw(st.integers(1, 3))):

@@ -11,7 +11,7 @@ LABELS = 12
 
 
 def trees(seed, count, nodes=10):
-    """Trees in which a word determines its label; its mark and everything around it mean nothing."""
+    """Trees in which a word determines its label, while its mark and surroundings mean nothing."""
     random = np.random.RandomState(seed)
     X, y = [], []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""What helps hands that are used to other programs: hints, the window of dicts, weights by name."""
+"""Help for users of other programs: hints, the window of dicts, weights by name."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ def test_new_labels_are_learned_wherever_they_are_sorted(model, tmp_path):
     for name in ("AAA", "MISC", "ZZZ"):
         later = taught(model, name)
         assert later.classes_.tolist() == sorted(["LOC", "O", "PER", name])
-        assert later.mistakes_[-1].nodes == 0 or model.update == "arow"  # whose later steps are smaller
+        # The later steps of AROW are smaller.
+        assert later.mistakes_[-1].nodes == 0 or model.update == "arow"
         assert any(name in labels for labels in later.predict(MORE))  # a mean follows slowly
         later.save(tmp_path / "m.fuda")
         assert fuda.load(tmp_path / "m.fuda").predict(X + MORE).tolist() == later.predict(X + MORE).tolist()

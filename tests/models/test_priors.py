@@ -83,7 +83,7 @@ def test_bad_parameters_are_refused(prior, form, message) -> None:
 
 
 def labelings(labeler, x, classes):
-    """Every labeling over `classes` with its probability, by a fitted chain labeler's own scores."""
+    """Every labeling over `classes` with its probability, by a chain labeler's own scores."""
     encoded = labeler._encode([x])
     scores, transitions = labeler._scores(encoded)
     parents = list(range(-1, len(x) - 1))

@@ -1,4 +1,4 @@
-"""Re-ranking: what is learned, by the definition; candidates, oracle, files, and what it says of mistakes."""
+"""Re-ranking: what is learned, by definition; candidates, oracle, files, and error messages."""
 
 from __future__ import annotations
 

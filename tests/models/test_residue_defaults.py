@@ -1,4 +1,4 @@
-"""Defaults by the alphabet of observations: features, window and decoding for residues and bases."""
+"""Defaults by the alphabet of observations: features, window, decoding of residues and bases."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def sequences(letters, count=4, length=20):
 PROTEINS = sequences(AMINO_ACIDS)
 GENES = sequences("ACGT")
 WORDS = [[f"{letter}{letter}" for letter in x] for x in PROTEINS]
-FEW = [[letter if letter in "AKSD" else "A" for letter in x] for x in PROTEINS]  # an alphabet of four letters
+# An alphabet of four letters.
+FEW = [[letter if letter in "AKSD" else "A" for letter in x] for x in PROTEINS]
 
 
 def labels(X, of="KRAS"):

@@ -1,4 +1,4 @@
-"""The semi-Markov CRF as a model: labels, known labels, schemes, long segments, what it refuses."""
+"""The semi-Markov CRF as a model: labels, known labels, schemes, long segments, refusals."""
 
 from __future__ import annotations
 

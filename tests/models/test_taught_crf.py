@@ -1,4 +1,4 @@
-"""A CRF that learns more: what it minimizes, what changes, what holds, files, labels, bad input."""
+"""A CRF that learns more: its objective, what changes, what holds, files, labels, bad input."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ def diagonal(function, point, step=1e-4):
 
 @pytest.mark.parametrize("loss", ["sequential", "pointwise", "markov"])
 def test_curvature_of_single_nodes_is_the_diagonal_of_the_hessian(loss):
-    # Nodes without neighbours: the pointwise loss is the sequential one, and nothing is approximate.
+    # Nodes without neighbours: the pointwise loss is the sequential one, and nothing is
+    # approximate.
     X = [["Ana"], ["Lima"], ["Lima"], ["big"]]
     data = CRF(loss=loss, features="word", window=0).fit(X, [["P"], ["L"], ["O"], ["O"]])
     function = data._training_loss(
         data._labelled(X, [["P"], ["L"], ["O"], ["O"]], [1.0, 2.0, 1.0, 0.5], None)
     )
     expected = diagonal(function, data.weights_)
-    if loss != "sequential":  # a node weighs the same in the pointwise loss, whatever its structure
+    if loss != "sequential":  # a node weighs the same in the pointwise loss, in any structure
         uniform = data._training_loss(data._labelled(X, [["P"], ["L"], ["O"], ["O"]], None, None))
         function, expected = uniform, diagonal(uniform, data.weights_)
     assert np.allclose(curvature(function, data.weights_), expected, atol=1e-6)

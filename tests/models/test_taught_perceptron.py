@@ -1,4 +1,4 @@
-"""A perceptron that learns more: as what CRF, what changes, what holds, files, labels, bad input."""
+"""A perceptron that learns more: as which CRF, what changes, what holds, files, labels, errors."""
 
 from __future__ import annotations
 

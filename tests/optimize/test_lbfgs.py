@@ -50,7 +50,7 @@ def test_it_only_descends():
 @pytest.mark.parametrize("scale", [1.0, 30.0])
 @pytest.mark.parametrize("l1", [0.01, 0.5, 3.0, 1e4])
 def test_l1_optimality(l1, scale):
-    """At a minimum of f + l1 ‖x‖₁ the slope of f is −l1 sign(x) where x ≠ 0, and at most l1 where x = 0."""
+    """At a minimum of f + l1 ‖x‖₁ the slope of f is −l1 sign(x), or at most l1 where x = 0."""
     function, _ = logistic(3, scale=scale)
     result = Lbfgs(function, np.ones(15), np.full(15, l1)).minimize(tol=1e-9, max_iter=3000)
     assert result.converged
@@ -220,7 +220,7 @@ def test_curvature_that_is_not_positive_drops_the_pairs():
 
 
 def test_the_l1_term_of_a_crf_does_not_slow_it_down():
-    """With all coordinates aligned with the gradient, and not only those at 0, it takes 359 iterations."""
+    """With all coordinates aligned with the gradient, not only zeros, it takes 359 iterations."""
     model = CRF(l1=0.3, l2=0.0, features="spelling", max_iter=300).fit(load_product_usage()[:20])
     assert model.result_.converged
     assert model.result_.value == pytest.approx(109.84, abs=0.02)

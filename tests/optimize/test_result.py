@@ -30,7 +30,7 @@ def test_a_small_gradient_stops():
 def test_ten_iterations_with_little_gain_stop():
     falling = [100.0 - i for i in range(11)]
     assert watched(falling).verdict(1.0, falling[-1], 1.0) is None
-    flat = [100.0 - 0.009 * i for i in range(11)]  # all in all 0.09 of 99.91, less than a thousandth
+    flat = [100.0 - 0.009 * i for i in range(11)]  # 0.09 of 99.91 in all, less than a thousandth
     assert watched(flat).verdict(1.0, flat[-1], 1.0) == (True, "the objective stopped falling")
     assert watched(flat[:10]).verdict(1.0, flat[9], 1.0) is None
     assert watched([0.0] * 11).verdict(1.0, 0.0, 1.0) == (True, "the objective stopped falling")
@@ -50,7 +50,8 @@ def test_a_true_answer_to_a_report_stops():
     watch.record(4.0, 0.25)
     assert watch.verdict(1.0, 4.0, 0.0) == (False, "a callback ended it")
     x = np.zeros(1)
-    assert Result(x, False, "a callback ended it", watch.history).solution("model") is x  # without a warning
+    # The callback's end is no reason for a warning.
+    assert Result(x, False, "a callback ended it", watch.history).solution("model") is x
 
 
 def test_the_way_is_recorded_and_reported():

@@ -145,5 +145,6 @@ def opened(browser):
     yield open_page
     for context in contexts:
         context.close()
-    # Refusals and lost connections are told by the tests that make them; the browser notes them too.
+    # Refusals and lost connections are told by the tests that make them; the browser
+    # notes them too.
     assert [c for c in complaints if "Failed to load resource" not in c and "net::ERR" not in c] == []

@@ -1,4 +1,4 @@
-"""The page in a real browser, by what comes to it: hostile words, trees, fingers, narrow and dark screens."""
+"""The page in a real browser: hostile words, trees, fingers, and narrow and dark screens."""
 
 from __future__ import annotations
 

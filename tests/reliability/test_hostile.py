@@ -1,4 +1,4 @@
-"""Sealed model files with changes: each is refused, or its model gives answers as any model does."""
+"""Sealed model files with changes: each is refused, or its model answers like any other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Large structures, in small: answers at a stated cost, or a refusal before memory is allocated."""
+"""Large structures, in small: answers at a stated cost, or refusal before memory is allocated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages and terminal output: hostile text is text, nothing is loaded, and what matters is there."""
+"""Pages and terminal output: hostile text is text, nothing is loaded, what matters is there."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_kinases_are_those_of_the_files(tmp_path: Path) -> None:
 
 
 def test_another_kinase_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few sites, chains of one residue, unusual letters, lower case; nothing else in the folder."""
+    """Few sites, chains of one residue, unusual letters, lower case; no other file there."""
     text = proteins_with_sites(5, 0) + ">one\nM\n>rare\nMXUBZOJ*kslt-\n"
     for k in range(6):
         text += f">none {k}\nMKWVLAGERTSY\n"

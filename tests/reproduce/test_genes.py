@@ -172,7 +172,8 @@ def test_segments_whose_lengths_do_not_count_are_the_chain() -> None:
     compared = 0
     for _ in range(40):
         text = "".join(random.choice(list("ACGT"), 300))
-        text = text.replace("ATGT", "ATGA").replace("ATGC", "ATGA")  # the chain may cut start codons there
+        # The chain may cut start codons there.
+        text = text.replace("ATGT", "ATGA").replace("ATGC", "ATGA")
         bases = encoded(text)
         by_state = random.normal(size=(300, len(PLAIN)))
         for kind in "DIA":  # what introns are made of does not depend on the codon before them

@@ -47,7 +47,8 @@ def test_ends_that_are_off_by_little_cost_little():
     assert segment_overlap(observed, "E" * 14) == 0
 
 
-# Table 1 of T. Liu, Z. Wang, "SOV_refine", Source Code Biol. Med. 13 (2018) 1: SOV'99 of CHHHHHHHHHHC.
+# Table 1 of T. Liu, Z. Wang, "SOV_refine", Source Code Biol. Med. 13 (2018) 1: SOV'99 of
+# CHHHHHHHHHHC.
 PUBLISHED = {
     "CHCHCHCHCHCC": 0.125,
     "CHHHCHHHCHHC": 0.406,

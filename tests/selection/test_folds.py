@@ -24,7 +24,8 @@ def test_folds_are_stretches_from_a_place_by_the_seed():
     assert [split.test.tolist() for split in splits(7, 3, None)] == [[0, 1, 2], [3, 4], [5, 6]]
     for seed in range(5):
         gaps = [np.sum(np.diff(split.test) > 1) for split in splits(40, 4, seed)]
-        assert sorted(gaps) in ([0, 0, 0, 0], [0, 0, 0, 1])  # one fold may be the end and the beginning
+        # One fold may be the end and the beginning.
+        assert sorted(gaps) in ([0, 0, 0, 0], [0, 0, 0, 1])
 
 
 @pytest.mark.parametrize("shuffle", [False, True])

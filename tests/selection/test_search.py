@@ -13,7 +13,7 @@ GOAL = Goal("token accuracy")
 
 
 class Learner:
-    """Stands for an estimator that labels a share of nodes correctly, after some seconds a node."""
+    """A substitute estimator that labels a share of nodes correctly, in some seconds per node."""
 
     def __init__(self, quality, speed=0.0):
         self.quality, self.speed = quality, speed
@@ -153,7 +153,7 @@ def test_there_is_time_for_the_default_as_long_as_there_is_for_the_best(clock):
 
 
 def with_scores(made, scores, seconds):
-    """The race after one fold of 500 nodes, in which candidates had these scores and took this long."""
+    """The race after a fold of 500 nodes, in which candidates had these scores and times."""
     for trial, score, took in zip(made.trials, scores, seconds, strict=True):
         trial.times, trial.counts = [(500, Times(took, 0.0))], np.zeros((50, 1, 3))
         trial.counts[:, 0] = [score * 10, 10, 10]
@@ -201,7 +201,7 @@ def test_many_structures_are_first_seen_in_parts(clock):
     made = race(clock, {"a": Learner(0.6), "b": Learner(0.7)}, count=10_000, budget=60.0, observed=observed)
     made.run()
     sizes = [size for _, size in observed]
-    assert sizes[0] == 450  # half of 150 nodes a second
+    assert sizes[0] == 450  # half of 150 nodes per second
     assert sizes == sorted(sizes)
     assert sizes[-1] == 8_000
     assert sum(map(len, made.tests)) == 20_000  # halves and folds of everything, once each

@@ -37,7 +37,7 @@ def npy(array: np.ndarray, **header) -> bytes:
     return stream.getvalue()
 
 
-# What is no model file.
+# What is not a model file.
 
 
 def test_paths_that_are_none(tmp_path):

@@ -283,7 +283,7 @@ def test_permissions_follow_the_umask_and_the_file_replaced(umask, mode, tmp_pat
 
 
 def test_saving_leaves_the_umask_of_the_process_alone(tmp_path, monkeypatch):
-    """The umask belongs to all threads: one that sets it, if only to read it, races with the others."""
+    """All threads share the umask: one that sets it, if only to read it, races with others."""
 
     def refuse(mask):
         raise AssertionError("the umask was set")

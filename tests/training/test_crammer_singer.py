@@ -1,4 +1,4 @@
-"""One position's coefficients: the small quadratic program against its conditions of optimality."""
+"""One position's coefficients: the small quadratic program against its optimality conditions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def test_the_best_coefficients_meet_all_conditions(position) -> None:
 def test_a_gap_is_never_negative_and_closes_at_one_position_alone(position) -> None:
     scores, alpha, curvature, label, bound = position
     prior = np.sqrt(curvature)[None]  # so that P² κ is the curvature, with κ = 1
-    scores, alpha = (curvature * alpha)[None], alpha[None].copy()  # as they are where there is nothing else
+    # As they are where there is nothing else.
+    scores, alpha = (curvature * alpha)[None], alpha[None].copy()
     given_ = (np.array([label]), np.array([bound]))
     assert duality_gaps(scores, alpha, *given_)[0] >= -1e-9
     ascend(np.ones((1, 1, 1)), prior, np.eye(len(curvature)), *given_, 0.0, np.array([0]), scores, alpha)

@@ -1,6 +1,7 @@
 """The CRF losses against their definitions: every labeling of small structures, one by one.
 
-With Φ(x, y) the features of a labeling, F = Φ · w, so that losses and gradients are sums over labelings:
+With Φ(x, y) the features of a labeling, F = Φ · w, so that losses and gradients are sums
+over labelings:
 
     L₁ = log Σ_y e^F − log Σ_{y fits} e^F                 ∂L₁ = E[Φ] − E[Φ | y fits]
     L₀ = Σ_t w_t (log Σ_y e^F − log Σ_{y: y_t} e^F)       ∂L₀ = Σ_t w_t (E[Φ] − E[Φ | y_t])
@@ -40,7 +41,8 @@ class Enumerated:
         self.labels = np.array(list(itertools.product(range(labels), repeat=len(nodes))))
         weights = Weights.of(encoded, labels)
         self.features = np.zeros((len(self.labels), weights.size))
-        by_channel, transitions, by_edge = weights.views(np.arange(weights.size))  # which weight is which
+        # Which weight is which.
+        by_channel, transitions, by_edge = weights.views(np.arange(weights.size))
         for t, node in enumerate(nodes):
             for channel, part in zip(encoded.channels, by_channel, strict=True):
                 self._add(part[:, self.labels[:, t]].T, self._seen(encoded, channel, node))
@@ -128,7 +130,7 @@ KINDS = ["chains", "window", "vectors", "chain pairs", "template", "trees", "tre
 @pytest.mark.parametrize("loss", LOSSES, ids=["sequential", "pointwise", "markov"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_labeling(kind, loss, scale):
-    """Values and gradients, with weights of structures and nodes, labels not known, scores of any size."""
+    """Values and gradients; weights of structures and nodes, unknown labels, any scores."""
     random = np.random.default_rng(KINDS.index(kind))
     for count, unknown in ((1, 0.0), (3, 0.0), (3, 0.4), (2, 1.0)):
         lengths = random.integers(1, 5, size=3)
@@ -167,7 +169,7 @@ def test_central_differences(kind, loss):
 @pytest.mark.parametrize("scale", [1.0, 30.0, 100.0, 1e4])
 @pytest.mark.parametrize("loss", LOSSES, ids=["sequential", "pointwise", "markov"])
 def test_a_chain_is_a_tree(loss, scale):
-    """The eight-lane loop and general inference, which trees take, agree; so do any numbers of threads."""
+    """The eight-lane loop agrees with general inference, which trees use, for any thread count."""
     random = np.random.default_rng(3)
     words = [list(map(str, random.integers(9, size=n))) for n in random.integers(1, 25, size=45)]
     chains = WindowEncoder("word", 1).fit([Sequence(x) for x in words])
@@ -189,7 +191,7 @@ def test_a_chain_is_a_tree(loss, scale):
 @pytest.mark.parametrize("loss", LOSSES, ids=["sequential", "pointwise", "markov"])
 @pytest.mark.parametrize("kind", ["chains", "trees"])
 def test_only_some_structures_are_extreme(kind, loss):
-    """One word has weights that no scaled recursion bears; the structures without it go the usual way."""
+    """One word has weights too large for scaled recursions; others are computed as usual."""
     random = np.random.default_rng(0)
     encoded = encoded_case(kind, random, [4, 3, 4, 2, 4, 4, 1, 4, 3, 4, 4, 4])
     labels = random.integers(3, size=encoded.corpus.size)
@@ -225,10 +227,10 @@ def test_extreme_transitions():
 def markov_loss(enumerated: Enumerated, vector, gold, k: int) -> float:
     """M_k by its own definition, for a chain or a rooted tree (or several of them).
 
-    Above each root stand k dummy nodes in a row and below each leaf any number of them, all of one constant
-    label. Each node, dummies included, is the top of one window: itself and its descendants in the next k
-    generations. On a chain that is y_t..y_{t+k} for t = 1−k..T. The loss is the sum of −log P(window);
-    a window of dummies only counts nothing.
+    Above each root stand k dummy nodes in a row and below each leaf any number of them, all of one
+    constant label. Each node, dummies included, is the top of one window: itself and its
+    descendants in the next k generations. On a chain that is y_t..y_{t+k} for t = 1−k..T. The loss
+    is the sum of −log P(window); a window of dummies only counts nothing.
     """
     heads, size = enumerated.heads, len(gold)
 
@@ -244,7 +246,7 @@ def markov_loss(enumerated: Enumerated, vector, gold, k: int) -> float:
     for top in range(size):
         below = [distance_below(top, t) for t in range(size)]
         windows.append([t for t in range(size) if below[t] is not None and below[t] <= k])
-        if heads[top] < 0:  # the dummy that stands d steps above this root sees k − d generations of the tree
+        if heads[top] < 0:  # the dummy d steps above this root sees k − d generations of the tree
             for d in range(1, k + 1):
                 windows.append([t for t in range(size) if below[t] is not None and below[t] + d <= k])
     return sum(enumerated.less(vector, enumerated.fitting(gold, window))[0] for window in windows)
@@ -298,8 +300,9 @@ def test_theorem_1_and_corollaries(problem):
         between = (high - k) * by_order[low] + (k - low) * by_order[high]
         assert value_of(encoded, labels, vector, "markov", k) == pytest.approx(between)
         assert mixed(k / (k + 1)) * (k + 1) == pytest.approx(between)
-    for share in (0.0, 0.3, 0.5):  # corollary 2, its series cut where the rest is too small to count
-        deep = len(labels)  # windows this deep hold whole trees: M grows by the same amount from here on
+    for share in (0.0, 0.3, 0.5):  # corollary 2, its series cut where the rest is negligible
+        # Windows this deep hold whole trees: M grows by the same amount from here on.
+        deep = len(labels)
         known = [markov_loss(enumerated, vector, labels, k) for k in (deep, deep + 1)]
         orders = np.arange(120)
         losses = np.where(
@@ -347,7 +350,7 @@ def test_weights_of_structures_are_repetitions():
 
 
 def test_curvature_is_the_hessian_diagonal_of_alike_labels():
-    """Exact for the sequential loss at zero weights, where a feature is seen once a structure at most."""
+    """Exact for the sequential loss at zero weights where no feature recurs in a structure."""
     encoded = WindowEncoder("word", 0).fit([Sequence(["a", "b"]), Sequence(["c"])])
     function = TrainingLoss(encoded, np.array([0, 1, 2]), 3, LOSSES[0])
     zero, step = np.zeros(function.weights.size), 1e-4

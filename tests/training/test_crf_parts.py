@@ -83,7 +83,7 @@ def test_a_killed_worker_costs_no_more_than_time(cluster):
 
 @pytest.fixture
 def programs(tmp_path):
-    """The address of a scheduler that is a program of its own, as on a real cluster, and the program."""
+    """The address of a scheduler in its own process, as on a real cluster, and the process."""
     started, file = [], tmp_path / "scheduler.json"
     for name, *options in (["scheduler", "--port", "0"], ["worker", "--no-nanny"]):
         command = [sys.executable, "-m", f"distributed.cli.dask_{name}", "--no-dashboard", *options]

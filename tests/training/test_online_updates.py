@@ -24,7 +24,7 @@ class Plain:
         self.steps = 0
 
     def phi(self, x, heads, labels):
-        """Sums of feature values with their label, and counts of labels after those of ancestors."""
+        """Sums of feature values by label, and counts of labels after those of ancestors."""
         counts = {}
         for t, label in enumerate(labels):
             context, node = [], t

@@ -1,4 +1,4 @@
-"""Files of word vectors: every kind, gzipped or not, with and without chosen words, and damaged ones."""
+"""Word vector files of every kind, gzipped or not, with or without chosen words, and damaged."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Labels that the rest of the data contradict.
 
-Structures are divided into folds, and each is judged by a model that learned from the others. What the
-model would change, and how sure it is (`fuda.active.edits`), is what to doubt.
+Structures are divided into folds, and each is judged by a model that learned from the others. What
+the model would change, and how sure it is (`fuda.active.edits`), is what to doubt.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def _judge_for(corpus: Corpus) -> Any:
 
 
 def _fold_doubts(judge: Any, test: list[tuple[int, Structure, list[Any]]], scheme: str | None) -> list[Doubt]:
-    """All doubts about structures that a fitted model has not learned from, without explanations."""
+    """All doubts about structures that a model has not learned from, without explanations."""
     found: list[Doubt] = []
     labels = {label for *_, own in test for label in own if label is not None}
     names = sorted({*judge.classes_.tolist(), *labels, *([] if scheme is None else [OUTSIDE])})
@@ -241,7 +241,7 @@ def _fold_doubts(judge: Any, test: list[tuple[int, Structure, list[Any]]], schem
 
 
 def _fields(judge: Any, X: list[Structure], names: list[Any]) -> Iterator[Field]:
-    """The scores of labelings of structures; of labels by themselves where a model has no others."""
+    """The scores of labelings of structures; of single labels where a model has no others."""
     columns = [names.index(label) for label in judge.classes_.tolist()]
     size = len(names)
 

@@ -1,22 +1,24 @@
 """Which changes of given labels a model would make, and how sure it is of each.
 
-With F(y) the score of a labeling under a model that has not learned from this structure, the log-odds of a
-change of the given labels y to y′, all else as given, are
+With F(y) the score of a labeling under a model that has not learned from this structure, the
+log-odds of a change of the given labels y to y′, all else as given, are
 
     λ(y′) = F(y′) − F(y) − μ (d − 1),    d the number of labels that differ.
 
-Changes of a single label are not enough, since the bounds of an entity move by two labels at once and an
-entity of three words is missed by three. With a tag scheme, changes are
+Changes of a single label are not enough, since the bounds of an entity move by two labels at once
+and an entity of three words is missed by three. With a tag scheme, changes are
 
 - of a single node,
 - of an entity of y: removed, of another type, with a start or an end that is moved by one or two,
 - to an entity of the model's best labeling, in place of those of y that it overlaps.
 
-That several labels of a place are wrong together is less likely than that one is: μ is minus the logarithm
-of that factor per label. Without it the largest λ would be those of the longest entities.
+That several labels of a place are wrong together is less likely than that one is: μ is minus
+the logarithm of that factor per label. Without it the largest λ would be those of the
+longest entities.
 
-The best change is taken first and made, if λ > 0; then what else is doubtful is judged with that label
-corrected, so that a wrong label does not make its neighbours doubtful. No node is named twice.
+The best change is taken first and made, if λ > 0; then what else is doubtful is judged with
+that label corrected, so that a wrong label does not make its neighbours doubtful. No node is
+named twice.
 """
 
 from __future__ import annotations

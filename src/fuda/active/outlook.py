@@ -1,20 +1,22 @@
-"""How far one is: how many labels were predicted right before they were taught, and what more will bring.
+"""How far one is: how many labels were predicted right before they were taught, and the outlook.
 
-Of the i-th structure that was labelled, m_i of its N_i labels had been predicted wrong just before. The
-share of wrong ones falls as a power of the number of structures, as learning curves mostly do:
+Of the i-th structure that was labelled, m_i of its N_i labels had been predicted wrong just
+before. The share of wrong ones falls as a power of the number of structures, as learning
+curves mostly do:
 
     E[m_i] = N_i e(i),    log e(i) = a − b log i.
 
-That holds for a stretch of the curve, not for all of it, since some mistakes remain for ever: a and b
-have the largest likelihood over the later two thirds of structures, for m_i Poisson-distributed. Errors
-come in bunches, so the variances of a and b are not those of the Poisson distribution but follow from
-the residuals: the sandwich estimate H⁻¹ (Σ g_i g_iᵀ) H⁻¹, with g_i the gradient of structure i, divided
-by one minus its leverage. The gain of k more structures is e(n) − e(n+k); its band has the quantiles
-over (a, b) drawn from the normal distribution with these variances. To have learned more does no harm:
-a gain below 0 is 0.
+That holds for a stretch of the curve, not for all of it, since some mistakes remain for ever: a
+and b have the largest likelihood over the later two thirds of structures, for m_i
+Poisson-distributed. Errors come in bunches, so the variances of a and b are not those of the
+Poisson distribution but follow from the residuals: the sandwich estimate H⁻¹ (Σ g_i g_iᵀ) H⁻¹,
+with g_i the gradient of structure i, divided by one minus its leverage. The gain of k more
+structures is e(n) − e(n+k); its band has the quantiles over (a, b) drawn from the normal
+distribution with these variances. To have learned more does no harm: a gain below 0 is 0.
 
-Of entities, those count that a person or the model had: the share of them that both had is J. Each is
-right or wrong, so that J is a share like that of labels; what is told of it is F1 = 2 J / (1 + J).
+Of entities, those count that a person or the model had: the share of them that both had is J. Each
+is right or wrong, so that J is a share like that of labels; what is reported is
+F1 = 2 J / (1 + J).
 """
 
 from __future__ import annotations

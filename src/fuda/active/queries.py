@@ -1,8 +1,8 @@
 """Which structure to label next.
 
-What a model does not know about a *part* f of structures, an observation such as a word or a pair of
-neighbours, is the sum of the entropies of its nodes t over all structures, by the marginals p_t of the
-model:
+What a model does not know about a *part* f of structures, an observation such as a word or a pair
+of neighbours, is the sum of the entropies of its nodes t over all structures, by the marginals p_t
+of the model:
 
     E_f = Σ_{t of f} H(p_t),    H(p) = −Σ_σ p(σ) log p(σ).
 
@@ -10,11 +10,11 @@ With n_f the number of labelled structures that have f, the *use* of labelling a
 
     Σ_f √E_f γ^{n_f} / |x|^¼    over its distinct parts f.
 
-So an uncertain word or pair counts by how often it will be met again, and the less the more often it
-was labelled: ten near-copies of a sentence do not come in a row, since the first takes most of their
-use away. A word that is known is still of use in a new context. Long structures tell more, but cost
-more; the exponent is a compromise. Before any model all nodes count alike, and what comes first is
-what is typical.
+So an uncertain word or pair counts by how often it will occur again, and the less the more often
+it was labelled: ten near-copies of a sentence do not come in a row, since the first takes most of
+their use away. A word that is known is still of use in a new context. Long structures tell more,
+but cost more; the exponent is a compromise. Before any model all nodes count alike, and what comes
+first is what is typical.
 
 All uses are products of sparse matrices with vectors, some milliseconds for 100,000 sentences, and
 the entropies of a piece of the pool can be replaced at any time.
@@ -208,7 +208,7 @@ class _Parts:
     def __init__(self, ids: np.ndarray, nodes: list[np.ndarray], offsets: np.ndarray) -> None:
         self.ids, self.nodes = ids.astype(np.int32), nodes
         self.bounds = np.searchsorted(nodes[-1], offsets).astype(np.int32)
-        self.unknown = len(nodes) * np.bincount(ids).astype(np.float64)  # E, with H = 1 of all nodes
+        self.unknown = len(nodes) * np.bincount(ids).astype(np.float64)  # E; H = 1 of all nodes
         ones, shape = np.ones(len(ids), dtype=np.float32), (len(offsets) - 1, len(self.unknown))
         self._bags = csr_array((ones, self.ids, self.bounds), shape=shape, copy=True)
         self._bags.sum_duplicates()
@@ -230,7 +230,7 @@ class _Parts:
 
 
 def _edges(corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
-    """Parents and children, by child; of sequences without their graph, which takes more memory."""
+    """Parents and children, by child; for sequences without their graph, to save memory."""
     if not corpus.is_chain:
         above, below = corpus.graph.edges.T.astype(np.int32)
         return above, below
@@ -247,7 +247,7 @@ def _ranges(bounds: np.ndarray, ids: Sequence[int]) -> np.ndarray:
 
 
 def _disagreements(marginals: Iterable[np.ndarray], labels: Sequence[Any], classes: list[Any]) -> np.ndarray:
-    """The largest probability, over nodes, that the label given is wrong; −1 where there is none."""
+    """The largest probability, over nodes, that the given label is wrong; −1 if none is given."""
     number: Callable[[Any], int] = {label: k for k, label in enumerate(classes)}.__getitem__
     found = []
     for table, given in zip(marginals, labels, strict=True):

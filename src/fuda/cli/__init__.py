@@ -1,10 +1,9 @@
 """The command ``fuda``: one module per subcommand.
 
 Exit codes: 0 success, 2 an error in data or usage, 130 interrupted by Ctrl-C and 143 by SIGTERM,
-also where a training ended early and its model was saved. A second signal ends the process at once.
-Results are printed to standard output,
-everything else to standard error. Subcommands import large libraries when they run, which keeps
-the help fast.
+also where a training ended early and its model was saved. A second signal ends the process at
+once. Results are printed to standard output, everything else to standard error. Subcommands import
+large libraries when they run, which keeps the help fast.
 """
 
 from __future__ import annotations
@@ -155,7 +154,8 @@ class _Deferred(ModuleType):
 
 def main() -> None:
     """Run the command."""
-    # scikit-learn imports it, half of the time until a model is loaded, and the command never uses it.
+    # scikit-learn imports it, half of the time until a model is loaded, and the command
+    # never uses it.
     sys.modules.setdefault("scipy.stats", _Deferred("scipy.stats"))
     light_estimators.in_use = sys.argv[1:2] in [[command.name] for command in _LIGHT]
     _replace_closed_streams()

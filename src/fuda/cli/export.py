@@ -33,8 +33,8 @@ def export(store_path: str, output: str, to: str | None) -> None:
     """Write what was labelled with `fuda label` to FILE.
 
     The page may be open meanwhile. Sentences that were accepted, or that came with labels, are
-    written; read them in again with `fuda label FILE --store STORE`. JSONL has where each word stands
-    in its text.
+    written; read them in again with `fuda label FILE --store STORE`. JSONL has where each word
+    stands in its text.
     """
     from fuda import files
     from fuda.formats import format_of

@@ -107,7 +107,7 @@ def _server() -> tuple[Any, Any]:
 
 
 def _frugal() -> None:
-    """Let large arrays go back to the system when they are freed: a third less memory of a long process.
+    """Let freed large arrays go back to the system: a long process takes a third less memory.
 
     By itself, glibc keeps what is freed in ever larger pieces.
     """

@@ -173,7 +173,7 @@ def _read(path: str, format: Format, options: dict[str, Any]) -> Dataset:
 def as_trained(
     path: str, model: Any, keywords: dict[str, Any], labelled: bool
 ) -> tuple[Format, dict[str, Any]]:
-    """The format of a file and the options to read it, like the training files if it has their format.
+    """The format of a file and its options, like the training files if it has their format.
 
     `keywords` take precedence. Standard input, and a file whose extension belongs to no format,
     have the format of the training files. `labelled` is true if labels are required.
@@ -229,10 +229,10 @@ def errors_name_file(paths: Sequence[str], parts: Sequence[Dataset], before: int
 
 
 def printer(err: bool = False, width: int = 0) -> Callable[..., None]:
-    """A function that prints text and tables formatted by rich, to standard error where `err` is true.
+    """A function that prints text and tables formatted by rich, to standard error if `err`.
 
-    Lines are as long as those of the terminal, and at least `width`. The output is written by click: rich
-    would end the process if the pipe is closed.
+    Lines are as long as those of the terminal, and at least `width`. The output is written by
+    click: rich would end the process if the pipe is closed.
     """
     from rich.console import Console
 

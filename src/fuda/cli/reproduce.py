@@ -81,7 +81,7 @@ def _kernel_labeling(data: str, table: int | None, show: Show, progress: Show) -
 def _biology(
     data: str, table: int | None, show: Callable[..., None], progress: Show, plots: str | None = None
 ) -> None:
-    """Print the tables of proteins and genes: secondary structure, phosphorylation by kinase, exons."""
+    """Print tables of proteins and genes: secondary structure, phosphorylation, exons."""
     from fuda.reproduce.corpora import MissingCorpusError
     from fuda.reproduce.phosphorylation import KINASES, kinases_in
 
@@ -174,7 +174,7 @@ EXPERIMENTS: dict[str, Callable[..., None]] = {
     "biology": _biology,
     "letters": _letters,
 }
-TABLES = {"markov-loss": 2, "hm-svm": 1, "kernel-labeling": 3, "letters": 1}  # biology: by its kinases
+TABLES = {"markov-loss": 2, "hm-svm": 1, "kernel-labeling": 3, "letters": 1}  # biology: by kinase
 _DRAWN = ("biology",)  # that draw plots
 _OF_PAPERS = ("markov-loss", "hm-svm", "kernel-labeling")  # that `all` repeats, into one report
 _REPORTED = ("all", "biology", "letters")  # that write reports

@@ -16,11 +16,11 @@ _MOMENT = 0.01  # seconds after which a signal that came in a finalizer comes ag
 
 
 class Signals:
-    """Within the block, the first SIGINT or SIGTERM raises KeyboardInterrupt; a second one is fatal.
+    """Within the block the first SIGINT or SIGTERM raises KeyboardInterrupt; the second is fatal.
 
-    It then has the effect it has by default, also in the middle of compiled code: the process ends.
-    That stays so after the block, in a process of the command's own. Signals that are ignored, as in
-    the background of a shell, stay so.
+    It then has the effect it has by default, also in the middle of compiled code: the process
+    ends. That stays so after the block, in a process of the command's own. Signals that are
+    ignored, as in the background of a shell, stay so.
 
     Attributes
     ----------

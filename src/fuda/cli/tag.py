@@ -107,7 +107,8 @@ def tag(
         read_with = options.as_trained(path, model, options.reading_keywords(**how), labelled=False)
         written = target or (formats.FORMATS["inline"] if text else read_with[0])
         if named is None and not folder and output != "-" and not text:
-            written = formats.format_of(output, None, read_with[0].name)  # of several with the extension
+            # One of several formats with this extension.
+            written = formats.format_of(output, None, read_with[0].name)
         labeller.check_room(written)
         write_with = written.from_command(options.assignments(writing, "--write"))
         written.check_options("writing", write_with)
@@ -134,7 +135,7 @@ class _Source:
 
 
 def _beneath(folder: str, sources: Sequence[_Source]) -> dict[str, _Source]:
-    """The files in a folder for sources: of the same name, with the extension of another format."""
+    """The output file in a folder for each source: the same name, with the target's extension."""
     found: dict[str, _Source] = {}
     for source in sources:
         name = "stdin" if source.path == "-" else os.path.basename(source.path)
@@ -208,7 +209,7 @@ class _Labeller:
         return partial(self.labelled, records, keys)
 
     def labelled(self, records: list[Record], keys: bool) -> list[Record]:
-        """The records with predicted labels; further labelings are under keys, or records of their own."""
+        """Return records with predicted labels; further labelings under keys or as records."""
         X = [record.structure for record in records]
         given: dict[str, Any] = {}
         if self.known:
@@ -239,7 +240,7 @@ class _Labeller:
 
 
 class _ClusterLabeller:
-    """A labeller whose work is done by the workers of a cluster, some pieces ahead of what is written."""
+    """A labeller whose work the workers of a cluster do, some pieces ahead of the output."""
 
     def __init__(self, client: Any, labeller: _Labeller) -> None:
         labeller.model.n_jobs = 1  # a worker labels a piece per thread

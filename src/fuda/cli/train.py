@@ -132,7 +132,7 @@ def _words_of(paths: tuple[str, ...], reading: dict[str, Any], trained_on: str) 
 
 
 def _labels_found(y: list[list[Any]]) -> str:
-    """The labels in a line, the most frequent first; warns where they are too many to be labels."""
+    """The labels on one line, most frequent first; warns if there are too many to be labels."""
     counts = Counter(label for labels in y for label in labels if label is not None)
     shown = [f"{label} {count:,}" for label, count in counts.most_common(_SHOWN)]
     more = f", and {len(counts) - _SHOWN:,} more" if len(counts) > _SHOWN else ""
@@ -149,7 +149,8 @@ def _labels_found(y: list[list[Any]]) -> str:
 def _warn_of_positions(X: list[Any]) -> None:
     """Warn of columns whose whole numbers grow along the structures: offsets or counts of words.
 
-    No learner can use what never comes again at the same place, and it spoils what it counts beside.
+    No learner can use what never comes again at the same place, and it spoils what it
+    counts beside.
     """
     rows = [list(zip(*x.observations, strict=False)) for x in X if _has_columns(x)]
     count = min((len(columns) for columns in rows), default=0)
@@ -177,7 +178,7 @@ def _grows(column: tuple[Any, ...]) -> bool:
 
 
 def _show_curve(model: Any) -> None:
-    """Print the score on the validation data after the first, some, the best and the last iteration."""
+    """Print the validation scores after the first, some, the best and the last iteration."""
     from fuda.models.validation import score_name
 
     curve = model.validation_curve_

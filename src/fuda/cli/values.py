@@ -24,8 +24,10 @@ _EXAMPLE = "write a learner such as crf or crf(l2=0.5)"
 def parameter(name: str, text: str) -> Any:
     """The value of a parameter from its text.
 
-    >>> parameter("kernel", "linear + delta"), parameter("prior", "uniform"), parameter("l2", "0.5")
-    (Linear() + Delta(), 'uniform', 0.5)
+    >>> parameter("kernel", "linear + delta"), parameter("l2", "0.5")
+    (Linear() + Delta(), 0.5)
+    >>> parameter("prior", "uniform")
+    'uniform'
     >>> parameter("prior", "crf(l2=0.5)")
     CRF(l2=0.5)
     """

@@ -80,7 +80,7 @@ def _parse(data: bytes) -> tuple[list[str], list[str], np.ndarray]:
     labels = check_names(_texts(data, at_labels, label_count, "labels"), "label")
     attributes = check_names(_texts(data, at_attributes, attribute_count, "attributes"), "attribute")
     check_size(len(data), label_count, attribute_count)
-    count = int(_array(data, at_features, 3, _U4, "features")[2])  # CRFsuite leaves it 0 in the header
+    count = int(_array(data, at_features, 3, _U4, "features")[2])  # 0 in CRFsuite's header
     features = _array(data, at_features + 12, count, _FEATURE, "features")
     weights = np.zeros((attribute_count + label_count, label_count))
     row = np.where(
@@ -237,7 +237,7 @@ def _rotated(x: int, bits: int) -> int:
 
 @compiled
 def _hash(data: np.ndarray, bounds: np.ndarray, hashes: np.ndarray) -> None:
-    """Bob Jenkins' lookup3 ("hashlittle" with the start value 0) of data[bounds[i]:bounds[i+1]]."""
+    """Bob Jenkins' lookup3 ("hashlittle" with start value 0) of data[bounds[i]:bounds[i+1]]."""
     mask = 0xFFFFFFFF
     for i in range(len(hashes)):
         start, left = bounds[i], bounds[i + 1] - bounds[i]

@@ -14,8 +14,8 @@ from fuda.files import read_bytes
 from fuda.models.crf import CRF
 from fuda.storage.models import build
 
-# A file without the weights that are 0 is smaller than the table of all, but not by any factor: else a
-# small file that names many labels and features would take all memory.
+# A file without the weights that are 0 is smaller than the table of all, but not by any factor:
+# else a small file that names many labels and features would take all memory.
 _MOST_WEIGHTS, _OF_ANY_FILE, _PER_BYTE = 1 << 28, 1 << 24, 64
 
 

@@ -1,10 +1,10 @@
 """Wapiti's models: text in netstrings, and what ``wapiti dump`` writes.
 
-A model is ``#mdl#2#``, the number of weights that are not 0; ``#rdr#``, the number of patterns, and
-these; ``#qrk#``, the number of labels, and these; ``#qrk#``, the number of observations, and these;
-then ``number=weight`` lines, weights in hexadecimal. An observation has weights for labels if it
-begins with u, for pairs of labels if with b, and for both if with ``*``. Strings are netstrings,
-``3:b00,``.
+A model is ``#mdl#2#``, the number of weights that are not 0; ``#rdr#``, the number of patterns,
+and these; ``#qrk#``, the number of labels, and these; ``#qrk#``, the number of observations, and
+these; then ``number=weight`` lines, weights in hexadecimal. An observation has weights for labels
+if it begins with u, for pairs of labels if with b, and for both if with ``*``. Strings are
+netstrings, ``3:b00,``.
 
 A dump has a line per weight, ``observation previous label weight`` between tabs, ``#`` for no
 previous label. It does not contain patterns.

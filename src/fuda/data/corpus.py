@@ -99,7 +99,7 @@ class Corpus:
 
     @classmethod
     def of_rows(cls, offsets: np.ndarray, kind: Kind) -> Corpus:
-        """Return sequences between bounds whose nodes are types of their own, without observations.
+        """Return sequences between bounds, each node a type of its own, without observations.
 
         They serve where features are encoded elsewhere.
         """
@@ -110,7 +110,8 @@ class Corpus:
         return corpus
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "graph"}  # made again if needed
+        # The graph is made again if it is needed.
+        return {name: value for name, value in vars(self).items() if name != "graph"}
 
     def take(self, structures: np.ndarray) -> Corpus:
         """Return some of the structures, by index, in that order.
@@ -119,7 +120,8 @@ class Corpus:
         change, so that everything computed per type is valid for the part too.
 
         >>> from fuda import Sequence
-        >>> part = Corpus([Sequence(["a", "b"]), Sequence(["c"]), Sequence(["b"])]).take(np.array([2, 1]))
+        >>> corpus = Corpus([Sequence(["a", "b"]), Sequence(["c"]), Sequence(["b"])])
+        >>> part = corpus.take(np.array([2, 1]))
         >>> part.types.tolist(), part.offsets.tolist(), part.observations
         ([1, 2], [0, 1, 2], ['a', 'b', 'c'])
         """
@@ -220,7 +222,7 @@ def _deduplicate(
         return np.fromiter(map(ids.__getitem__, nodes()), dtype=np.int32), list(ids)
     observations: list[Observation] = []
     types = []
-    vectors: dict[str, tuple[int, int]] = {}  # among features: their length, and where it was found
+    vectors: dict[str, tuple[int, int]] = {}  # vector features: length and place
     for node, observation in enumerate(nodes()):
         try:
             kind = kind_of(observation)

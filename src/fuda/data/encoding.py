@@ -164,8 +164,9 @@ class Encoder:
     """Base class of encoders, which learn a vocabulary from structures and encode others.
 
     A subclass defines `_encode`; `channel_names`, `feature_names`, `feature_count`,
-    `edge_channel_names` and `edge_feature_names`; `settings`, the parameters of the constructor; and
-    `vocabularies`, which with `observations` is the whole state, and `restore`, which restores it.
+    `edge_channel_names` and `edge_feature_names`; `settings`, the parameters of the constructor;
+    and `vocabularies`, which with `observations` is the whole state, and `restore`, which
+    restores it.
 
     Attributes
     ----------

@@ -97,7 +97,7 @@ def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
 
 
 def per_structure(values: Any, name: str, corpus: Corpus) -> list[tuple[int, Any, int]]:
-    """Return the number of each structure that is not empty, its entry in `values`, and its size."""
+    """Return number, entry in `values` and size of each structure that is not empty."""
     entries = listed(values)
     if entries is None:
         raise DataError(f"{name} is {described(values)}; give one list per structure")

@@ -1,15 +1,15 @@
 """Observations of nodes. All observations of a corpus are of the same kind.
 
-========  ==========================================  ==============================================
+========  ==========================================  ======================================
 kind      given as                                    two are equal if
-========  ==========================================  ==============================================
+========  ==========================================  ======================================
 text      a string                                    they are the same string
 columns   a tuple of strings or integers              all columns are equal
 features  a dict feature → value, or a list or set    the dicts, lists or sets are equal
           of feature names
 id        an integer                                  the integers are equal
 vector    a 1-D numeric array or list of numbers      all numbers are equal
-========  ==========================================  ==============================================
+========  ==========================================  ======================================
 
 Each kind is a class that defines how an observation is checked and converted to its *plain* form,
 the key that equal observations share, and the JSON forms. To add a kind, add a class here and an
@@ -27,7 +27,8 @@ import numpy as np
 from fuda.checks import is_number
 from fuda.errors import DataError, described, short
 
-# str | int | tuple of columns | dict feature → value | set or list of feature names | 1-D numeric array
+# str | int | tuple of columns | dict feature → value | set or list of feature names | 1-D
+# numeric array
 Observation = Any
 
 _CONTAINERS = frozenset([dict, list, set, frozenset, np.ndarray])
@@ -294,7 +295,7 @@ def _flat(x: dict[Any, Any], depth: int) -> dict[Any, Any]:
 
 
 def _is_vector(value: Any) -> bool:
-    """Whether the value of a feature is a vector: an array, or a list that does not begin with a name."""
+    """Whether the value of a feature is a vector: an array, or a list that begins with no name."""
     if isinstance(value, list):
         return bool(value) and not isinstance(value[0], str)
     return isinstance(value, np.ndarray)

@@ -1,9 +1,9 @@
 """The texts of stretches of nodes: lower-cased words, and the classes of their characters.
 
-A vocabulary has the texts of training segments of 2 … `MOST_WORDS` nodes, by both keys, that occur at
-least twice in the training data, with any label. Texts are words with spaces in between; words that
-contain spaces are in none. Looking all stretches of a corpus up is a walk along prefixes, one array
-operation for each length.
+A vocabulary has the texts of training segments of 2 … `MOST_WORDS` nodes, by both keys, that occur
+at least twice in the training data, with any label. Texts are words with spaces in between; words
+that contain spaces are in none. Looking all stretches of a corpus up is a walk along prefixes, one
+array operation for each length.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ class _Trie:
     def walk(self, keyed: list[str], types: Array, place: Array) -> Iterator[tuple[int, Array]]:
         """Yield lengths from 2, with the text that ends at each node, −1 where it is none.
 
-        `keyed` are the words of the types, `types` those of the nodes and `place` the places of the
-        nodes in their sequences.
+        `keyed` are the words of the types, `types` those of the nodes and `place` the places of
+        the nodes in their sequences.
         """
         if not self.longest:
             return

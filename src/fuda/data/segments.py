@@ -1,8 +1,8 @@
 """Labels as segments: kinds, and the place of a node in its segment.
 
-Under a tag scheme a segment has a *kind*, the type in its labels, and its labels say where it begins,
-where it ends, or both. A node outside of all segments is a kind of its own, ``O``. Without a scheme
-every label is a kind, and its runs are its segments.
+Under a tag scheme a segment has a *kind*, the type in its labels, and its labels say where it
+begins, where it ends, or both. A node outside of all segments is a kind of its own, ``O``. Without
+a scheme every label is a kind, and its runs are its segments.
 
 ==============  ==========================  ==========================
 scheme          the first node is told by   the last node is told by
@@ -135,8 +135,8 @@ class SegmentLabels:
         Returns
         -------
         ahead, links : arrays
-            The longest chunk of each kind that may start at a node, and what the boundary before it
-            must not be.
+            The longest chunk of each kind that may start at a node, and what the boundary before
+            it must not be.
         """
         of, first, last = self._told(labels)
         allowed = (of[:, None] == np.arange(len(self.kinds))) | (of < 0)[:, None]
@@ -178,7 +178,7 @@ class SegmentLabels:
         return longest
 
     def _told(self, labels: Array) -> tuple[Array, Array, Array]:
-        """The kinds of label numbers, and whether they are first and last; −1 for what is not known."""
+        """The kinds of label numbers, and whether they are first and last; −1 where unknown."""
         first, last = (np.append(told, np.int8(-1))[labels] for told in (self.first, self.last))
         return np.append(self.kind_of, -1)[labels], first, last
 

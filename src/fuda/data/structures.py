@@ -10,8 +10,8 @@ Tree        heads[t] → t, siblings in index order  one parent (forests are all
 Dag         any without a cycle                    no bound
 ==========  =====================================  ================================
 
-A sequence is a tree and a tree is a DAG. Nodes keep the order in which the user gave them; ``order``
-lists them with every parent before its children, which is the order of recursions.
+A sequence is a tree and a tree is a DAG. Nodes keep the order in which the user gave them;
+``order`` lists them with every parent before its children, which is the order of recursions.
 """
 
 from __future__ import annotations
@@ -331,7 +331,7 @@ def _pairs(edges: Any) -> np.ndarray:
 
 
 def _topological_order(size: int, edges: np.ndarray) -> np.ndarray:
-    """Kahn's order, smallest ready node first, so that a graph already in order keeps its order."""
+    """Kahn's order, smallest ready node first: a graph that is in order keeps its order."""
     children: list[list[int]] = [[] for _ in range(size)]
     waiting = [0] * size
     for parent, child in edges.tolist():

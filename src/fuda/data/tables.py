@@ -128,7 +128,8 @@ class TextTable(Table):
         return self
 
 
-# A table for another vocabulary, and for each old row the number of the new row, None if unchanged.
+# A table for another vocabulary, and for each old row the number of the new row, None
+# if unchanged.
 Recoded = tuple[Table, Array | None]
 
 
@@ -177,7 +178,7 @@ def joined_rows(rows: list[Row], n_features: int) -> Parts:
 
 
 def number_texts(texts: Iterable[str], vocabulary: dict[str, int], learn: bool) -> Array:
-    """Return the rows of texts in a `TextTable`, after adding them to its vocabulary if `learn`."""
+    """Return the rows of texts in a `TextTable`; `learn` adds them to its vocabulary first."""
     if learn:
         for text in texts:
             vocabulary.setdefault(text, len(vocabulary))
@@ -218,13 +219,14 @@ def feature_table(rows: Iterable[NamedFeatures], vocabulary: dict[str, int]) -> 
         vocabulary.setdefault(name, len(vocabulary))
     ids = np.array([vocabulary[name] for name in names], dtype=np.int32)
     cells = np.array(values), (np.repeat(np.arange(len(lengths)), lengths), ids)
-    matrix = sp.csr_matrix(cells, shape=(len(lengths), len(vocabulary)))  # features given twice are added
+    # Features that are given twice are added.
+    matrix = sp.csr_matrix(cells, shape=(len(lengths), len(vocabulary)))
     return Table.of(matrix, np.zeros(len(lengths)), np.zeros(len(lengths)))
 
 
 def named_features(features: Any) -> NamedFeatures:
-    """Return names and values of features: {"a": "x"} becomes "a=x", True is 1, False is left out."""
-    if type(features) is list and _ONLY_TEXT.issuperset(map(type, features)):  # by far the most frequent
+    """Return names and values of features: {"a": "x"} becomes "a=x", True is 1, False left out."""
+    if type(features) is list and _ONLY_TEXT.issuperset(map(type, features)):  # the most frequent
         return features, None
     if not isinstance(features, dict | list | tuple | set | frozenset):
         raise DataError(

@@ -11,11 +11,11 @@ e-mail         ``ana.diaz@lima.pe``
 abbreviation   ``U.S.``, ``e.g.``; ``Dr.`` and the other words of `ABBREVIATIONS`; an initial, a
                capital before a full stop, white space and a capital: the ``J.`` of ``J. Smith``
 character      each Chinese character, hiragana and katakana is a token of its own
-elision        an article or pronoun that Italian, French or Catalan joins to the next word before a
-               vowel: the ``d'`` of ``d'aglio``, the ``l'`` of ``l'eau``
-word, number   letters, digits and ``_`` with the accents and vowel signs that belong to them. Single
-               apostrophes and hyphens within stay (``O'Brien``, ``COVID-19``), and ``. , : /``
-               between digits (``1,000.50``, ``12:30``, ``3/4``)
+elision        an article or pronoun that Italian, French or Catalan joins to the next word before
+               a vowel: the ``d'`` of ``d'aglio``, the ``l'`` of ``l'eau``
+word, number   letters, digits and ``_`` with the accents and vowel signs that belong to them.
+               Single apostrophes and hyphens within stay (``O'Brien``, ``COVID-19``), and so do
+               ``. , : /`` between digits (``1,000.50``, ``12:30``, ``3/4``)
 other          every other character is a token of its own; an emoji of several characters is one
 =============  ====================================================================================
 

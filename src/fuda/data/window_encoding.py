@@ -90,7 +90,7 @@ class WindowEncoder(Encoder):
     def _clear_cache(self) -> None:
         """Forget the features of types."""
         self._rows: dict[Hashable, Row] = {}
-        self._learned: tuple[list[Hashable], Table] | None = None  # moved to _rows when it is needed
+        self._learned: tuple[list[Hashable], Table] | None = None  # moved to _rows when needed
         self._joint_tables: list[TextTable] = []
 
     def __getstate__(self) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _shifted(corpus: Corpus, offset: int, first_mark: int) -> np.ndarray:
     else:
         rows[:-offset] = corpus.types[offset:]
     starts, ends = corpus.offsets[:-1], corpus.offsets[1:]
-    for position in range(abs(offset)):  # the nodes from which the offset leads out of the sequence
+    for position in range(abs(offset)):  # nodes whose offset is outside of the sequence
         nodes = starts + position if offset < 0 else ends - 1 - position
         if position:  # every sequence has a first and a last node
             nodes = nodes[ends - starts > position]

@@ -1,4 +1,4 @@
-"""What an explanation consists of: two labels, what each is worth, and what makes the difference."""
+"""What an explanation consists of: two labels, what each is worth, and what makes them differ."""
 
 from __future__ import annotations
 
@@ -120,7 +120,8 @@ class Contribution:
         changes too), "neighbour" (all that a neighbour and the nodes behind it add),
         "normalization" (of a MEMM), "position" (of the training data), "correction" (one that was
         remembered), "structure" (of the training data), "prior", "votes",
-        "member" (of several models that decide together), "penalty" (of the label O), "probability", "score".
+        "member" (of several models that decide together), "penalty" (of the label O),
+        "probability", "score".
     text : str
         What it is.
     value : float

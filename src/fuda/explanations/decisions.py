@@ -46,7 +46,8 @@ from fuda.render.text import shown
 
 Array = np.ndarray
 Context = tuple[tuple[int, ...], int]  # the labels above a node, the nearest first, and its own
-# Of a node, two label numbers, and how many to list: what the difference of node scores consists of.
+# Of a node, two label numbers, and how many to list: what the difference of node scores
+# consists of.
 NodeTerms = Callable[[int, int, int, int], list[Contribution]]
 
 
@@ -140,7 +141,8 @@ class Labelings:
     node_positions : callable
         Of a node: its training positions, or None.
     edge_terms : callable
-        Of a node and two contexts with labels: the features that are a part of the difference of A.
+        Of a node and two contexts with labels: the features that are a part of the
+        difference of A.
     """
 
     structure: Structure

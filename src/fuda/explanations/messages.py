@@ -19,7 +19,7 @@ Array = np.ndarray
 
 
 class Message(NamedTuple):
-    """What a neighbour adds: `values` (L,), and the log-weights (L,) of its own labels without t."""
+    """What a neighbour adds: `values` (L,), and the log-weights (L,) of its labels without t."""
 
     values: Array
     own: Array
@@ -46,7 +46,8 @@ def messages_to(node: int, heads: Array, scores: Array, transitions: Array) -> d
 
     Examples
     --------
-    >>> found = messages_to(1, np.array([-1, 0]), np.zeros((2, 2)), np.log([[0.75, 0.25], [0.5, 0.5]]))
+    >>> transitions = np.log([[0.75, 0.25], [0.5, 0.5]])
+    >>> found = messages_to(1, np.array([-1, 0]), np.zeros((2, 2)), transitions)
     >>> np.exp(found[0].values).tolist()
     [1.25, 0.75]
     """

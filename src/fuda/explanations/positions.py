@@ -1,9 +1,10 @@
 """Scores of a node that are sums over training positions.
 
-The score of label σ is Σ_τ P(σ) g_τ(σ), with a prior P of the node; P = 1 where a model has none. Of
-the difference between labels σ and ρ,
+The score of label σ is Σ_τ P(σ) g_τ(σ), with a prior P of the node; P = 1 where a model has none.
+Of the difference between labels σ and ρ,
 
-    Σ_τ P(σ) g_τ(σ) − P(ρ) g_τ(ρ) = Σ_τ P̄ (g_τ(σ) − g_τ(ρ)) + (P(σ) − P(ρ)) Σ_τ (g_τ(σ) + g_τ(ρ)) / 2,
+    Σ_τ P(σ) g_τ(σ) − P(ρ) g_τ(ρ)
+        = Σ_τ P̄ (g_τ(σ) − g_τ(ρ)) + (P(σ) − P(ρ)) Σ_τ (g_τ(σ) + g_τ(ρ)) / 2,
 
 P̄ the mean of P(σ) and P(ρ), each position contributes a term of the first sum, and the prior the
 last one. With a uniform prior the latter is 0.

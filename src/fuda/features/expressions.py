@@ -5,10 +5,10 @@ The language: ``^`` at the start, ``$`` at the end, ``.`` any character, ``?`` (
 negated in upper case. An expression is a list of items 0 … n − 1, each a set of characters that
 occurs once, at most once or any number of times.
 
-Let live(p) be the set of items from which the rest of the expression can match the text from position
-p on; n is in it if a match may end at p. It follows from live(p + 1), so one pass from the end
-computes all sets, as bit sets. The match that a backtracking search would find first is then read
-off from the start without backtracking.
+Let live(p) be the set of items from which the rest of the expression can match the text from
+position p on; n is in it if a match may end at p. It follows from live(p + 1), so one pass from
+the end computes all sets, as bit sets. The match that a backtracking search would find first is
+then read off from the start without backtracking.
 
 Backtracking, as in `re`, is faster on most cells and takes exponential time on some: it may try
 every choice of a start, of each ``?`` and of each ``*``. It is used if there are few such choices.

@@ -60,7 +60,8 @@ def alphabet_of(observations: Sequence[Any]) -> str | None:
     return "protein" if letters <= RESIDUES and len(letters & set(AMINO_ACIDS)) >= _FEWEST else None
 
 
-# Classes after Taylor (1986), "The classification of amino acid conservation", J. Theor. Biol. 119.
+# Classes after Taylor (1986), "The classification of amino acid conservation",
+# J. Theor. Biol. 119.
 _RESIDUE_CLASSES = {
     "hydrophobic": "AVILMFWYCHKTG",
     "polar": "HKRDENQSTWYC",
@@ -135,8 +136,8 @@ def _member_features(kind: str, symbol: str, classes: Mapping[str, str]) -> list
 
 
 # J. Kyte and R. F. Doolittle, J. Mol. Biol. 157 (1982) 105; volumes in
-# Å³, A. A. Zamyatnin, Prog. Biophys. Mol. Biol. 24 (1972) 107; charges at pH 7; propensities of P. Y.
-# Chou and G. D. Fasman, Adv. Enzymol. 47 (1978) 45.
+# Å³, A. A. Zamyatnin, Prog. Biophys. Mol. Biol. 24 (1972) 107; charges at pH 7; propensities of
+# P. Y. Chou and G. D. Fasman, Adv. Enzymol. 47 (1978) 45.
 PROPERTIES = ("hydropathy", "volume", "charge", "helix", "strand", "turn")
 _VALUES = """
     A   1.8  88.6     0  1.42  0.83  0.66
@@ -172,7 +173,7 @@ def _properties() -> dict[str, np.ndarray]:
 
 
 def properties_of(residue: str) -> np.ndarray:
-    """Return the `PROPERTIES` of a residue, standardized; 0, their mean, for letters that are no code."""
+    """Return the standardized `PROPERTIES` of a residue; 0, their mean, for other letters."""
     return _properties().get(residue.upper(), np.zeros(len(PROPERTIES)))
 
 
@@ -190,12 +191,14 @@ def physicochemical(residue: str) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        The features; empty for letters that are no code.
+        The features; empty for letters that are not a code.
 
     Examples
     --------
     >>> {name: round(value, 1) for name, value in physicochemical("E").items()}
-    {'hydropathy': -1.0, 'volume': -0.1, 'charge': -2.2, 'helix': 1.9, 'strand': -1.8, 'turn': -0.7}
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'hydropathy': -1.0, 'volume': -0.1, 'charge': -2.2,
+     'helix': 1.9, 'strand': -1.8, 'turn': -0.7}
     """
     return _named(PROPERTIES, _properties().get(residue.upper()))
 
@@ -212,7 +215,7 @@ def blosum62(residue: str) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        Twenty features, named by amino acids; empty for letters that are no code.
+        Twenty features, named by amino acids; empty for letters that are not a code.
 
     Examples
     --------

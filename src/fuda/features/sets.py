@@ -1,8 +1,8 @@
 """Named feature sets: the features of one observation.
 
-A feature set is a function from one observation to a list of feature names (or a dict name → value).
-It never looks at neighbours: context is a window of offsets, each with separate weights, see
-`fuda.data.encoding`. The sets of the papers are
+A feature set is a function from one observation to a list of feature names (or a dict
+name → value). It never looks at neighbours: context is a window of offsets, each with separate
+weights, see `fuda.data.encoding`. The sets of the papers are
 
 ====  =========================  ==========================
 S1    word                       features="word", window=0
@@ -15,9 +15,9 @@ and the names S1, S2, S3 mean exactly these, whatever the parameter `window` is.
 tokens together (`JOINTS`). The sets for residues and bases, ``protein``, ``physicochemical``,
 ``blosum62`` and ``dna``, are in `fuda.features.residues`.
 
-An observation that is a dict, a list or set of feature names, an integer id or a numeric vector *is*
-its features; named sets do not change it. Of a tuple of columns, a named set uses the first, and
-each further column is one more feature.
+An observation that is a dict, a list or set of feature names, an integer id or a numeric vector
+*is* its features; named sets do not change it. Of a tuple of columns, a named set uses the first,
+and each further column is one more feature.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def text(token: str) -> list[str]:
     --------
     >>> text("May-25")
     ... # doctest: +NORMALIZE_WHITESPACE
-    ['w=May-25', 'l=may-25', 'p1=M', 's1=5', 'p2=Ma', 's2=25', 'p3=May', 's3=-25', 'p4=May-', 's4=y-25',
-     'capitalized', 'digits', 'hyphen', 'shape=Xxx-00', 'classes=Xx-0', 'length=6-8']
+    ['w=May-25', 'l=may-25', 'p1=M', 's1=5', 'p2=Ma', 's2=25', 'p3=May', 's3=-25', 'p4=May-',
+     's4=y-25', 'capitalized', 'digits', 'hyphen', 'shape=Xxx-00', 'classes=Xx-0', 'length=6-8']
     """
     features = [f"w={token}", f"l={token.lower()}"]
     for size in range(1, min(4, len(token) - 1) + 1):

@@ -1,8 +1,9 @@
 """Features of secondary structure: residues, pairs of them, and how amphipathic a stretch is.
 
-A helix that is half buried has hydrophobic residues on one side, every 3.6 residues, a strand every
-second one. The *hydrophobic moment* (D. Eisenberg, R. M. Weiss, T. C. Terwilliger, Nature 299 (1982)
-371) of the w residues to each side of t measures it, with h the hydropathies less their mean:
+A helix that is half buried has hydrophobic residues on one side, every 3.6 residues, a strand
+every second one. The *hydrophobic moment* (D. Eisenberg, R. M. Weiss, T. C. Terwilliger,
+Nature 299 (1982) 371) of the w residues to each side of t measures it, with h the hydropathies
+less their mean:
 
     μ_t(angle) = |Σ_{|d| ≤ w} h_{t+d} exp(i angle d)| / number of residues,
 

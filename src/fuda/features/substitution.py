@@ -1,14 +1,14 @@
 """Substitution matrices of amino acids, and the vectors whose inner products they become.
 
 The scores S(a, b) are log-odds of seeing a and b in place of each other in related proteins. They
-are no kernel: the constant vector has a negative eigenvalue. A kernel is made of them in one of two
-ways.
+are not a kernel: the constant vector has a negative eigenvalue. A kernel is made of them in one
+of two ways.
 
 - *Centred* (β = 0). Where Σ c = 0 implies cᵀSc ≥ 0, as for all BLOSUM matrices, there are vectors
   with ‖φ(a) − φ(b)‖² = S(a, a) + S(b, b) − 2 S(a, b) around the origin, and their inner products
   are PSP with P = I − 11ᵀ/20: scores less the mean scores of both residues. PAM matrices miss the
-  condition by little; λI with the smallest sufficient λ is added, which moves all residues apart by
-  the same amount.
+  condition by little; λI with the smallest sufficient λ is added, which moves all residues apart
+  by the same amount.
 - *Exponents* (β > 0). exp(β S) is positive definite under the same condition (Schoenberg), and all
   of its values are positive. With β = ln(2)/2 it is the odds themselves where scores are in half
   bits, as in BLOSUM62. Here, too, λI is added where it is needed.
@@ -16,9 +16,10 @@ ways.
 Both are divided by the mean of their diagonal. A code of several amino acids is the mean of their
 vectors: B, Z, J, and X for all; U counts as C, O as K. Gaps and stops have the vector 0.
 
-The scores are those of the files that NCBI distributes with BLAST (ftp.ncbi.nih.gov/blast/matrices):
-BLOSUM after S. Henikoff and J. G. Henikoff, PNAS 89 (1992) 10915; PAM after M. O. Dayhoff,
-R. M. Schwartz and B. C. Orcutt, Atlas of Protein Sequence and Structure 5, suppl. 3 (1978) 345.
+The scores are those of the files that NCBI distributes with BLAST
+(ftp.ncbi.nih.gov/blast/matrices): BLOSUM after S. Henikoff and J. G. Henikoff, PNAS 89 (1992)
+10915; PAM after M. O. Dayhoff, R. M. Schwartz and B. C. Orcutt, Atlas of Protein Sequence and
+Structure 5, suppl. 3 (1978) 345.
 """
 
 from __future__ import annotations
@@ -170,5 +171,5 @@ def average_over_codes(table: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def vector_of(residue: str, matrix: str, beta: float = 0.0) -> np.ndarray | None:
-    """Return the vector of a residue in upper or lower case; None if it is none."""
+    """Return the vector of a residue in upper or lower case; None for other letters."""
     return residue_vectors(matrix, beta).get(residue.upper())

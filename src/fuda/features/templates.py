@@ -2,9 +2,9 @@ r"""Feature templates in the format of CRF++ and Wapiti.
 
 A line ``U05:%x[-1,0]/%x[0,0]`` means: the text ``U05:`` + column 0 of the previous token + ``/`` +
 column 0 of this one is a feature of the label (U), or of a pair of labels (B), or of both (\*,
-Wapiti). Each line becomes one channel whose rows are the distinct texts of the line, so a line costs
-one look-up per node, however many tokens it joins. A lone ``B`` means label transitions, which every
-model here has.
+Wapiti). Each line becomes one channel whose rows are the distinct texts of the line, so a line
+costs one look-up per node, however many tokens it joins. A lone ``B`` means label transitions,
+which every model here has.
 
 =================  ==============================================================
 %x[row,col]        the cell; ``_B-1``, ``_B+1`` … past the ends, as in CRF++
@@ -70,8 +70,8 @@ class Template:
     name : str, optional
         The name of the file, for messages.
     wapiti : bool, default=False
-        Whether texts are exactly Wapiti's: cells past the ends are ``_x-1`` to ``_x-4`` and ``_x-#``
-        in ``%x`` too, lines begin in lower case, and capitals lower ASCII letters only.
+        Whether texts are exactly Wapiti's: cells past the ends are ``_x-1`` to ``_x-4`` and
+        ``_x-#`` in ``%x`` too, lines begin in lower case, and capitals lower ASCII letters only.
 
     Attributes
     ----------

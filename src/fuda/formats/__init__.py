@@ -143,7 +143,7 @@ class Format:
 
     @property
     def appends(self) -> bool:
-        """Whether a file can be written piece by piece, the first of them before the last is known."""
+        """Whether a file can be written piece by piece, the first before the last is known."""
         return "after" in self._write_parameters
 
     @property

@@ -6,11 +6,11 @@
     R1	Lives Arg1:T1 Arg2:T2
 
 Every line of the text that is not blank is a sequence, cut into tokens and labelled by the T lines
-as `fuda.formats.spans` says. An entity lies within one line. All other annotations, and entities of
-several parts, are not labels; they are kept and written again.
+as `fuda.formats.spans` says. An entity lies within one line. All other annotations, and entities
+of several parts, are not labels; they are kept and written again.
 
-Writing ``name.ann`` writes ``name.txt``, too, unless that has the texts already. Where texts come from
-one file, they keep their places in it.
+Writing ``name.ann`` writes ``name.txt``, too, unless that has the texts already. Where texts come
+from one file, they keep their places in it.
 """
 
 from __future__ import annotations

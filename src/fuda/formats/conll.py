@@ -95,8 +95,8 @@ def read(
         More columns are an error, and fewer unless those observed are named.
     ragged : bool
         Whether tokens may have different numbers of columns, as in files of several annotators;
-        `columns` and `label` must be named. A line that starts with ``#`` is then a comment if it has
-        too few columns for a token.
+        `columns` and `label` must be named. A line that starts with ``#`` is then a comment if it
+        has too few columns for a token.
 
     Returns
     -------
@@ -362,7 +362,7 @@ def _observed(columns: int | Sequence[int] | None, layout: Layout, name: str) ->
 
 
 def _bad_row(name: str, end: int, row: int, rows: list[str], layout: Layout, first: int) -> DataError:
-    """The error for a row of the sentence before a line, with an empty column or too few or many."""
+    """The error for a row, before line `end`, with an empty column or too few or too many."""
     line, number, table = rows[row], end - len(rows) + row, list(map(_splitter(layout.separator), rows))
     cells, widths = table[row], list(map(len, table))
     if "" in cells and (len(cells) == layout.width or layout.ragged):
@@ -419,7 +419,7 @@ def _with_labels(lines: list[str], labels: list[str], layout: Layout) -> list[st
     between = layout.separator or " "
     if layout.label == layout.width - 1 and not layout.ragged:
         text = "\n".join([*lines, ""])
-        if layout.separator or ("\t" not in text and " \n" not in text):  # what follows the last is the label
+        if layout.separator or ("\t" not in text and " \n" not in text):  # then the label is last
             return [line[: line.rfind(between) + 1] + label for line, label in pairs]
     return [_with_label(line, label, layout) for line, label in pairs]
 

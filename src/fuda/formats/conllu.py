@@ -55,7 +55,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}\Z")
 
 @dataclass(slots=True)
 class Rows:
-    """The lines of one sentence, the indices of those of each node, and the field of the labels."""
+    """The lines of one sentence, the indices of those of each node, and the label field."""
 
     lines: list[str]
     nodes: list[list[int]]
@@ -91,9 +91,9 @@ def read(
         The observed columns or keys, as a list or separated by commas. One column gives a string,
         several a tuple, with ``_`` where a key is absent.
     cyclic : {"error", "skip", "break"}
-        Enhanced graphs may have cycles: refuse them; leave such sentences out; or read them without
-        the edges that close a cycle on a walk from the root (`fuda.formats.cycles`). The notes
-        count what was left out. The lines of a file are written unchanged in any case.
+        Enhanced graphs may have cycles: refuse them; leave such sentences out; or read them
+        without the edges that close a cycle on a walk from the root (`fuda.formats.cycles`). The
+        notes count what was left out. The lines of a file are written unchanged in any case.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def layout_text(
     layout: Layout,
     usual: str = "UPOS",
 ) -> str:
-    """The text of a file with the columns of a layout; the `usual` column has the labels of others."""
+    """The text of a file with the columns of a layout; other formats' labels go to `usual`."""
     given = None if label is None else LabelField(parse_field(label, "label", layout), absent)
     labelled = any(record.labels is not None for record in (after, *records) if record)
     lines: list[str] = []

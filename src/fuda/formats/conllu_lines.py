@@ -1,7 +1,7 @@
 """Lines of CoNLL-U and its relatives for structures of other formats, and the offsets in them.
 
-A structure with a text has the comment ``# text = …`` and, in MISC, ``TokenRange=start:end``, which
-counts from the beginning of the file that the text comes from, as in the output of UDPipe.
+A structure with a text has the comment ``# text = …`` and, in MISC, ``TokenRange=start:end``,
+which counts from the beginning of the file that the text comes from, as in the output of UDPipe.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def text_comment(record: Record) -> list[str]:
 
 
 def text_of(comments: list[str], rows: list[list[str]], layout: Layout) -> Text | None:
-    """The text of a sentence whose words say where they are in it; `rows` are those of the nodes."""
+    """The text of a sentence whose words say where they are in it; `rows` are the nodes' rows."""
     misc, form = layout.index("MISC"), layout.index("FORM")
     if misc is None or form is None or "TokenRange=" not in rows[0][misc]:
         return None

@@ -62,7 +62,8 @@ def read(
 
     Examples
     --------
-    >>> X, y = read("# global.columns = ID FORM NE\\n1\\tLima\\tLOC\\n", "f", label="NE", graph="sequence")
+    >>> text = "# global.columns = ID FORM NE\\n1\\tLima\\tLOC\\n"
+    >>> X, y = read(text, "f", label="NE", graph="sequence")
     >>> X, y
     ([Sequence(['Lima'], 1 nodes)], [['LOC']])
     """

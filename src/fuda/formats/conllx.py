@@ -1,9 +1,9 @@
 """CoNLL-X: ten columns separated by tabs, one word per line, a blank line after each sentence.
 
-The columns are ID, FORM, LEMMA, CPOSTAG, POSTAG, FEATS, HEAD, DEPREL, PHEAD and PDEPREL, ``_`` where
-there is no value. A sentence is read as a tree (HEAD), as a sequence, or as a DAG: then a word with
-several heads has several lines with the same ID, one per head, as in semantic dependency graphs
-(SDP) of SemEval-2016. A label is written to all of them. All lines are kept.
+The columns are ID, FORM, LEMMA, CPOSTAG, POSTAG, FEATS, HEAD, DEPREL, PHEAD and PDEPREL, ``_``
+where there is no value. A sentence is read as a tree (HEAD), as a sequence, or as a DAG: then a
+word with several heads has several lines with the same ID, one per head, as in semantic dependency
+graphs (SDP) of SemEval-2016. A label is written to all of them. All lines are kept.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def read(
     name : str
         The name of the file, for messages.
     label : str or None
-        The column of the label, or a key such as ``FEATS:Case``; None means that there are no labels.
+        The column of the label, or a key such as ``FEATS:Case``; None means that there
+        are no labels.
     absent : str or None
         The label of a word without the key.
     graph : {"tree", "dag", "sequence"}

@@ -6,8 +6,8 @@ r"""CRFsuite's data: a line per item, the label and then attributes, between tab
     O	w=is	length:2	__EOS__
 
 A blank line ends a sequence. An attribute may have a value after a colon; colons and backslashes
-within names are written ``\:`` and ``\\``. ``__BOS__`` and ``__EOS__`` at the ends of sequences are
-attributes like any others. The label ``_`` is not known.
+within names are written ``\:`` and ``\\``. ``__BOS__`` and ``__EOS__`` at the ends of sequences
+are attributes like any others. The label ``_`` is not known.
 
 Items without values are lists of names, others dicts from names to numbers; fit with ``window=0``,
 since attributes commonly show neighbours already. A line ``@weight:2`` gives the weight of the

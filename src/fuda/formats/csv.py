@@ -1,4 +1,4 @@
-"""CSV: a header with the names of columns, one token per row, and a column that tells sentences apart.
+"""CSV: a header with column names, a token per row, and a column that tells sentences apart.
 
 ::
 
@@ -74,8 +74,8 @@ def read(
     sentence : str, optional
         The column of the sentence; by default the first whose name begins with "sent".
     columns : str or list of str, optional
-        The columns of the observation; by default all but the sentence, the label, and ``start`` and
-        ``end``.
+        The columns of the observation; by default all but the sentence, the label, and ``start``
+        and ``end``.
     label : str, int or None
         The column of the label, by name or counted from 1; −1 is the last, None means that there
         are no labels.

@@ -10,9 +10,9 @@ Edge = tuple[int, int]
 def without_cycles(nodes: int, edges: Iterable[Edge], roots: Iterable[int] = ()) -> list[Edge]:
     """Return the edges of a graph without those that close a cycle.
 
-    The graph is walked depth first: from the roots, then from nodes without a parent, then from all
-    others, always in index order. An edge back to a node on the way from the start to the present
-    node closes a cycle and is left out.
+    The graph is walked depth first: from the roots, then from nodes without a parent, then from
+    all others, always in index order. An edge back to a node on the way from the start to the
+    present node closes a cycle and is left out.
 
     Parameters
     ----------

@@ -16,8 +16,8 @@ Labels have one of two forms:
       MRRS#VA
 
 Where the form of the labels could be mistaken, as in a file of marks that has none, the first line
-states it: ``;labels=lines``, ``;labels=marks`` or ``;labels=none``. The writer adds this line where
-it is needed, unless the form is given.
+states it: ``;labels=lines``, ``;labels=marks`` or ``;labels=none``. The writer adds this line
+where it is needed, unless the form is given.
 
 Headers are kept unchanged in ``Record.comments``. Residues are ASCII letters, ``*``, ``-`` and
 ``.``; case is kept. Writing reproduces a file that was read byte for byte, except for the labels,
@@ -69,9 +69,9 @@ def read(
     name : str
         The name of the file, for messages.
     labels : {"auto", "lines", "marks", "none"} or None
-        The form of the labels. "auto" means the form that the first line states; otherwise marks if
-        there is any mark; lines if every record has two lines that cannot be residues broken at a
-        fixed length; else none.
+        The form of the labels. "auto" means the form that the first line states; otherwise marks
+        if there is any mark; lines if every record has two lines that cannot be residues broken at
+        a fixed length; else none.
     mark : str
         The character after a residue that makes it a site.
     sites : str, optional

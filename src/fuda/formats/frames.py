@@ -48,7 +48,8 @@ def from_pandas(
     Examples
     --------
     >>> import pandas
-    >>> frame = pandas.DataFrame({"sentence": [1, 1, 2], "word": ["Ana", "sings", "Bo"], "tag": list("NVN")})
+    >>> columns = {"sentence": [1, 1, 2], "word": ["Ana", "sings", "Bo"], "tag": list("NVN")}
+    >>> frame = pandas.DataFrame(columns)
     >>> X, y = from_pandas(frame)
     >>> X, y
     ([Sequence(['Ana', 'sings'], 2 nodes), Sequence(['Bo'], 1 nodes)], [['N', 'V'], ['N']])
@@ -94,8 +95,8 @@ def to_pandas(data: Dataset) -> pandas.DataFrame:
     -------
     pandas.DataFrame
         With the columns ``sentence`` (numbers from 0), ``token`` (``column1``, ``column2``, … for
-        tuples), ``start`` and ``end`` (offsets within the text) where texts are known, and ``label``
-        where labels are.
+        tuples), ``start`` and ``end`` (offsets within the text) where texts are known, and
+        ``label`` where labels are.
 
     Examples
     --------

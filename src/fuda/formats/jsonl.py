@@ -84,8 +84,8 @@ def read(text: str, name: str, label: str | None = LABELS[0]) -> Dataset:
     name : str
         The name of the file, for messages.
     label : str or None
-        The key of the labels; by default ``labels`` or else ``ner_tags``; None means that there are
-        no labels.
+        The key of the labels; by default ``labels`` or else ``ner_tags``; None means that there
+        are no labels.
 
     Returns
     -------

@@ -57,7 +57,8 @@ def read(text: str, name: str, scheme: str | None = "IOB2", tokenizer: str = "wo
 
     Examples
     --------
-    >>> read('{"text": "Ana sings.", "spans": [{"start": 0, "end": 3, "label": "PER"}]}', "example").y
+    >>> line = '{"text": "Ana sings.", "spans": [{"start": 0, "end": 3, "label": "PER"}]}'
+    >>> read(line, "example").y
     [['B-PER', 'O', 'O']]
     """
     return Dataset(list(records(split_lines(text, name), name, [], scheme, tokenizer)))

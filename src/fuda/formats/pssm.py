@@ -1,8 +1,8 @@
 """PSI-BLAST's ASCII matrices: the profile of a protein, a row of twenty scores per residue.
 
-``psiblast -out_ascii_pssm`` writes a title, a line of the twenty amino acids (once for scores, once
-for percentages), and a line per residue: its position, the residue, scores, percentages, and two
-more numbers::
+``psiblast -out_ascii_pssm`` writes a title, a line of the twenty amino acids (once for scores,
+once for percentages), and a line per residue: its position, the residue, scores, percentages, and
+two more numbers::
 
                A   R   N   D  …   V    A   R  …   V
         1 M   -1  -2  -2  -3  …   1    0   0  …   0  0.55 0.14
@@ -10,13 +10,13 @@ more numbers::
 Other lines follow after a blank one: statistics, of which programs write four, two or none. Widths
 differ too: older programs give a score three characters, so that scores of -10 or less touch
 (``-10-12``), newer ones four. Profiles made of conserved domains have scores alone. ``-I`` is the
-score of what can never be; it is read as `NEVER`, and its percentage is left out. (Sources of NCBI:
-posit.c of blastpgp, CBlastFormatUtil::PrintAsciiPssm of BLAST+.)
+score of what can never be; it is read as `NEVER`, and its percentage is left out. (Sources of
+NCBI: posit.c of blastpgp, CBlastFormatUtil::PrintAsciiPssm of BLAST+.)
 
 A file may have several matrices, one after the other. Each is a sequence of vectors of twenty
 scores, in the order of PSI-BLAST, whatever that of the file;
-``Record.more["residues"]`` has the residues. PSI-BLAST has no labels: here they follow after a tab at
-the ends of lines, ``?`` where they are not known. Writing reproduces the lines that were read.
+``Record.more["residues"]`` has the residues. PSI-BLAST has no labels: here they follow after a tab
+at the ends of lines, ``?`` where they are not known. Writing reproduces the lines that were read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TITLE = "Last position-specific scoring matrix computed"
 
 @dataclass(slots=True)
 class Rows:
-    """The lines of a matrix: those before its rows, its rows without labels, and those after them."""
+    """The lines of a matrix: those before its rows, its rows without labels, and those after."""
 
     before: list[str] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
@@ -111,7 +111,7 @@ def _columns(line: str) -> list[int] | None:
 
 
 def _title_of_next(kept: Rows) -> list[str]:
-    """The lines after a matrix that precede the next one: from its title on, with a blank line before."""
+    """The lines after a matrix that belong to the next: its title and a blank line before it."""
     starts = [i for i, line in enumerate(kept.after) if line.startswith(_TITLE)]
     start = starts[-1] if starts else len(kept.after)
     if start and not kept.after[start - 1].strip():

@@ -1,7 +1,8 @@
 """Docs of spaCy: tokens are nodes, entities or tags are labels, offsets are kept.
 
 spaCy is imported on first use; install it with the extra ``fuda[spacy]``. Read a DocBin from a
-file with ``DocBin().from_disk(path)``; write one with ``DocBin(docs=to_spacy(data)).to_disk(path)``.
+file with ``DocBin().from_disk(path)``; write one with
+``DocBin(docs=to_spacy(data)).to_disk(path)``.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def from_spacy(
     docs : iterable of Doc, or DocBin
         The documents.
     label : {"ents", "pos", "tag", None}
-        The labels: entities in IOB2, coarse or fine parts of speech, or none. Where spaCy knows of no
-        entity or tag, the label is unknown.
+        The labels: entities in IOB2, coarse or fine parts of speech, or none. Where spaCy knows of
+        no entity or tag, the label is unknown.
     graph : {"sequence", "tree"}
         The shape of the structures: the order of the tokens, or the dependency trees.
 
@@ -78,7 +79,8 @@ def to_spacy(data: Dataset, vocab: Any = None, label: str = "ents") -> list[spac
     vocab : spacy.vocab.Vocab, optional
         That of a pipeline; by default an empty one.
     label : {"ents", "pos", "tag"}
-        Where the labels go: to entities (as `fuda.formats.spans` finds them), ``pos_`` or ``tag_``.
+        Where the labels go: to entities (as `fuda.formats.spans` finds them), ``pos_``
+        or ``tag_``.
 
     Returns
     -------
@@ -135,7 +137,7 @@ def _structure(index: int, tokens: list[Any], graph: str) -> Structure:
 
 
 def _words(text: Text) -> tuple[list[str], list[bool], list[int]]:
-    """The words of a Doc, whether a space follows each, and the number of the word of each node."""
+    """The words of a Doc, whether a space follows each, and the word number of each node."""
     words: list[str] = []
     spaces: list[bool] = []
     numbers = []

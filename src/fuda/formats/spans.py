@@ -2,9 +2,10 @@
 
 A span is ``(start, end, label)``: the characters start..end−1 of a text. Spans do not overlap.
 
-- *Labels to spans*: labels of a tag scheme (``B-PER``, ``I-PER``, ``O``, or ``B``, ``I``, ``O`` without
-  types) are segments, read leniently as `fuda.schemes.entities` does, and each is a span. Of other
-  labels, such as ``NOUN``, every node has a span of its own. ``O`` and unknown labels have none.
+- *Labels to spans*: labels of a tag scheme (``B-PER``, ``I-PER``, ``O``, or ``B``, ``I``, ``O``
+  without types) are segments, read leniently as `fuda.schemes.entities` does, and each is a
+  span. Of other labels, such as ``NOUN``, every node has a span of its own. ``O`` and unknown
+  labels have none.
 - *Spans to labels*: tokens in a span are labelled by a tag scheme, IOB2 by default; with
   ``scheme=None`` each gets the label of its span. Tokens in no span have the label ``O``. What is
   between tokens, as white space is, does not count. A token in which a span begins or ends is cut

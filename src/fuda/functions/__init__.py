@@ -1,7 +1,7 @@
 """Functions from nodes to label scores in a kernel's space.
 
-Scores are computed by explicit weights of monomials or by pushing kernel values, behind one protocol
-(`fuda.functions.base`).
+Scores are computed by explicit weights of monomials or by pushing kernel values, behind one
+protocol (`fuda.functions.base`).
 """
 
 from __future__ import annotations

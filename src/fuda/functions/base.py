@@ -1,9 +1,9 @@
 """The interface of functions in a kernel's space, and the compiled loops that they share.
 
-A function maps nodes to scores of L labels, s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t), with coefficients β of
-the nodes τ of a training corpus. During training it is a `TrainingScores`, which returns the scores
-of the training nodes as β changes; the result is a `LabelFunction`, which scores the nodes of any
-corpus.
+A function maps nodes to scores of L labels, s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t), with coefficients β
+of the nodes τ of a training corpus. During training it is a `TrainingScores`, which returns the
+scores of the training nodes as β changes; the result is a `LabelFunction`, which scores the nodes
+of any corpus.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class NodeMonomials(NamedTuple):
 
 
 class ScoreArrays(NamedTuple):
-    """Training scores in the form that compiled loops use: by monomials, or by rows of kernel values.
+    """Training scores as compiled loops use them: by monomials, or by rows of kernel values.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class TrainingScores(Protocol):
         """(n, m) kernel values between some nodes and others."""
 
     def arrays(self, nodes: Array) -> ScoreArrays | None:
-        """The arrays by which compiled loops change β of some nodes; None where memory is too small."""
+        """The arrays by which compiled loops change β of nodes; None if memory is too small."""
 
     def function(self) -> LabelFunction:
         """The function learned, without the training corpus."""

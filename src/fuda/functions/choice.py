@@ -1,10 +1,11 @@
 """The choice of a representation for a function in a kernel's space.
 
-An explicit score reads the weights of a node's monomials for all labels, and a change writes them; a
-push is a sequential pass over all N nodes for about two labels, after which the scores are known. So
-a push is cheaper where a node has more than 2 N weights and all kernel values fit into memory, as
-with cubes of pixels or rich features of few sentences. To score another node, an expansion needs N
-kernel values instead of the weights, each of which costs as much as about eight look-ups.
+An explicit score reads the weights of a node's monomials for all labels, and a change writes
+them; a push is a sequential pass over all N nodes for about two labels, after which the scores
+are known. So a push is cheaper where a node has more than 2 N weights and all kernel values fit
+into memory, as with cubes of pixels or rich features of few sentences. To score another node, an
+expansion needs N kernel values instead of the weights, each of which costs as much as about
+eight look-ups.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def function_for(
 
 
 def _explicit_vectors(kernel: Kernel, encoded: Encoded, cache_bytes: int) -> Vectors | None:
-    """Check the kernel; the feature vectors, if it is a polynomial whose monomials fit into memory."""
+    """Check the kernel; return the vectors of a polynomial whose monomials fit into memory."""
     _check(kernel, encoded)
     if kernel.polynomial is None:
         return None
@@ -121,7 +122,7 @@ def squared_norms(kernel: Kernel, encoded: Encoded) -> Array:
 
 
 def _check(kernel: Kernel, encoded: Encoded) -> None:
-    """Raise DataError where the kernel is not symmetric, or k(x_t, x_t) is negative or too large."""
+    """Raise DataError if the kernel is not symmetric, or k(x_t, x_t) is negative or too large."""
     squares = squared_norms(kernel, encoded)
     if kernel.sees > Sees.FEATURES:
         types = points(encoded, Numbering(encoded.corpus))[: len(encoded.corpus.observations)]

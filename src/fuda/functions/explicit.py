@@ -59,8 +59,9 @@ class MonomialWeights:
 
 
 class ExplicitScores:
-    """Scores of all nodes of a training corpus under a polynomial kernel, by weights of monomials: a
-    `fuda.functions.base.TrainingScores`.
+    """Scores of the nodes of a training corpus under a polynomial kernel, by monomials.
+
+    It is a `fuda.functions.base.TrainingScores`.
 
     Parameters
     ----------

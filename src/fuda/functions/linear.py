@@ -2,8 +2,8 @@
 
     s_t(y) = Σ_c Σ_{r ∈ rows_c(t)} (X_c W_c)[r, y]
 
-A row of X_c W_c depends only on an observation (or a joint text) and the weights, so it is computed
-when an observation first occurs and looked up afterwards.
+A row of X_c W_c depends only on an observation (or a joint text) and the weights, so it is
+computed when an observation first occurs and looked up afterwards.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LinearFunction:
         none = np.zeros((len(weights), label_count))
         self._unknown = none if unknown is None else np.array(unknown, dtype=np.float64)
         self._texts: dict[int, Array] = {}  # by channel: the scores of its texts
-        self._types: dict[Hashable, Array] = {}  # by key: the scores in all channels that show types
+        self._types: dict[Hashable, Array] = {}  # by key: scores in all channels that show types
         self._marks: Array | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class LinearFunction:
         return scores
 
     def _of_types(self, table: TypeTable, count: int) -> Array:
-        """(channels, rows, L) the scores of all types and marks in the first channels, those of types."""
+        """(channels, rows, L) scores of all types and marks in the channels that show types."""
         if self._marks is None:
             self._marks = self._products(table.encoder.mark_rows(), count)
         keys = list(table.corpus.keys())

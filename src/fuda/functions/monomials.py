@@ -5,8 +5,9 @@ For vectors a, b with m = ⟨a, b⟩ the kernel (s m + o)^d is itself an inner p
     (s m + o)^d = Σ_{k ≤ d} C(d, k) s^k o^{d−k} m^k,
     m^k = Σ over multisets of k features of (k! / Π multiplicity!) Π a_j Π b_j.
 
-Where all values are 0 or 1, sets replace multisets, since C(m, k) is the number of common sets of k
-features: (s m + o)^d = Σ_{k ≤ d} Δ^k f(0) C(m, k), with the differences of f(m) = (s m + o)^d at 0.
+Where all values are 0 or 1, sets replace multisets, since C(m, k) is the number of common sets
+of k features: (s m + o)^d = Σ_{k ≤ d} Δ^k f(0) C(m, k), with the differences of
+f(m) = (s m + o)^d at 0.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class Vectors:
 
 
 def _rows(view: ChannelView) -> tuple[Any, Array]:
-    """A matrix in CSR form with sorted rows, and the row that a channel gives each node; several add."""
+    """A matrix in CSR form with sorted rows, and each node's row; several rows are summed."""
     matrix, rows = view.points.features, view.channel.rows
     matrix = matrix if sp.issparse(matrix) else sp.csr_matrix(matrix)
     if view.channel.indptr is not None:
@@ -143,7 +144,7 @@ def _append_rows(
     indptr: Array, columns: Array, data: Array, rows: Array, first: int, ends: Array, indices: Array,
     values: Array,
 ) -> None:  # fmt: skip
-    """Append to row t, which ends at ends(t), the row rows(t) of a matrix, with columns from `first` on."""
+    """Append row rows(t) of a matrix, its columns from `first` on, to row t, ending at ends(t)."""
     for t in range(len(rows)):
         for e in range(indptr[rows[t]], indptr[rows[t] + 1]):
             indices[ends[t]], values[ends[t]] = first + columns[e], data[e]
@@ -172,9 +173,10 @@ class Monomials:
     """Numbers monomials in order of first occurrence, by their codes in a hash table.
 
     The code of a monomial has the numbers of its features, each plus one, as digits to the base of
-    `Vectors`. Sorted arrays (`numpy.unique`, `numpy.searchsorted`) would do without a hash table but
-    take six times as long to number monomials (0.95 s instead of 0.15 s for the 3.8 million monomials
-    of degree 2 of 257,000 nodes with spelling features), and five times as long to look them up.
+    `Vectors`. Sorted arrays (`numpy.unique`, `numpy.searchsorted`) would do without a hash table
+    but take six times as long to number monomials (0.95 s instead of 0.15 s for the 3.8 million
+    monomials of degree 2 of 257,000 nodes with spelling features), and five times as long to
+    look them up.
 
     Parameters
     ----------
@@ -222,7 +224,7 @@ class Monomials:
             The values of the monomials; empty where all are 1.
         """
         indptr = np.append(0, np.cumsum(vectors.counts(as_sets)))
-        ids = np.empty(indptr[-1], dtype=np.uint32)  # compiled look-ups by unsigned numbers test no sign
+        ids = np.empty(indptr[-1], dtype=np.uint32)  # unsigned look-ups need no test of the sign
         values = np.empty(0 if vectors.binary else len(ids))
         kind = _Kind(vectors.base, vectors.degree, vectors.repeats(as_sets), as_sets, learn)
         rows, factors = (
@@ -236,7 +238,7 @@ class Monomials:
 
 @compiled
 def _slot(keys: Array, code: int) -> int:
-    """The slot of a code, or the free slot for it; the capacity is a power of two, and never full."""
+    """The slot of a code, or the free slot for it, in a table of 2ⁿ slots that is never full."""
     mask = len(keys) - 1
     slot: Any = np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
     while keys[slot] >= 0 and keys[slot] != code:

@@ -4,9 +4,9 @@ A function from nodes to R^L is an expansion over the nodes τ of a training cor
 
     s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t).
 
-When β changes at a few nodes, the change is *pushed* to the scores of all nodes: N kernel values per
-changed node, and nothing where nothing changes. Rows of kernel values are cached within a budget of
-bytes; the oldest rows are replaced first.
+When β changes at a few nodes, the change is *pushed* to the scores of all nodes: N kernel values
+per changed node, and nothing where nothing changes. Rows of kernel values are cached within a
+budget of bytes; the oldest rows are replaced first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_MONOMIALS = NodeMonomials(
 
 
 class Expansion:
-    """A function from nodes to R^L by an expansion over nodes: a `fuda.functions.base.LabelFunction`.
+    """A `fuda.functions.base.LabelFunction`, from nodes to R^L by an expansion over nodes.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Expansion:
 
 
 class PushedScores:
-    """Scores of all nodes of a training corpus under any kernel: a `fuda.functions.base.TrainingScores`.
+    """Scores of all nodes of a training corpus under any kernel, as a `TrainingScores`.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class PushedScores:
         self._batch_of = batch_of - int(live[0] < 0) if len(live) else self._batch_of
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Continue from a `state()` of the same corpus; the rows that matter are computed again."""
+        """Continue from a `state()` of the same corpus; rows that matter are recomputed."""
         shapes: dict[str, tuple[int | None, ...]] = {"beta": self.beta.shape, "scores": self._by_label.shape}
         cache = {name: array.shape for name, array in self._cache_state().items()}
         shapes |= cache | ({"batches": (None,), "sizes": (None,)} if cache else {})
@@ -189,7 +189,7 @@ class PushedScores:
             add_expansion(self.kernel, self.window.take(nodes), rows, self.window, self.scores, self.n_jobs)
 
     def arrays(self, nodes: Array) -> ScoreArrays | None:
-        """The arrays by which compiled loops change β of some nodes; None if the cache is too small."""
+        """The arrays by which compiled loops change β of nodes; None if the cache is too small."""
         if len(nodes) > len(self._rows) or not len(self._rows):
             return None
         self._cache(nodes)

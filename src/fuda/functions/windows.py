@@ -223,8 +223,8 @@ def _evaluate(
 ) -> None:
     """Compute kernel values between all targets and sources, in bounded memory and in threads.
 
-    `use` is called with values (m, n) between a block of targets and a part of the sources, and with
-    the slices of both.
+    `use` is called with values (m, n) between a block of targets and a part of the sources, and
+    with the slices of both.
     """
     most = _TABLE_ENTRIES // max(len(view.points) for view in targets.channels)
     for part in _slices(sources.size, most):
@@ -245,11 +245,11 @@ def _slices(size: int, most: int) -> list[slice]:
 
 
 class _InnerProducts:
-    """Inner products between the points of the targets and the source nodes, and kernel values from them."""
+    """Inner products between targets' points and source nodes, and the kernel values from them."""
 
     def __init__(self, kernel: Kernel, targets: Window, sources: Window) -> None:
         self.kernel, self.targets, self.sources = kernel, targets, sources
-        self.tables = []  # by channel, then by inner product: (points of the targets, source nodes)
+        self.tables = []  # by channel and inner product: (points of targets, source nodes)
         for target, source in zip(targets.channels, sources.channels, strict=True):
             rows, indptr = source.channel.rows, source.channel.indptr
             tables = [table.take(rows, axis=1) for table in kernel.inners(target.points, source.points)]

@@ -1,4 +1,4 @@
-"""Forward–backward over batches of eight chains: from tables of factors to a CRF loss and gradient.
+"""Forward–backward over batches of eight chains: from factor tables to CRF loss and gradient.
 
 A node's factor is a product of table rows, ψ_t(b) = Π_c E[rows(t, c), b], where E contains
 exp(score − largest of the row), and an edge's is T(a, b) = exp(A(a, b) − max A). With scaled

@@ -1,7 +1,7 @@
 """The probabilities of whole segments.
 
-With N and β of `fuda.inference.segments` and the probability P(s, a) that a segment of kind a begins
-at s,
+With N and β of `fuda.inference.segments` and the probability P(s, a) that a segment of kind a
+begins at s,
 
     P(segment) = P(s, a) exp[first + chunks + last + β(e, a) − N(s, a)].
 """

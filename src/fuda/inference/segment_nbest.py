@@ -1,11 +1,11 @@
 """The n best segmentations of each sequence, exactly, by deviations from better ones.
 
-As in `fuda.inference.nbest`, with chunks in place of labels: a choice at a boundary is the kind and the
-length of the next chunk, and whether its segment ends with it. The largest scores of all that may
-follow (`fuda.inference.segments.after`) give the regret of each choice.
+As in `fuda.inference.nbest`, with chunks in place of labels: a choice at a boundary is the kind
+and the length of the next chunk, and whether its segment ends with it. The largest scores of all
+that may follow (`fuda.inference.segments.after`) give the regret of each choice.
 
-A node of a segmentation is written as a *role*: 4 · kind, + 2 for the first node of a segment, + 1 for
-the last one.
+A node of a segmentation is written as a *role*: 4 · kind, + 2 for the first node of a segment, + 1
+for the last one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _fill_choices(
     s: int,
     choices: Array,
 ) -> None:
-    """What each choice at the boundary s is worth with all that follows, after the roles before it.
+    """What each choice at the boundary s is worth with all that follows, given the roles before.
 
     Chunks of d nodes of kind a are numbered 2 (a D + d − 1), + 1 where the next chunk is joined.
     """

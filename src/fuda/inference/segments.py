@@ -1,33 +1,34 @@
 """Exact sums over the segmentations of sequences: forward, backward, expectations.
 
-A *segmentation* divides the nodes 0 … T−1 into *chunks* (s, e, a): the nodes s … e−1 have the kind a,
-and e − s ≤ D_a. A chunk *begins* something new, or is *joined* to a chunk before it of the same kind
-that has the full length D_a. Chunks that are joined are one segment, so that segments may be of any
-length, and each has exactly one division into chunks: D_a, D_a, …, and a rest of at least 1. A
-segmentation scores
+A *segmentation* divides the nodes 0 … T−1 into *chunks* (s, e, a): the nodes s … e−1 have the kind
+a, and e − s ≤ D_a. A chunk *begins* something new, or is *joined* to a chunk before it of the same
+kind that has the full length D_a. Chunks that are joined are one segment, so that segments may be
+of any length, and each has exactly one division into chunks: D_a, D_a, …, and a rest of at
+least 1. A segmentation scores
 
     F = Σ_{nodes t} s_t(a_t) + Σ_{segments} first_s(a) + last_{e−1}(a)
         + Σ_{chunks} length(a, e − s) + text(s, e, a)
         + Σ_{neighbouring segments} A(a, a′) + Σ_{joined chunks} C(a),
 
-and A is −inf between kinds that must not follow each other: a kind whose runs are its segments does
-not follow itself. With D = 1 for all kinds this is a chain with the transitions A, and C on the
-diagonal.
+and A is −inf between kinds that must not follow each other: a kind whose runs are its segments
+does not follow itself. With D = 1 for all kinds this is a chain with the transitions A, and C on
+the diagonal.
 
-Let β(e, a) sum over all that may follow a segment of kind a that ends before e, N(s, a) over all that
-may begin with a segment at s, and J(s, a) over all that may follow from a joined chunk at s:
+Let β(e, a) sum over all that may follow a segment of kind a that ends before e, N(s, a) over all
+that may begin with a segment at s, and J(s, a) over all that may follow from a joined chunk at s:
 
-    J(s, a) = log Σ_d exp[chunk(s, s+d, a) + last + β(s+d, a)] + [d = D_a] exp[chunk + C(a) + J(s+d, a)]
+    J(s, a) = log Σ_d exp[chunk(s, s+d, a) + last + β(s+d, a)]
+                      + [d = D_a] exp[chunk + C(a) + J(s+d, a)]
     N(s, a) = first_s(a) + J(s, a)
     β(e, a) = log Σ_b exp[A(a, b) + N(e, b)],   β(T, a) = 0,   log Z = log Σ_a exp N(0, a).
 
-The sums over kinds are apart from those over lengths, so that all is O(T K (D + K)). Everything is in
-logarithms, which do for any scores; terms below e⁻⁴⁵ of the largest are left out, which is less than
-rounding changes.
+The sums over kinds are apart from those over lengths, so that all is O(T K (D + K)). Everything is
+in logarithms, which do for any scores; terms below e⁻⁴⁵ of the largest are left out, which is less
+than rounding changes.
 
-*Limits* restrict segmentations: ``ahead`` (N, K) is the length of the longest chunk of a kind that may
-start at a node, and ``links`` (N,) says of the boundary before a node what is not allowed there:
-`NEW` segments, `JOINED` nodes, or both. Empty arrays allow everything.
+*Limits* restrict segmentations: ``ahead`` (N, K) is the length of the longest chunk of a kind that
+may start at a node, and ``links`` (N,) says of the boundary before a node what is not allowed
+there: `NEW` segments, `JOINED` nodes, or both. Empty arrays allow everything.
 """
 
 from __future__ import annotations
@@ -220,7 +221,7 @@ def _mixed(matrix: Array, factors: Array, top: float, values: Array, terms: Arra
 
 @compiled
 def after(scores: Scores, limits: Limits, begin: int, end: int, chunks: Array, best: bool) -> After:
-    """N, J and β of the sequence of the nodes begin … end − 1; with `best`, maxima in place of sums."""
+    """N, J and β of the sequence of nodes begin … end − 1; with `best`, maxima instead of sums."""
     T, K = end - begin, scores.inside.shape[1]
     new, joined, ended = np.empty((T, K)), np.empty((T, K)), np.zeros((T + 1, K))
     terms = np.empty(max(2 * scores.lengths.shape[1], K))
@@ -272,7 +273,7 @@ def _add_pairs(
     weight: float,
     into: Array,
 ) -> None:
-    """Add the probabilities of neighbouring segments at a boundary; factors = exp(transitions − top)."""
+    """Add the probabilities of segment pairs at a boundary; factors = exp(transitions − top)."""
     high, low = ended.max(), new.max()
     shift = high + low + top - log_z
     if shift == -np.inf:
@@ -293,7 +294,10 @@ def _add_pairs(
 def _chunks_to(
     scores: Scores, limits: Limits, t: int, e: int, a: int, chunks: Array, before: Before, terms: Array
 ) -> tuple[int, float]:
-    """Fill the terms of all chunks of a kind that end before e, by length: their number, a full one's."""
+    """Fill in the terms, by length, of all chunks of a kind that end before e.
+
+    Returns their number, and the term of a chunk of full length.
+    """
     count = 0
     for d in range(1, min(scores.longest[a], e) + 1):
         if len(limits.links) > 0 and limits.ahead[t - d, a] < d:

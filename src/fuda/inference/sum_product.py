@@ -198,7 +198,7 @@ def _log_sum_exp(values: Array) -> float:
 
 @compiled
 def log_up(tree: Tree, log_inside: Array) -> float:
-    """Return log Z of one structure; `log_inside` contains s, replaced by log β_t, where β_t sums to one."""
+    """Return log Z of one structure; s in `log_inside` becomes log β_t, where β_t sums to one."""
     nodes, base, parents, matrices, stride = tree
     log_z, size = 0.0, log_inside.shape[1]
     terms = np.empty(size)

@@ -119,7 +119,8 @@ def _called(name: str, arguments: list[ast.expr], keywords: list[ast.keyword]) -
 def literal_of(syntax: ast.expr) -> Any:
     """Return the value of a literal; a name is its own text, or true, false or none.
 
-    >>> [literal_of(syntax_of(text, "")) for text in ("2", "-0.5", "'a'", "word", "true", "[[1, 0]]")]
+    >>> texts = "2", "-0.5", "'a'", "word", "true", "[[1, 0]]"
+    >>> [literal_of(syntax_of(text, "")) for text in texts]
     [2, -0.5, 'a', 'word', True, [[1, 0]]]
     """
     if isinstance(syntax, ast.Name):

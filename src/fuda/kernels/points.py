@@ -113,7 +113,7 @@ class Observed:
         return points(self._encoded, self._numbering)
 
     def some(self, types: list[int]) -> Points:
-        """Return the points of some types of the corpus, without the others where these are not made yet."""
+        """Return the points of some types, without making the others if they are not made yet."""
         if "points" in vars(self) or not isinstance(table := self._encoded.tables[0], TypeTable):
             return self.points[np.array(types)]
         corpus = self._encoded.corpus

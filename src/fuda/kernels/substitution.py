@@ -16,9 +16,10 @@ from fuda.kernels.points import Points
 class Substitution(OneInnerProduct):
     """How often two residues replace each other in related proteins, by a matrix of scores.
 
-    Scores are no kernel. `fuda.features.substitution` says how they become one: centred, or as
-    exp(β S), divided by the mean of the diagonal. Over a window it is the sum over its positions, the
-    score of an alignment without gaps; 0 at boundary marks. Of a tuple of columns it sees the first.
+    Scores are not a kernel. `fuda.features.substitution` says how they become one: centred, or as
+    exp(β S), divided by the mean of the diagonal. Over a window it is the sum over its
+    positions, the score of an alignment without gaps; 0 at boundary marks. Of a tuple of columns
+    it sees the first.
 
     Parameters
     ----------

@@ -12,15 +12,15 @@ Per node, and for labelings as a whole,
     P(y) ∝ exp( Σ_t z'(t,y_t) + w Σ_{edges p→t} m(y_p, y_t) ),
     m(ρ,σ) = log [ n(ρ,σ) n / (n(ρ) n(σ)) ],
 
-where z' has coefficients a', b' instead of a, b. Where the prior gives the scores of whole labelings,
-as a CRF does, these replace log P(σ|t) in z', and b' times its scores of pairs replace w m: a product
-of marginals, with m added, would be a worse labeler than the CRF itself. n(ρ,σ) counts the pairs of labels
-along edges of the training data, each count increased by 1; n(ρ), n(σ) and n are its sums. The five
-coefficients a, b, a', b', w are positive and maximize the likelihood of held-out scores: those of structures
-by machines trained on other structures. Likelihood measures confidence, though: a machine that is
-often right but sometimes very wrong gets a small a'. For labels of good quality, a' is then
-multiplied by the factor that gives the same structures the best F1 of entities or, where labels are
-not tags of entities, of labels.
+where z' has coefficients a', b' instead of a, b. Where the prior gives the scores of whole
+labelings, as a CRF does, these replace log P(σ|t) in z', and b' times its scores of pairs replace
+w m: a product of marginals, with m added, would be a worse labeler than the CRF itself. n(ρ,σ)
+counts the pairs of labels along edges of the training data, each count increased by 1; n(ρ), n(σ)
+and n are its sums. The five coefficients a, b, a', b', w are positive and maximize the likelihood
+of held-out scores: those of structures by machines trained on other structures. Likelihood
+measures confidence, though: a machine that is often right but sometimes very wrong gets a small
+a'. For labels of good quality, a' is then multiplied by the factor that gives the same structures
+the best F1 of entities or, where labels are not tags of entities, of labels.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from fuda.optimize import Lbfgs
 Array = np.ndarray
 _LEAST = 1e-12  # probability, below which logarithms are those of this value
 _FACTORS = 2.0 ** np.arange(-1, 4.5, 0.5)  # of a' to choose from
-_BESIDE_LABELINGS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])  # values of a' to choose from
+_BESIDE_LABELINGS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])  # candidates for a'
 _REGULARIZATION = 0.01  # strength of the regularization of coefficients towards 1
 
 
@@ -104,7 +104,7 @@ class Calibration:
         return self.point @ _parts(evidence) + evidence.memory
 
     def candidates(self) -> list[Calibration]:
-        """Return this calibration with other values of a', to choose from by the labels they give."""
+        """Return this calibration with other values of a', to choose by the labels they give."""
         values = _BESIDE_LABELINGS if self.by_labelings else self.whole[0] * _FACTORS
         return [replace(self, whole=np.append(a, self.whole[1:])) for a in values.tolist()]
 
@@ -176,7 +176,7 @@ def fit(
 
 
 def _parts(evidence: Evidence, joint: Joint | None = None) -> Array:
-    """Return the two terms of z, or of z' with a joint prior, without their coefficients: (N, 2, L)."""
+    """Return the two terms of z (of z' with a joint prior) without coefficients: (N, 2, L)."""
     of_prior = np.log(np.maximum(evidence.belief, _LEAST)) if joint is None else joint.nodes
     return np.stack([evidence.scaled(), of_prior], axis=1)
 

@@ -61,7 +61,7 @@ class Types:
         self.diagonal = np.array(np.broadcast_to(own, (len(points),)), dtype=np.float64)
 
     def gram(self, others: Types, few: bool = False) -> Array:
-        """Return the kernel (n, m) between these types and others; faster if the others are `few`."""
+        """Return the kernel (n, m) between these types and others; faster if others are few."""
         ours, theirs = self._widened(others), others._widened(self)
         norms = [norm[:, None] for norm in self.norms]
         if few and self.kernel.sees <= Sees.EQUALITY and ours is self.points:
@@ -224,7 +224,7 @@ class Codes:
 
 
 class Columns:
-    """Kernel values of single observations with the sources, kept for targets that have them again.
+    """Kernel values of single observations with the sources, kept for targets that recur.
 
     Parameters
     ----------
@@ -238,12 +238,12 @@ class Columns:
         self._most = _KEPT_BYTES // (8 * len(sources.points) + 256)
 
     def suit(self, corpus: Corpus) -> bool:
-        """Return whether values are computed and kept by observation, not by codes that types share."""
+        """Return whether values are computed and kept by observation, not by shared codes."""
         few = len(self._sources.points) * len(corpus.observations) <= _SMALL
         return few and corpus.kind.ops.recurs and sp.issparse(self._sources.points.features)
 
     def of(self, corpus: Corpus, observed: Observed) -> tuple[Codes, Array]:
-        """Return codes of the sources and these targets, and the kernel of each target with itself."""
+        """Return codes of the sources and these targets, and each target's kernel with itself."""
         keys = list(corpus.keys())
         found: list[Any] = list(map(self._kept.get, keys))
         new = [i for i, column in enumerate(found) if column is None]

@@ -5,10 +5,10 @@ The score of label σ at node t is a sum over support positions τ, each of whic
     S(t,σ) = Σ_τ share_τ(σ),     share_τ(σ) = P(σ|t) κ(τ,t) γ_τ(σ),
     γ_τ(σ) = Σ_ρ α_τ(ρ) P(ρ|τ) k_y(ρ,σ).
 
-What is compared depends on the model, see `calibration` and `memory`: S itself; a S / max_ρ |S(t,ρ)| +
-M in a model with a memory of corrections, whose positions have the shares m_τ(σ) κ₌(τ,t) of M; and,
-for labelings as a whole, a' S / max_ρ |S(t,ρ)| + b' log P(σ|t) + M. So the shares of S are multiplied
-by a number.
+What is compared depends on the model, see `calibration` and `memory`: S itself;
+a S / max_ρ |S(t,ρ)| + M in a model with a memory of corrections, whose positions have the shares
+m_τ(σ) κ₌(τ,t) of M; and, for labelings as a whole, a' S / max_ρ |S(t,ρ)| + b' log P(σ|t) + M. So
+the shares of S are multiplied by a number.
 
 **The match** of τ and t. κ(τ,t) is a sum over the features that the two structures share around τ
 and t, and a product over the pairs of nodes matched in a feature. So 1 − κ'/κ, with κ' computed

@@ -8,9 +8,9 @@ with y_τ = ρ and y'_t = σ, of
 
     P(y|a) P(y'|b) Π_{matched nodes (i,j)} c² k_x(x_i, x_j) k_y(y_i, y'_j) · Π_{skipped nodes} g.
 
-The modules `sequence`, `tree`, `dag`, `lines` and `chain_prior` compute it by recursions instead of
-enumeration. Numbers are plain doubles if a bound guarantees that they cannot overflow, and scaled
-otherwise.
+The modules `sequence`, `tree`, `dag`, `lines` and `chain_prior` compute it by recursions instead
+of enumeration. Numbers are plain doubles if a bound guarantees that they cannot overflow, and
+scaled otherwise.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ does both. So, beside the scores S, a model has
     M(t,σ) = Σ_τ m_τ(σ) κ₌(τ,t),     m_τ(σ) = Σ_ρ β_τ(ρ) k_y(ρ,σ),
 
 where κ₌ is the marginalized kernel for the observation kernel that is 1 for equal observations and
-0 for others: it counts the parts around τ and t that agree exactly. It is by far the largest at the
-corrected node itself, smaller where some of the same words stand around the same word, and 0 at
-other words. M is added to the logarithms of probabilities (see `calibration`). For a corrected
+0 for others: it counts the parts around τ and t that agree exactly. It is by far the largest at
+the corrected node itself, smaller where some of the same words stand around the same word, and 0
+at other words. M is added to the logarithms of probabilities (see `calibration`). For a corrected
 structure, β are raised, for given labels and against their rivals, until the model predicts the
 given labels, each ahead of its rivals by `LEAD`; where that is so already they are 0.
 

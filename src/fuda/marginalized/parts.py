@@ -8,7 +8,8 @@ lines      paths between any two nodes: up to a common ancestor, and down
 
 Each of them is also there with *sides*, ``"sided-lines"`` for instance: a child before its parent
 then matches a child before its parent only, in the order in which nodes are numbered (see
-`fuda.marginalized.recursions.sides`). The parts of a sequence are runs. On a chain all are the same.
+`fuda.marginalized.recursions.sides`). The parts of a sequence are runs. On a chain all
+are the same.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def shape_of_features(shape: str, parts: str | None) -> int:
 
 
 def branches(corpus: Corpus) -> bool:
-    """Return whether a node of a corpus has several children or parents; else all parts are runs."""
+    """Return whether a node has several children or parents; otherwise all parts are runs."""
     if corpus.is_chain:
         return False
     ends = corpus.graph.edges.T

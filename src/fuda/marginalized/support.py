@@ -17,7 +17,7 @@ _RECENT = 256  # nodes up to which new support is kept separate from the old
 
 
 class SupportPosition(NamedTuple):
-    """A node with coefficients: its structure in `support_structures_`, its number there, its α."""
+    """A node with coefficients: its structure in `support_structures_`, its number there, α."""
 
     structure: int
     node: int

@@ -1,8 +1,8 @@
 """The labeler that chooses: learner, features, kernel, regularization and decoding by the data.
 
-Candidates (`fuda.models.candidates`) are compared by cross-validation with successive halving within
-a time budget (`fuda.selection.search`). Of those that reach the end, the best alone or the best few
-together (`fuda.models.combination`) are fitted to everything.
+Candidates (`fuda.models.candidates`) are compared by cross-validation with successive halving
+within a time budget (`fuda.selection.search`). Of those that reach the end, the best alone or the
+best few together (`fuda.models.combination`) are fitted to everything.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ from fuda.selection.validation import Stopwatch, taken
 
 Array = np.ndarray
 _MOST_MEMBERS = 4
-_LEAST_SECONDS, _MOST_SECONDS, _NODES = 60.0, 1200.0, 13_000  # budgets, and the nodes for the first
-_COLD_NODES, _FEW = 1000, 8  # nodes from which a few structures are learned from before time counts
-_BRIEFLY = {"max_iter": 3, "epochs": 2}  # how long, since on some data no few iterations are enough
-_ERRORS = 1.0  # standard errors of the difference, by which another than the default must be better
+_LEAST_SECONDS, _MOST_SECONDS, _NODES = 60.0, 1200.0, 13_000  # budgets; nodes for the first
+_COLD_NODES, _FEW = 1000, 8  # from so many nodes on, a few structures are fitted before timing
+# How long: on some data no small number of iterations would be enough.
+_BRIEFLY = {"max_iter": 3, "epochs": 2}
+_ERRORS = 1.0  # standard errors of the difference by which another must beat the default
 # What one more member must bring: nothing if it is of another family of learners, since means of
 # different models are better than out-of-fold scores of few structures can show.
 _GAIN, _GAIN_OF_ANOTHER = 0.002, -0.005
@@ -50,14 +51,14 @@ def budget_for(nodes: int) -> float:
 
 
 class _Output(NamedTuple):
-    """What a model says of structures: marginals (N, L), and label numbers (N,) by its own decoding."""
+    """A model's marginals (N, L) of structures, and label numbers (N,) by its own decoding."""
 
     marginals: Array
     own: Array
 
 
 class _Choice(NamedTuple):
-    """Candidates to fit to everything, and how they decide together; None: the only one, by itself."""
+    """Candidates to fit to everything, and how they decide together; None if there is only one."""
 
     trials: list[Trial]
     decoder: Decoder | None
@@ -74,8 +75,8 @@ class Auto(Labeler):
         most. Where no candidate can be compared in that time, the default of the kind of data is
         fitted, whatever it takes.
     combine : bool, default=True
-        Whether several models may decide together. A single one has all methods of its learner, such
-        as `partial_fit`, and a smaller file.
+        Whether several models may decide together. A single one has all methods of its learner,
+        such as `partial_fit`, and a smaller file.
     features : str, Template or callable, optional
         Features to use in place of those that are compared.
     candidates : dict of str to Labeler, optional
@@ -289,7 +290,7 @@ class _Search:
             self.race.run()
 
     def _warm_up(self) -> None:
-        """Fit a model of each family to a few structures, so that no time has compilation in it."""
+        """Fit a model of each family to a few structures, so that no time includes compilation."""
         few, families = np.arange(min(_FEW, len(self.X))), set[str]()
         for trial in self.race.trials:
             if trial.family not in families:
@@ -347,7 +348,7 @@ class _Search:
         return self._tuner[1]
 
     def _judge(self, tests: list[Array], outputs: list[_Output]) -> Array:
-        """Counts by a model's own decoding, or by the tuned one of its marginals where that is better."""
+        """Counts by a model's own decoding, or by a tuned one of its marginals if better."""
         tuner = self._tuner_of(tests)
         own = tuner.counts(np.concatenate([output.own for output in outputs]))
         if not self.combine:
@@ -359,8 +360,8 @@ class _Search:
     def choice(self) -> _Choice:
         """The best candidate alone, or the best few together, for which there is time.
 
-        The default is as good as the best where its score is behind by chance only: of many equally
-        good candidates one has the largest score by chance.
+        The default is as good as the best where its score is behind by chance only: of many
+        equally good candidates one has the largest score by chance.
         """
         trials = [trial for trial in self.race.running if trial.outputs]
         if not trials:

@@ -103,7 +103,8 @@ class Labeler(BaseEstimator):
     _free_params: ClassVar[frozenset[str]] = frozenset()
     # Whether features may have any values, as those of vectors do.
     _takes_vectors: ClassVar[bool] = True
-    # How many numbers learning takes at least: for each feature and label, and for each node and label.
+    # How many numbers learning takes at least: for each feature and label, and for each
+    # node and label.
     _least_numbers: ClassVar[tuple[int, int]] = (2, 2)
     # Values of parameters that are None; features and decode are those of text.
     _defaults: ClassVar[dict[str, Any]] = {}
@@ -163,12 +164,12 @@ class Labeler(BaseEstimator):
             Data to validate on. After every iteration the model is scored on them: by the F1 of
             entities, by that of labels other than O, or by accuracy, whichever fits the labels.
             Training ends when the score has been below its best for ten iterations, and the model
-            is that of the best one. `validation_curve_` has the scores, `n_iter_` the iterations to
-            the best.
+            is that of the best one. `validation_curve_` has the scores, `n_iter_` the iterations
+            to the best.
         unlabelled : list of structures or Vectors, optional
-            More text of the same kind, without labels. Classes and vectors of words are learned from
-            it and X together, as by `fuda.vectors.learn`, and become features beside those of the set
-            `features`; or they are given as a `fuda.Vectors`.
+            More text of the same kind, without labels. Classes and vectors of words are learned
+            from it and X together, as by `fuda.vectors.learn`, and become features beside those of
+            the set `features`; or they are given as a `fuda.Vectors`.
 
         Returns
         -------
@@ -197,13 +198,14 @@ class Labeler(BaseEstimator):
         self._defaulted = [name for name in defaults if given.get(name, ...) is None]
         given |= {name: defaults[name] for name in self._defaulted}
         features = getattr(getattr(self, "encoder_", None), "features", None)
-        if isinstance(features, Vectors) and given.get("features") is not None:  # learned here, or given
+        # The vectors were learned here, or given.
+        if isinstance(features, Vectors) and given.get("features") is not None:
             given |= {"features": features} | ({"window": window} if "window" in given else {})
             self._defaulted = [name for name in self._defaulted if name not in ("features", "window")]
         self._fitted_params = {name: _detached(value) for name, value in given.items()}
 
     def _defaults_by(self, corpus: Corpus, letters: str | None) -> dict[str, Any]:
-        """Defaults that depend on the data of a fit; `letters` is the alphabet of residues or bases."""
+        """Defaults that depend on the data; `letters` is the alphabet of residues or bases."""
         return {}
 
     def _params_to_save(self) -> dict[str, Any]:
@@ -363,7 +365,7 @@ class Labeler(BaseEstimator):
         return label_numbers(y, corpus, self.classes_)
 
     def _refuse_pair_features(self, encoded: Encoded) -> None:
-        """Raise DataError for template lines of label pairs, which the model has no weights for."""
+        """Raise DataError for template lines of label pairs: the model has no such weights."""
         if encoded.edge_channels:
             raise DataError(
                 f"template line {encoded.edge_channels[0].name!r}: {type(self).__name__} has no features of "
@@ -379,7 +381,7 @@ class Labeler(BaseEstimator):
     def _by_structure(
         self, X: Any, of: Callable[[Encoded], Iterable[Any]], empty: Callable[[], Any] = list
     ) -> np.ndarray:
-        """What `of` returns for the encoded structures, one by one, and `empty()` for empty ones."""
+        """What `of` returns for each of the encoded structures, and `empty()` for empty ones."""
         X = structures_of(X)
         X = X if isinstance(X, Structure) else listed(X) or X  # an iterator is consumed once
         encoded = self._encode(X)
@@ -460,7 +462,7 @@ class Labeler(BaseEstimator):
 
 
 def check_without_checkpoint(inner: Labeler, name: str) -> None:
-    """Raise DataError where a labeler that is fitted within another has a checkpoint of its own."""
+    """Raise DataError if a labeler that is fitted within another has a checkpoint of its own."""
     if inner.checkpoint is not None:
         raise DataError(
             f"{name}: a {type(inner).__name__} with checkpoint={str(inner.checkpoint)!r} is fitted here as a "

@@ -1,8 +1,9 @@
 """The table of what `fuda.Auto` tries, by the kind of data.
 
-A row is a name, a learner and its parameters. The first row of a kind is the one to use where nothing is
-known: it takes part to the end. The others follow by promise, since time may not be enough for all.
-`QUICK` has parameters with which slow learners are compared, and how much longer they take without.
+A row is a name, a learner and its parameters. The first row of a kind is the one to use where
+nothing is known: it takes part to the end. The others follow by promise, since time may not be
+enough for all. `QUICK` has parameters with which slow learners are compared, and how much longer
+they take without.
 
 ========  =============================================================================
 kind      observations
@@ -28,9 +29,10 @@ from fuda.selection.search import Candidate
 
 _LINEAR, _SQUARE = Polynomial(1).normalized(), Polynomial(2).normalized()
 
-# Residues tell little one by one: with small kernels and C, margins are violated, and training ends soon.
+# Residues tell little one by one: with small kernels and C, margins are violated, and
+# training ends soon.
 _SOFT = {"kernel": Polynomial(2, scale=0.1), "C": 0.05, "rescale": True, "tol": 0.05}
-_TEXT = {"features": "text"}  # of the marginalized kernel, whose k_x follows from the features and the shape
+_TEXT = {"features": "text"}  # of the marginalized kernel; k_x follows from features and shape
 Row = tuple[str, str, dict[str, Any]]
 TABLE: dict[str, list[Row]] = {
     "text": [

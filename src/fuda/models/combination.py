@@ -5,10 +5,10 @@ With p_m(t,σ) the marginals of labeler m and g_m its power,
     q(t,σ) = mean over m of  p_m(t,σ)^g_m / Σ_ρ p_m(t,ρ)^g_m,
     y = argmax Σ_t [ log q(t,y_t) − b(y_t) ] + w Σ_{edges p→t} m(y_p, y_t),
 
-where m is the information of label pairs along edges (see `fuda.marginalized.calibration`), and b is not
-0 for one label only, the one outside of all segments or the most frequent. Powers maximize the
-likelihood of out-of-fold marginals; b and w maximize the goal on them. Where labels are rare, likelihood
-and F1 disagree about how sure a rare label must be, which is what b corrects.
+where m is the information of label pairs along edges (see `fuda.marginalized.calibration`), and b
+is not 0 for one label only, the one outside of all segments or the most frequent. Powers maximize
+the likelihood of out-of-fold marginals; b and w maximize the goal on them. Where labels are rare,
+likelihood and F1 disagree about how sure a rare label must be, which is what b corrects.
 """
 
 from __future__ import annotations
@@ -216,7 +216,7 @@ class Combination(Probabilities):
         return explained(combined_decision(self, Corpus(structures)), node, top)
 
     def _mean(self, X: Any, known: Any = None) -> tuple[list[Any], Corpus | None, Array]:
-        """The structures, those with nodes as a corpus, and q (N, L), given labels that are known."""
+        """The structures, those with nodes as a corpus, and q (N, L) given the known labels."""
         structures = as_structures_or_none(structures_of(X))
         given: list[Any] = [[] if structure is None else structure for structure in structures]
         if not any(map(len, given)):
@@ -298,8 +298,8 @@ class Tuner:
     def tuned(self, marginals: list[Array], powers: list[float]) -> tuple[Decoder, float, Array]:
         """The best decoder of members' marginals, its score, and the label numbers it gives.
 
-        Scores are means over neighbours in the grid of b and w, since the largest of many is large by
-        chance too.
+        Scores are means over neighbours in the grid of b and w, since the largest of many is large
+        by chance too.
         """
         decoder = Decoder(np.array(powers), np.zeros(len(self.classes)), self.pairs, self.scheme)
         q = decoder.mean(marginals)
@@ -324,7 +324,7 @@ class Tuner:
 
 
 def _smoothed(scores: Array) -> Array:
-    """Half of each entry of a grid and an eighth of each of its four neighbours, itself at the edge."""
+    """Half of each entry of a grid and an eighth of each neighbour, or of itself at the edge."""
     wide = np.pad(scores, 1, mode="edge")
     around: Array = wide[:-2, 1:-1] + wide[2:, 1:-1] + wide[1:-1, :-2] + wide[1:-1, 2:]
     return scores / 2 + around / 8

@@ -77,7 +77,8 @@ class CRF(NamedWeights, MarkovLabeler):
         its own.
     decode : {"viterbi", "posterior"} or None, default=None
         Predict the best labeling as a whole, or the best label of each node. None is "posterior"
-        for residues, whose labels are uncertain and long, and "viterbi" for all else. Acts at once.
+        for residues, whose labels are uncertain and long, and "viterbi" for all else.
+        Acts at once.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme. Acts at once.
     outside_penalty : float, default=0.0

@@ -1,6 +1,7 @@
 """The arrays of a CRF in model files.
 
-An L1 term makes most weights 0: where fewer than half are not, these are stored with their indices.
+An L1 term makes most weights 0: where fewer than half are not, these are stored with
+their indices.
 """
 
 from __future__ import annotations

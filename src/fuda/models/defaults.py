@@ -18,8 +18,9 @@ from fuda.features.residues import ALPHABETS, alphabet_of
 
 
 def encoder_for(model: Any, corpus: Corpus) -> WindowEncoder | TemplateEncoder:
-    """The encoder by the parameters of a model, or by the alphabet of a corpus where they are None."""
-    if not model._takes_vectors and corpus.vectors is not None:  # a prior or base that counts features
+    """The encoder by a model's parameters, or by the alphabet of a corpus where they are None."""
+    # Such a model is a prior or a base that counts features.
+    if not model._takes_vectors and corpus.vectors is not None:
         corpus = copy(corpus)
         corpus.vectors = None
     if model.features is not None or "features" not in model._defaults:

@@ -1,4 +1,4 @@
-"""What a fitted model is like: its weights by kind, its certainty, and which nodes are new to it."""
+"""What a fitted model is like: weights by kind, certainty, and which nodes are new to it."""
 
 from __future__ import annotations
 

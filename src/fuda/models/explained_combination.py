@@ -1,7 +1,7 @@
 """Decisions of several labelers together, for explanations.
 
-With the members' sharpened marginals p_m(t,σ) and their mean q (see `fuda.models.combination`), the
-bracket of the node t in `fuda.explanations.decisions` is, for labels a and b,
+With the members' sharpened marginals p_m(t,σ) and their mean q (see `fuda.models.combination`),
+the bracket of the node t in `fuda.explanations.decisions` is, for labels a and b,
 
     log q(t,a) − log q(t,b) − [b(a) − b(b)].
 

@@ -68,7 +68,7 @@ def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None) -> De
 def _marginalized_positions(
     model: Any, encoded: Encoded, prior: Prior, scores: Numbers, scale: float | None
 ) -> Callable[[int], Positions]:
-    """Of a node: its support positions, for S, or for `scale` S / max |S| plus what is remembered."""
+    """The support positions of a node: for S, or for `scale` S / max |S| plus the memory."""
     structure, classes = encoded.corpus.structures[0], model.classes_.tolist()
 
     def parts(supports: list[Support], settings: Settings, *rest: Any) -> list[Part]:

@@ -192,7 +192,7 @@ class _Odds:
 
 
 def _features_of(encoded: Encoded, channel: Channel, node: int) -> tuple[sp.csr_matrix, float]:
-    """The features of a node in a channel as a row, and how much of it is not in the vocabulary."""
+    """The features of a node in a channel as a row, and how much is not in the vocabulary."""
     at, table = channel.take(np.array([node])), encoded.tables[channel.table]
     row = sp.csr_matrix(at.incidence(table.matrix.shape[0]) @ table.matrix)
     return row, float(table.unknown[at.rows].sum())
@@ -201,7 +201,7 @@ def _features_of(encoded: Encoded, channel: Channel, node: int) -> tuple[sp.csr_
 def _feature_terms(
     model: Any, encoded: Encoded, weights: list[Array], node: int, a: int, b: int, unknown: Any = None
 ) -> list[Contribution]:
-    """What each feature of a node and its window adds; `unknown` are the weights of unseen ones."""
+    """What each feature of a node and its window adds; `unknown` has weights of unseen ones."""
     found = []
     for c, channel in enumerate(encoded.channels):
         row, unknown_amount = _features_of(encoded, channel, node)
@@ -216,7 +216,7 @@ def _feature_terms(
 
 
 def pair_terms(model: Any, encoded: Encoded, node: int, ours: Context, theirs: Context) -> list[Contribution]:
-    """What features add with the labels of a node and its parent, in a CRF that has such weights."""
+    """What features add with the labels of a node and its parent, if a CRF has such weights."""
     whole, found = model._with_pairs(encoded), []
     names = [model.encoder_.edge_feature_names(k) for k in range(len(encoded.edge_channels))]
     if model.has_pairs_:

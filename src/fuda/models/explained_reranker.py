@@ -22,9 +22,9 @@ class RankedCandidates:
 
         g(x, y) = v log P(y|x) + Σ_s α_s K((x_s, y_s), (x, y)).
 
-    Of the difference between the best candidate ŷ and the best with another label at a node, v times
-    log P(ŷ|x) − log P(y'|x) = F(x, ŷ) − F(x, y') is taken apart like a decision of the base labeler,
-    and the rest by training structures.
+    Of the difference between the best candidate ŷ and the best with another label at a node, v
+    times log P(ŷ|x) − log P(y'|x) = F(x, ŷ) − F(x, y') is taken apart like a decision of the base
+    labeler, and the rest by training structures.
     """
 
     unit = "score of the best candidate"

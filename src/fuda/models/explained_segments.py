@@ -1,8 +1,8 @@
 """The decision of a semi-Markov CRF for explanations.
 
-The score of a segmentation is a sum of *atoms*: of a node by its kind, of the first and the last node
-of a segment, of the length and the text of a chunk, of two segments next to each other. Two labelings
-differ by the atoms that only one of them has.
+The score of a segmentation is a sum of *atoms*: of a node by its kind, of the first and the last
+node of a segment, of the length and the text of a chunk, of two segments next to each other. Two
+labelings differ by the atoms that only one of them has.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def segment_decision(model: Any, encoded: Encoded, known: Any = None) -> Decisio
 
 
 def segmentations(model: Any, encoded: Encoded, known: Any = None) -> Segmentations:
-    """Return the decision of a semi-Markov CRF between labelings as a whole, however it decodes."""
+    """Return the decision of a semi-Markov CRF between whole labelings, however it decodes."""
     corpus, scores = encoded.corpus, model._problem(encoded, model.outside_penalty)
     labels = model._best_of(scores, model._known(encoded, known))[1]
     given = np.full(len(labels), -1) if known is None else model._numbers(known, corpus)

@@ -1,4 +1,4 @@
-"""What identifies a fit: a checkpoint is continued only by a fit of the same data and parameters."""
+"""What identifies a fit: a checkpoint is continued only with the same data and parameters."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _described(value: Any) -> Any:
 
 
 def content(encoded: Encoded) -> list[Any]:
-    """Describe an encoded corpus by its observations, and a digest of its features and structures."""
+    """Describe an encoded corpus by its observations and a digest of features and structures."""
     corpus = encoded.corpus
     parts: list[np.ndarray | None] = [corpus.offsets, corpus.types, corpus.graph.edges]
     for channel in (*encoded.channels, *encoded.edge_channels):

@@ -1,4 +1,4 @@
-"""Parameters that a model does not have but hands write out of habit, and what to write instead."""
+"""Parameters that a model lacks but people type out of habit, and what to write instead."""
 
 from __future__ import annotations
 

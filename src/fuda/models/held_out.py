@@ -1,13 +1,13 @@
 """What machines with the marginalized kernel score on structures that they have not learned from.
 
-Such *held-out* scores fit the calibration of probabilities, and choose c where `mixing` is None and the
-parts of trees and DAGs where `parts` is None. A match of d nodes counts c^2d: with a small c only the
-node itself speaks, with a large one long matches drown everything else, and which is best depends on
-the shape of structures and the number of labels. So machines are trained with a few values of c, from
-the largest at which no number grows with the length of a match downwards, and held-out scores tell how
-well each predicts, by F1 over labels other than O. On sequences the largest c is chosen that is not
-clearly worse than the best, on trees and DAGs the best. Parts are compared before, at one c: those with
-sides, and then the best of them without.
+Such *held-out* scores fit the calibration of probabilities, and choose c where `mixing` is None
+and the parts of trees and DAGs where `parts` is None. A match of d nodes counts c^2d: with a small
+c only the node itself counts, with a large one long matches drown everything else, and which is
+best depends on the shape of structures and the number of labels. So machines are trained with a
+few values of c, from the largest at which no number grows with the length of a match downwards,
+and held-out scores tell how well each predicts, by F1 over labels other than O. On sequences the
+largest c is chosen that is not clearly worse than the best, on trees and DAGs the best. Parts are
+compared before, at one c: those with sides, and then the best of them without.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def chosen(learner: Learner, examples: Examples, labels: Array, amounts: Array, 
     Returns
     -------
     Choice
-        The largest c, and the parts of the papers, where there are too few structures to choose, or
-        where c makes no difference.
+        The largest c, and the parts of the papers, where there are too few structures to choose,
+        or where c makes no difference.
     """
     corpus = examples.encoded.corpus
     names = [learner.parts] if learner.parts else parts_to_choose_from(corpus)

@@ -62,10 +62,11 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     order : int, default=1
         How many labels before a label it depends on; on trees, of how many ancestors. The time
         grows as L^(order + 1).
-    update : {"perceptron", "passive-aggressive", "passive-aggressive-2", "arow"}, default="perceptron"
-        The size of corrections (see `fuda.training.online_updates`): the same for all, the smallest
-        that gives the right labeling a margin (PA-I, PA-II [3]_), or that with a variance per
-        weight (AROW [4]_, usually with average=False). All but the first need kernel=None.
+    update : {"perceptron", "passive-aggressive", "passive-aggressive-2", "arow"}
+        The size of corrections (see `fuda.training.online_updates`): the same for all, which is
+        the default; the smallest that gives the right labeling a margin (PA-I, PA-II [3]_); or
+        that with a variance per weight (AROW [4]_, usually with average=False). All but the first
+        need kernel=None.
     C : float, default=1.0
         How far a passive-aggressive or AROW correction may go for the margin.
     rescale : bool, default=True
@@ -202,10 +203,10 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Learn from more structures, such as corrected predictions; they hold from now on.
 
-        New features and labels are added. A model that is not fitted begins with the structures, in
-        one epoch. With a kernel, votes or an order above 1, and in files of older versions of fuda,
-        learning goes on in one more epoch, which moves a mean of many steps by little. After any
-        exception, an interrupt included, the model is as it was before.
+        New features and labels are added. A model that is not fitted begins with the structures,
+        in one epoch. With a kernel, votes or an order above 1, and in files of older versions of
+        fuda, learning goes on in one more epoch, which moves a mean of many steps by little. After
+        any exception, an interrupt included, the model is as it was before.
 
         Parameters
         ----------
@@ -422,7 +423,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         self._support = encoded.take(np.flatnonzero(kept)) if kept.any() else None
 
     def _prepare_predictions(self) -> None:
-        """Prepare what predictions use; sums stay whole numbers, where features are, until divided."""
+        """Prepare what predictions use; sums of whole numbers stay whole until divided."""
         state = self._state
         self._divisor = max(1.0, float(state.steps[0])) if self._averaged else 1.0
         self._nodes, grams = state.sums() if self._averaged else (state.nodes, state.grams)

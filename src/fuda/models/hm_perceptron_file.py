@@ -37,7 +37,7 @@ def arrays_of(model: Any) -> dict[str, Array]:
 
 
 def restore(model: Any, arrays: dict[str, Array], texts: list[list[str]]) -> None:
-    """Restore what was learned; raises DataError where it does not fit the parameters and labels."""
+    """Restore what was learned; raise DataError if it does not fit the parameters and labels."""
     support, arrays = split_prefix(arrays, "support_")
     changes, arrays = split_prefix(arrays, "change_")
     structures = stored_structures.unpack(texts[0], support, model.shape_) if texts else []

@@ -364,7 +364,8 @@ class HMSVM(MarkovLabeler):
                 while True:
                     last = problem.measure()
                     found = problem.history, problem.multipliers()
-                    if len(found[0]) > problem.resumed:  # else it was reported before the checkpoint
+                    # Otherwise it was reported before the checkpoint.
+                    if len(found[0]) > problem.resumed:
                         ended = progress.report(objective=last.primal, gap=last.gap)
                     if ended or last.gap <= self.tol or len(found[0]) >= self.max_iter:
                         break
@@ -383,7 +384,7 @@ class HMSVM(MarkovLabeler):
         return None if converged else f"max_iter={self.max_iter} was reached", found
 
     def _keep_support(self, multipliers: Multipliers, right: Array, encoded: Encoded) -> None:
-        """Keep structures with support sequences, and these, the largest α of a structure first."""
+        """Keep structures with support sequences, and these, each structure's largest α first."""
         structures: list[int] = []
         owners: list[int] = []
         rights, labelings, alphas = [], [], []

@@ -50,7 +50,8 @@ class HMM(MarkovLabeler):
         How many neighbours to each side are seen, with weights of their own.
     decode : {"viterbi", "posterior"} or None, default=None
         Predict the best labeling as a whole, or the best label of each node. None is "posterior"
-        for residues, whose labels are uncertain and long, and "viterbi" for all else. Acts at once.
+        for residues, whose labels are uncertain and long, and "viterbi" for all else.
+        Acts at once.
 
     Attributes
     ----------
@@ -69,10 +70,10 @@ class HMM(MarkovLabeler):
 
     Notes
     -----
-    P(x, y) = P(y_1) Π_t P(x_t | y_t) Π_t P(y_{t+1} | y_t) P(end | y_T), by relative frequencies with
-    additive smoothing. With overlapping features, as in [1]_, P(x_t | y_t) is the product over the
-    features of a node. Nodes whose label is None add nothing to the counts. `sample_weight` weighs
-    all counts of a structure, `position_weight` the emissions of a node.
+    P(x, y) = P(y_1) Π_t P(x_t | y_t) Π_t P(y_{t+1} | y_t) P(end | y_T), by relative frequencies
+    with additive smoothing. With overlapping features, as in [1]_, P(x_t | y_t) is the product
+    over the features of a node. Nodes whose label is None add nothing to the counts.
+    `sample_weight` weighs all counts of a structure, `position_weight` the emissions of a node.
 
     References
     ----------

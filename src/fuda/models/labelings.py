@@ -92,7 +92,7 @@ def best_labelings(
 
 
 def best_of_nodes(corpus: Corpus, scores: Array, n: int, classes: Array, n_jobs: int | None) -> list[Ranked]:
-    """The n best labelings of each structure, of any shape, whose nodes do not depend on each other.
+    """The n best labelings of each structure, of any shape, if nodes are independent.
 
     See `best_labelings`; scores that do not depend on pairs are the same along any edges.
     """

@@ -1,8 +1,8 @@
 """Data that have their labels with them, and probabilities by the name that scikit-learn asks for.
 
 scikit-learn's `cross_val_predict(model, X, y, method="predict_proba")` makes one number of every
-structure's labels, which are lists. Without y it leaves data as they are; so `fit` takes a dataset,
-or some of its records, that has labels of its own.
+structure's labels, which are lists. Without y it leaves data as they are; so `fit` takes a
+dataset, or some of its records, that has labels of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Probabilities:
     predict_marginals: Any
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Compute P(y_t = label | x) for every node t: `predict_marginals`, as scikit-learn calls it.
+        """Compute P(y_t = label | x) for every node t; the same as `predict_marginals`.
 
         Parameters
         ----------

@@ -2,7 +2,8 @@
 
     S(t,σ) = Σ_{τ,ρ} α_τ(ρ) K(τ,t,ρ,σ)
 
-are the scores of nodes t, with coefficients α at nodes τ of *support* structures, learned by subclasses.
+are the scores of nodes t, with coefficients α at nodes τ of *support* structures, learned
+by subclasses.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class MarginalizedLabeler(MarginalizedPredictions):
     A subclass has the parameters declared below, among others, and defines
     `_learn(sources, labels, amounts, alpha, engines)`, which learns α (N, L) in place from the
     training structures `sources`, with a usable value at any time. `labels` (N,) are −1 where not
-    known, `amounts` (N,) are weights of nodes, and `engines` are those that `_foresee` gave, or None.
+    known, `amounts` (N,) are weights of nodes, and `engines` are those that `_foresee`
+    gave, or None.
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
@@ -72,7 +74,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         "decode": "posterior",
         "parts": None,  # chosen in `_fit`
     }
-    _is_scale_free: ClassVar[bool] = False  # whether labels do not depend on a factor of the kernel
+    _is_scale_free: ClassVar[bool] = False  # whether a factor of the kernel changes no label
     window = 0  # the kernel compares the neighbours of nodes itself
 
     kernel: Any
@@ -90,9 +92,9 @@ class MarginalizedLabeler(MarginalizedPredictions):
     cluster: str | None = None
     verbose: bool
 
-    # Fitted: the kernel, the matrix of the label kernel, c, the factor per skipped node, the parts that
-    # features are, the source of priors, the support, the margin of clear cases (see `prune`), and the
-    # calibration of probabilities.
+    # Fitted: the kernel, the matrix of the label kernel, c, the factor per skipped node, the parts
+    # that features are, the source of priors, the support, the margin of clear cases (see
+    # `prune`), and the calibration of probabilities.
     kernel_: Kernel
     label_kernel_: Array
     mixing_: float
@@ -158,11 +160,11 @@ class MarginalizedLabeler(MarginalizedPredictions):
     def prune(self, X: Any, y: Any = None, loss: float = 0.001, prior: Any = None) -> int:
         """Make predictions faster, as far as labels of other data are predicted as well as before.
 
-        On sequences with a uniform prior, `predict` labels large inputs by approximate scores, if there
-        are few kinds of observations: clear cases by their neighbours, all others by matches that extend
-        a few nodes. Support positions with small coefficients are removed. How clear and how small is
-        chosen by the quality of predicted labels, which is the F1 of entities, that of labels other than
-        O, or accuracy, whichever fits the labels.
+        On sequences with a uniform prior, `predict` labels large inputs by approximate scores, if
+        there are few kinds of observations: clear cases by their neighbours, all others by matches
+        that extend a few nodes. Support positions with small coefficients are removed. How clear
+        and how small is chosen by the quality of predicted labels, which is the F1 of entities,
+        that of labels other than O, or accuracy, whichever fits the labels.
 
         Parameters
         ----------
@@ -236,7 +238,8 @@ class MarginalizedLabeler(MarginalizedPredictions):
             )
         self._resolve()
         if self.prior_source_.source == priors.GIVEN:
-            self._fitted_params["prior"] = priors.GIVEN  # arrays are of these structures, and not stored
+            # Arrays are of these structures, and not stored.
+            self._fitted_params["prior"] = priors.GIVEN
         examples = Examples.of(encoded, prior)
         check_kernel(self.kernel_, examples.points, corpus.place_of_type)
         amounts = np.ones(corpus.size) if data.position_weight is None else data.position_weight.copy()
@@ -285,7 +288,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         amounts: Array,
         engines: list[Engine] | None = None,
     ) -> tuple[Array, bool]:
-        """α (N, L), and whether training was completed; after Ctrl-C, what was learned until then."""
+        """α (N, L) and whether training was completed; after Ctrl-C, what was learned so far."""
         alpha = np.zeros((len(labels), len(self.classes_)))
         try:
             with part(name):

@@ -1,4 +1,4 @@
-"""What the models with the marginalized kernel refuse: parameters that do not fit data, and scores."""
+"""What models with the marginalized kernel refuse: parameters that do not fit data, and scores."""
 
 from __future__ import annotations
 

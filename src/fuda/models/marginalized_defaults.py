@@ -1,13 +1,13 @@
 """What features, kernel and decoding of the marginalized models stand for where they are None.
 
-Words in sequences have so many features "text" in common that products of two of them only add noise.
-Kernel values of these features are different for all words, so that with many words a table of
-them is too large; those of "spelling" are few.
+Words in sequences have so many features "text" in common that products of two of them only add
+noise. Kernel values of these features are different for all words, so that with many words a table
+of them is too large; those of "spelling" are few.
 
-In trees and DAGs, where most pairs of words have nothing in common, a match ends after a node or two, and
-what is left of a tree is its words. The constant lets any two nodes match a little, so that the form
-of a tree counts too: a verb with something before it and something after it. Labelling dependency
-trees with syntactic functions, docs/models/trees.md has what that is worth.
+In trees and DAGs, where most pairs of words have nothing in common, a match ends after a node or
+two, and what is left of a tree is its words. The constant lets any two nodes match a little, so
+that the form of a tree counts too: a verb with something before it and something after it.
+Labelling dependency trees with syntactic functions, docs/models/trees.md has what that is worth.
 """
 
 from __future__ import annotations

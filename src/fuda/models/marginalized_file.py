@@ -1,7 +1,8 @@
 """What a model file contains of a labeler with the marginalized kernel.
 
 The structures of the support and of the memory of corrections, with priors, and for all of their
-nodes α and, where there is a memory, its coefficients; the margin of clear cases, where `prune` chose one.
+nodes α and, where there is a memory, its coefficients; the margin of clear cases, where
+`prune` chose one.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Lab
 
 
 def _whole(arrays: dict[str, Array]) -> str:
-    """The name of the coefficients of labelings: "joint" where the prior scores whole labelings."""
+    """The name of the coefficients of labelings: "joint" if the prior scores whole labelings."""
     return "joint" if "joint" in arrays else "whole"
 
 

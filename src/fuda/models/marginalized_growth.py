@@ -46,7 +46,7 @@ def grow_marginalized(model: Model, new: list[Any]) -> None:
     model.prior_source_ = PriorSource(source.source, source.form, model.classes_.tolist())
     model.label_kernel_ = np.eye(count)
     if source.source == priors.UNIFORM and model._fitted_params["mixing"] is None:
-        model.mixing_ *= float(np.sqrt(count / before))  # a step of a match then counts what it did
+        model.mixing_ *= float(np.sqrt(count / before))  # a step of a match then counts as before
     model._support = [_grown_support(support, source.source, at, count) for support in model._support]
     model._memory = [_grown_support(support, source.source, at, count) for support in model._memory]
     pairs = np.zeros((count, count))

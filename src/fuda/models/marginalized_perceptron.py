@@ -6,12 +6,14 @@ the scores S of `fuda.models.marginalized`,
     ŷ_t = argmax_σ S(t,σ), of equal scores the first label;
     ŷ_t ≠ y_t:   α_t(y_t) += 1,   α_t(ŷ_t) −= 1,   before the next node is scored.
 
-An epoch is computed by an engine (`fuda.marginalized.engines`); one without mistakes ends training.
+An epoch is computed by an engine (`fuda.marginalized.engines`); one without mistakes
+ends training.
 
 The averaged perceptron predicts with the mean of α over all *steps*, where a step is a visit of a
-structure. With Δ_s the change in step s = 0, 1, …, n−1 the mean is α − (1/n) Σ_s s Δ_s, so that one
-more sum is enough. The result depends much on the order of structures, since a few long matches
-weigh as much as many short ones; therefore the mean is taken over perceptrons with several orders.
+structure. With Δ_s the change in step s = 0, 1, …, n−1 the mean is α − (1/n) Σ_s s Δ_s, so that
+one more sum is enough. The result depends much on the order of structures, since a few long
+matches weigh as much as many short ones; therefore the mean is taken over perceptrons with
+several orders.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ from fuda.storage.checkpoint import Checkpoint
 Array = np.ndarray
 
 _STEP = 0.04  # of `partial_fit`, in units of the usual |α|
-_MARGIN = 0.5  # that a label should lead by in `partial_fit`, in units of the largest |score| of its node
+# The lead that a label should have in `partial_fit`, in units of the node's largest |score|.
+_MARGIN = 0.5
 _QUICK = 5  # epochs by which values of c are compared
 _ORDERS = 4  # of the mean: one more changes little, and costs as much as the first
 
@@ -56,9 +59,9 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     Parameters
     ----------
     kernel : Kernel, callable or None, default=None
-        The kernel k_x between observations. None is Polynomial(1).normalized() for the features "text"
-        of words in sequences, else Polynomial(2).normalized(); on trees and DAGs plus Constant(0.5),
-        where features are "text" Linear().normalized() + Constant(0.5).
+        The kernel k_x between observations. None is Polynomial(1).normalized() for the features
+        "text" of words in sequences, else Polynomial(2).normalized(); on trees and DAGs plus
+        Constant(0.5), where features are "text" Linear().normalized() + Constant(0.5).
     label_kernel : Kernel, ndarray of shape (n_labels, n_labels) or None, default=None
         The kernel k_y between labels; None is the identity.
     mixing : float or None, default=None
@@ -66,7 +69,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         with c²k ≤ 1 downwards, so that no number grows with the length of a match.
     gap : float, default=0.0
         For sequences the factor per skipped node of a match, from 0 (no gaps) to 1.
-    parts : {"subtrees", "paths", "lines"}, with or without "sided-" before it, or None, default=None
+    parts : {"subtrees", "paths", "lines"}, also with "sided-" before it, or None, default=None
         What may match around two nodes of trees, and "paths" or "sided-paths" of DAGs: connected
         subtrees, directed paths, or paths between any two nodes; with sides a child before its
         parent, as nodes are numbered, matches only another such child. None chooses by held-out
@@ -80,14 +83,14 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
         all labels the same weight in total.
     features : str, callable or None, default=None
-        A feature set of `fuda.features`, or a function from an observation to names or a dict. None
-        is "protein" or "dna" for residues or bases, "text" for sequences of up to 4,096 distinct
-        observations and for text in trees and DAGs where the kernel is None too, and "spelling" for
-        all else, which is much faster where there are many.
+        A feature set of `fuda.features`, or a function from an observation to names or a dict.
+        None is "protein" or "dna" for residues or bases, "text" for sequences of up to 4,096
+        distinct observations and for text in trees and DAGs where the kernel is None too, and
+        "spelling" for all else, which is much faster where there are many.
     decode : {"posterior", "viterbi"} or None, default=None
         Predict the label of largest score of each node, or the best labeling as a whole. None is
-        "viterbi" for sequences whose labels encode segments, such as B-PER, if `calibrate` is true,
-        and where a scheme is given; else "posterior". Acts at once.
+        "viterbi" for sequences whose labels encode segments, such as B-PER, if `calibrate` is
+        true, and where a scheme is given; else "posterior". Acts at once.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme; requires
         decode="viterbi". Acts at once.
@@ -107,8 +110,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
     cluster : str or None, default=None
-        The address of the scheduler of a Dask cluster, whose workers `fit` shares its structures out
-        to, in place of `engine`. Results are the same. Never stored in model files.
+        The address of the scheduler of a Dask cluster, whose workers `fit` shares its structures
+        out to, in place of `engine`. Results are the same. Never stored in model files.
     random_state : int, RandomState or None, default=0
         Seed of the random orders of structures.
     checkpoint : str, Path or None, default=None
@@ -270,7 +273,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         self.mistakes_ = [*self.mistakes_, int(wrong.sum())]
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1
         self._support = merged([*self._support, *supports(examples, alpha)])
-        if prior is None and self.prior_source_.can_learn:  # from here on, it has seen the structures
+        if prior is None and self.prior_source_.can_learn:  # from here on it has seen them
             self.prior_source_ = self.prior_source_.taught(X, y)
             examples = Examples.of(encoded, self._prior_of(encoded.corpus, None))
         for i in range(len(examples.sizes)):
@@ -280,7 +283,8 @@ class MarginalizedPerceptron(MarginalizedLabeler):
     def _relabel(self, X: list[Structure], y: Any) -> None:
         """Let structures that were learned with other labels than these speak for these.
 
-        All else stays as it is, so that labels which these coefficients were balanced with may change.
+        All else stays as it is, so that labels which these coefficients were balanced
+        with may change.
         """
         number = {None: -1} | {label: k for k, label in enumerate(self.classes_.tolist())}
         for x, given in zip(X, y, strict=True):
@@ -308,7 +312,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
         return state.alpha(average=False)
 
     def _memory_of(self, one: Examples, labels: Array) -> list[Support]:
-        """What to remember of one structure, so that its labels are predicted; empty if they are."""
+        """What to remember so that a structure's labels are predicted; empty if they are."""
         evidence, wanted = self._evidence(one.encoded, one.prior), np.maximum(labels, 0)
 
         def shortfalls(recalled: Array) -> list[memory.Shortfall]:

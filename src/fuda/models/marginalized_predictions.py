@@ -1,7 +1,7 @@
-"""How models with the marginalized kernel predict: labels, probabilities and n-best labelings of evidence.
+"""How models with the marginalized kernel predict labels, probabilities and n-best labelings.
 
-With decode="posterior" every node gets the label of largest score by itself, and the probability of a
-labeling is the product of those of its nodes; with decode="viterbi" a labeling is scored as a
+With decode="posterior" every node gets the label of largest score by itself, and the probability
+of a labeling is the product of those of its nodes; with decode="viterbi" a labeling is scored as a
 whole (`fuda.marginalized.calibration`).
 """
 
@@ -29,7 +29,7 @@ RENAMED = {"pointwise": "posterior"}  # of `decode`, in earlier versions
 
 
 class MarginalizedPredictions(Probabilities, Labeler):
-    """What a labeler with the marginalized kernel predicts; `MarginalizedLabeler` defines `_evidence`."""
+    """What labelers with the marginalized kernel predict; subclasses define `_evidence`."""
 
     decode: str | None
     scheme: str | None
@@ -45,8 +45,8 @@ class MarginalizedPredictions(Probabilities, Labeler):
         X : list of structures
             Of the shape that the model was fitted on.
         prior : list of ndarray, optional
-            One (n_nodes, n_labels) array per structure, in place of the model's own prior; required
-            where the model was fitted with arrays.
+            One (n_nodes, n_labels) array per structure, in place of the model's own prior;
+            required where the model was fitted with arrays.
         known : list of lists, optional
             Labels that are given, one list per structure, None where the label is open.
 
@@ -137,7 +137,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
         )
 
     def _predicted(self, encoded: Encoded, given: Any, margin: float | None, known: Any = None) -> Array:
-        """The label numbers that are predicted, with scores approximated where there is a margin."""
+        """The predicted label numbers, with scores approximated where there is a margin."""
         return self._decided(encoded, self._evidence(encoded, given, margin), known)
 
     def _decided(self, encoded: Encoded, evidence: Evidence, known: Any = None) -> Array:
@@ -168,7 +168,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
         return inference.viterbi(corpus.graph, *allowed, self.n_jobs)[0]
 
     def _allowed(self, corpus: Corpus, scores: Array, pairs: Array, known: Any) -> tuple[Array, Array]:
-        """Scores (changed in place) and pair scores, −inf where scheme or known labels forbid them."""
+        """Scores (changed in place) and pair scores, −inf where scheme or known labels forbid."""
         check_decoder(self, corpus)
         if self.scheme is not None:
             pairs = forbid(scores, pairs, self.classes_, self.scheme, corpus.graph.roots, corpus.graph.leaves)
@@ -186,7 +186,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
 
     @property
     def _decoding(self) -> str:
-        """The parameter `decode`, or where it is None, what the scheme needs or what it was at fit."""
+        """The parameter `decode`; if it is None, what the scheme needs or what it was at `fit`."""
         by_scheme = "viterbi" if self.scheme is not None else self._fitted_params["decode"]
         decode = by_scheme if self.decode is None else self.decode
         return RENAMED.get(decode, decode)

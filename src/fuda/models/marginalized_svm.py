@@ -73,9 +73,9 @@ class MarginalizedSVM(MarginalizedLabeler):
     Parameters
     ----------
     kernel : Kernel, callable or None, default=None
-        The kernel k_x between observations. None is Polynomial(1).normalized() for the features "text"
-        of words in sequences, else Polynomial(2).normalized(); on trees and DAGs plus Constant(0.5),
-        where features are "text" Linear().normalized() + Constant(0.5).
+        The kernel k_x between observations. None is Polynomial(1).normalized() for the features
+        "text" of words in sequences, else Polynomial(2).normalized(); on trees and DAGs plus
+        Constant(0.5), where features are "text" Linear().normalized() + Constant(0.5).
     label_kernel : Kernel, ndarray of shape (n_labels, n_labels) or None, default=None
         The kernel k_y between labels; None is the identity.
     C : float, default=10.0
@@ -85,7 +85,7 @@ class MarginalizedSVM(MarginalizedLabeler):
         with c²k ≤ ½ downwards, so that every further node of a match counts half or less.
     gap : float, default=0.0
         For sequences the factor per skipped node of a match, from 0 (no gaps) to 1.
-    parts : {"subtrees", "paths", "lines"}, with or without "sided-" before it, or None, default=None
+    parts : {"subtrees", "paths", "lines"}, also with "sided-" before it, or None, default=None
         What may match around two nodes of trees, and "paths" or "sided-paths" of DAGs: connected
         subtrees, directed paths, or paths between any two nodes; with sides a child before its
         parent, as nodes are numbered, matches only another such child. None chooses by held-out
@@ -99,14 +99,14 @@ class MarginalizedSVM(MarginalizedLabeler):
         Weights of nodes by their labels, for labels that are rare or matter more; "balanced" gives
         all labels the same weight in total.
     features : str, callable or None, default=None
-        A feature set of `fuda.features`, or a function from an observation to names or a dict. None
-        is "protein" or "dna" for residues or bases, "text" for sequences of up to 4,096 distinct
-        observations and for text in trees and DAGs where the kernel is None too, and "spelling" for
-        all else, which is much faster where there are many.
+        A feature set of `fuda.features`, or a function from an observation to names or a dict.
+        None is "protein" or "dna" for residues or bases, "text" for sequences of up to 4,096
+        distinct observations and for text in trees and DAGs where the kernel is None too, and
+        "spelling" for all else, which is much faster where there are many.
     decode : {"posterior", "viterbi"} or None, default=None
         Predict the label of largest score of each node, or the best labeling as a whole. None is
-        "viterbi" for sequences whose labels encode segments, such as B-PER, if `calibrate` is true,
-        and where a scheme is given; else "posterior". Acts at once.
+        "viterbi" for sequences whose labels encode segments, such as B-PER, if `calibrate` is
+        true, and where a scheme is given; else "posterior". Acts at once.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme; requires
         decode="viterbi". Acts at once.
@@ -123,8 +123,8 @@ class MarginalizedSVM(MarginalizedLabeler):
     n_jobs : int or None, default=None
         Threads; None is all cores. Results do not depend on it. Acts at once.
     cluster : str or None, default=None
-        The address of the scheduler of a Dask cluster, whose workers `fit` shares its structures out
-        to, in place of `engine`. Results are the same. Never stored in model files.
+        The address of the scheduler of a Dask cluster, whose workers `fit` shares its structures
+        out to, in place of `engine`. Results are the same. Never stored in model files.
     random_state : int, RandomState or None, default=0
         Seed of the order in which positions are visited.
     checkpoint : str, Path or None, default=None
@@ -330,7 +330,7 @@ class _Ascent:
 
 
 def _mean_self_kernel(engine: Engine, labels: Array) -> float:
-    """The mean of K(t,t,y_t,y_t) over positions with a label; 1 where all are 0, or there is none."""
+    """The mean of K(t,t,y_t,y_t) over labelled positions; 1 if all are 0 or there are none."""
     own, side = np.zeros(len(labels)), engine.problem.targets
     for structure in range(len(side.sizes)):
         nodes = side.nodes(structure)

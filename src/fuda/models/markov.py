@@ -149,7 +149,7 @@ class MarkovLabeler(Probabilities, Labeler):
         return markov_labelings(self, encoded)
 
     def _node_terms(self, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
-        """What the difference of a node's scores of two labels consists of; [] where it is one term."""
+        """The parts of the difference of a node's scores of two labels; [] if it is one term."""
         return []
 
     def _edge_terms(self, encoded: Encoded, node: int, ours: Context, theirs: Context) -> list[Contribution]:
@@ -191,7 +191,7 @@ class MarkovLabeler(Probabilities, Labeler):
     def _allowed(
         self, corpus: Corpus, scores: np.ndarray, transitions: np.ndarray, known: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Scores (changed in place) and transitions, −inf where scheme or known labels forbid them."""
+        """Scores (changed in place) and transitions, −inf where scheme or known labels forbid."""
         if self.scheme is not None and not corpus.is_chain:
             raise DataError(
                 f"scheme={self.scheme!r}: a tag scheme defines which labels follow each other in a sequence, "
@@ -238,7 +238,7 @@ class MarkovLabeler(Probabilities, Labeler):
     def _minimized(
         self, minimizer: Minimizer, title: str, held: Held | None, weights: Callable[[Array], Array]
     ) -> Result:
-        """Run a minimizer by the parameters `tol` and `max_iter`, from its checkpoint if it has one.
+        """Run a minimizer with parameters `tol` and `max_iter`, from its checkpoint if any.
 
         `weights` makes the attribute `weights_` of a point of the minimizer.
         """

@@ -59,7 +59,8 @@ class MEMM(NamedWeights, MarkovLabeler):
         features of residues 7, of bases 6, and 0 for dicts, lists and sets of features.
     decode : {"viterbi", "posterior"} or None, default=None
         Predict the best labeling as a whole, or the best label of each node. None is "posterior"
-        for residues, whose labels are uncertain and long, and "viterbi" for all else. Acts at once.
+        for residues, whose labels are uncertain and long, and "viterbi" for all else.
+        Acts at once.
     scheme : {"IOB1", "IOB2", "IOE1", "IOE2", "IOBES", "BILOU"} or None, default=None
         Predict only label sequences that are well-formed under this scheme. Acts at once.
     outside_penalty : float, default=0.0
@@ -102,9 +103,9 @@ class MEMM(NamedWeights, MarkovLabeler):
 
     Notes
     -----
-    P(y|x) = Π_t P(y_t | y_p, x) with P(b | a, x) = exp(s_t(b) + A(a, b)) / Z_t(a) [1]_; minimized is
-    −Σ_t w_t log P(y_t | y_p, x) + l2 ‖w‖². A node is left out of training where its own label or its
-    parent's is None.
+    P(y|x) = Π_t P(y_t | y_p, x) with P(b | a, x) = exp(s_t(b) + A(a, b)) / Z_t(a) [1]_; minimized
+    is −Σ_t w_t log P(y_t | y_p, x) + l2 ‖w‖². A node is left out of training where its own label
+    or its parent's is None.
 
     References
     ----------

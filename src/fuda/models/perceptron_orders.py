@@ -18,7 +18,7 @@ Model = Any  # a `MarginalizedPerceptron`, which imports this module
 
 
 def foreseen(model: Model, parts: list[Array], count: int) -> list[Foreseen]:
-    """Return the perceptrons of trainings, one after another, if none of them ends sooner than it may.
+    """Return the perceptrons of trainings, one after another, if none of them ends early.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ def foreseen(model: Model, parts: list[Array], count: int) -> list[Foreseen]:
 class Orders:
     """The perceptrons of a model, one after another, which can be continued after any epoch.
 
-    `alpha` is the mean of those that are done, and after an interrupt of the current one too. There is
-    an engine for each perceptron, or the first one makes all others.
+    `alpha` is the mean of those that are done, and after an interrupt of the current one too.
+    There is an engine for each perceptron, or the first one makes all others.
     """
 
     def __init__(self, model: Model, engines: list[Engine], alpha: Array) -> None:
@@ -87,7 +87,7 @@ class Orders:
         return len(self.mistakes) < self.model.epochs and (not self.mistakes or bool(self.mistakes[-1]))
 
     def run_epoch(self, labels: Array, amounts: Array) -> None:
-        """Learn in one more epoch: in the order of the data, or after the first perceptron in another."""
+        """Run one more epoch: in the order of the data, or shuffled after the first perceptron."""
         if self.number:
             self.order = self.random.permutation(self.order)
         mistakes = self.engine.perceptron_epoch(self.order, labels, amounts, self.perceptron)

@@ -188,7 +188,7 @@ def for_training(
     source = PriorSource(prior, form, classes)
     of_corpus = source.prior_of(corpus)
     if isinstance(prior, MarkovLabeler) and not set(classes) <= set(prior.classes_):
-        of_corpus = of_corpus._replace(joint=None)  # it would hardly ever allow labels it has never seen
+        of_corpus = of_corpus._replace(joint=None)  # it would hardly ever allow unseen labels
     return of_corpus, source
 
 
@@ -232,10 +232,10 @@ def _out_of_fold(
 
 
 def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: Encoded) -> Prior:
-    """P(y|x) of a fitted labeler over the labels `classes`, mixed with a share of the uniform prior."""
+    """P(y|x) of a fitted labeler over the labels `classes`, mixed with a uniform share."""
     graph = encoded.corpus.graph
     number = {label: i for i, label in enumerate(labeler.classes_)}
-    own = [number.get(label, -1) for label in classes]  # −1: the last column below, for unseen labels
+    own = [number.get(label, -1) for label in classes]  # −1: the last column, for unseen labels
     _check_labels(labeler, classes)
     L = len(classes)
     if isinstance(labeler, SemiCRF):
@@ -259,7 +259,7 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
 
 
 def _joint(scores: np.ndarray, pairs: np.ndarray, own: list[int]) -> Joint | None:
-    """The scores of labelings; a label that the labeler has not seen is as unlikely as the unlikeliest.
+    """The scores of labelings; a label that the labeler has not seen is like the unlikeliest.
 
     None where some labels or pairs are impossible.
     """

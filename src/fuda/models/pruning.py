@@ -1,4 +1,4 @@
-"""How far the predictions of a model with the marginalized kernel can be made faster, by held-out data."""
+"""How much faster a model with the marginalized kernel can predict, judged by held-out data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fuda.selection.goals import goal_for
 Array = np.ndarray
 Model = Any  # a `fuda.models.marginalized.MarginalizedLabeler`, which imports this module
 
-# By how much clear cases lead, and the coefficients to remove, as parts of the largest |α|: the first
-# of each with which labels are predicted well enough is chosen.
+# By how much clear cases lead, and the coefficients to remove, as parts of the largest |α|: the
+# first of each with which labels are predicted well enough is chosen.
 MARGINS = (0.5, 0.7, 0.85, 0.95)
 SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 
@@ -38,7 +38,8 @@ def chosen(
     prior : Prior
         Their prior.
     loss : float
-        How much lower the quality of predicted labels may be than that of the model without a margin.
+        How much lower the quality of predicted labels may be than that of the model
+        without a margin.
 
     Returns
     -------

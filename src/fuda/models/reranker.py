@@ -176,8 +176,8 @@ class Reranker(Labeler):
     Candidates are ranked by g(x, y) = v log P(y|x) + Σ_s α_s K((x_s, y_s), (x, y)), where
     K = Σ_{t,τ} K_{t,τ} and K_{t,τ} = (K_{t−1,τ−1} + 1) k_y(y_t, y'_τ) (k_x(x_t, x'_τ) + 1) is the
     kernel on labelled structures of [2]_, and re-ranking is that of [1]_. Labels None do not count
-    as wrong, whatever a candidate has there. `sample_weight` also weighs updates, `position_weight`
-    also weighs wrong labels.
+    as wrong, whatever a candidate has there. `sample_weight` also weighs updates,
+    `position_weight` also weighs wrong labels.
 
     References
     ----------

@@ -61,7 +61,8 @@ class SemiCRF(MarkovLabeler):
         grows with it.
     decode : {"viterbi", "posterior"} or None, default=None
         Predict the best labeling as a whole, or the best label of each node. None is "posterior"
-        for residues, whose labels are uncertain and long, and "viterbi" for all else. Acts at once.
+        for residues, whose labels are uncertain and long, and "viterbi" for all else.
+        Acts at once.
     scheme : {"IOB2", "IOE2", "IOBES", "BILOU"} or None, default=None
         How labels write segments. None is the one scheme that all labels fit; where there is none,
         every run of a label is a segment.
@@ -112,11 +113,12 @@ class SemiCRF(MarkovLabeler):
     -----
     A segment (s, e, a) of the nodes s … e−1 and the kind a scores [1]_
 
-        g = Σ_{t=s}^{e−1} w_a · f_t + u_a · f_s + v_a · f_{e−1} + length_a(e − s) + text_a(x_s … x_{e−1})
+        g = Σ_{t=s}^{e−1} w_a · f_t + u_a · f_s + v_a · f_{e−1}
+            + length_a(e − s) + text_a(x_s … x_{e−1})
 
-    with the features f_t of a node and its window; the kind O has segments of one node, and w alone.
-    A sequence scores the sum over its segments, and A(a, a′) between neighbours. Minimized is
-    −Σ log P(y|x) + l2 ‖w‖². A label None is not known: it is summed over.
+    with the features f_t of a node and its window; the kind O has segments of one node, and w
+    alone. A sequence scores the sum over its segments, and A(a, a′) between neighbours. Minimized
+    is −Σ log P(y|x) + l2 ‖w‖². A label None is not known: it is summed over.
 
     References
     ----------
@@ -125,8 +127,9 @@ class SemiCRF(MarkovLabeler):
 
     Examples
     --------
-    >>> X = [["Ana", "lives", "in", "New", "York"], ["York", "is", "old"], ["New", "York", "is", "big"]]
-    >>> y = [["B-PER", "O", "O", "B-LOC", "I-LOC"], ["B-LOC", "O", "O"], ["B-LOC", "I-LOC", "O", "O"]]
+    >>> X = [["Ana", "lives", "in", "New", "York"], ["York", "is", "old"]]
+    >>> y = [["B-PER", "O", "O", "B-LOC", "I-LOC"], ["B-LOC", "O", "O"]]
+    >>> X, y = [*X, ["New", "York", "is", "big"]], [*y, ["B-LOC", "I-LOC", "O", "O"]]
     >>> model = SemiCRF(l2=0.1).fit(X, y)
     >>> model.predict([["Ana", "is", "in", "New", "York"]])[0]
     ['B-PER', 'O', 'O', 'B-LOC', 'I-LOC']
@@ -222,8 +225,9 @@ class SemiCRF(MarkovLabeler):
 
         Examples
         --------
-        >>> X, y = [["in", "New", "York"], ["in", "Lima"]], [["O", "B-LOC", "I-LOC"], ["O", "B-LOC"]]
-        >>> for kind, start, end, p in SemiCRF(l2=0.01).fit(X, y).predict_segments(X, least=0.2)[0]:
+        >>> X = [["in", "New", "York"], ["in", "Lima"]]
+        >>> model = SemiCRF(l2=0.01).fit(X, [["O", "B-LOC", "I-LOC"], ["O", "B-LOC"]])
+        >>> for kind, start, end, p in model.predict_segments(X, least=0.2)[0]:
         ...     print(kind, start, end, round(p, 1))
         LOC 1 3 1.0
         """
@@ -248,8 +252,8 @@ class SemiCRF(MarkovLabeler):
     def top_features(self, n: int = 10) -> dict[Any, list[tuple[str, float]]]:
         """Find the features of largest absolute weight for each kind of segment.
 
-        ``[-1] w=in`` is a feature of the node before any node of the segment, ``first [-1] w=in`` of
-        the node before the first one, ``last [0] w=York`` of the last one; ``nodes=2`` and
+        ``[-1] w=in`` is a feature of the node before any node of the segment, ``first [-1] w=in``
+        of the node before the first one, ``last [0] w=York`` of the last one; ``nodes=2`` and
         ``lower=new york`` are features of the whole.
 
         Parameters
@@ -375,7 +379,7 @@ class SemiCRF(MarkovLabeler):
         return segmentations(self, encoded)
 
     def _right(self, encoded: Encoded, scores: Scores, limits: Limits) -> tuple[Array, Array]:
-        """The probabilities of labels, −inf where they are not possible, and of label pairs likewise."""
+        """The probabilities of labels, −inf where impossible, and of label pairs likewise."""
         graph, table = encoded.corpus.graph, self._label_marginals(scores, limits)
         pairs = np.zeros((len(self.classes_),) * 2)
         if len(limits.links):
@@ -399,7 +403,7 @@ class SemiCRF(MarkovLabeler):
                     table[:, label] += values[:, kind]
         table = np.where(table < 1e-14, 0.0, table)  # differences of equal numbers
         total = table.sum(axis=1)
-        lost = ~(np.isfinite(total) & (total > 0))  # of scores so large that their sums have no digits left
+        lost = ~(np.isfinite(total) & (total > 0))  # of scores so large that sums lose all digits
         if lost.any():
             table[lost] = np.eye(len(self.classes_))[self._best_of(scores, limits)[1][lost]]
             total[lost] = 1.0

@@ -1,8 +1,8 @@
 """A CRF that learns from more structures, without those that it was fitted on.
 
 The data of the past are summed up by where they left the weights, w₀, and by how firmly they hold
-each of them, h = 2 l2 + m^⅓ d, where d is the diagonal of the Hessian of the loss of all structures
-so far, and m the number of features of a node. The new weights minimize
+each of them, h = 2 l2 + m^⅓ d, where d is the diagonal of the Hessian of the loss of all
+structures so far, and m the number of features of a node. The new weights minimize
 
     Σ_i a_i loss_i(w) + ½ Σ_k h_k (w_k − w₀_k)²
 
@@ -34,7 +34,7 @@ _TOL, _MAX_ITER = 1e-4, 60
 
 
 def grow_labels(model: Model, new: list[Any]) -> None:
-    """Add labels to a CRF; until one is taught, it is as unlikely as the unlikeliest of the others.
+    """Add labels to a CRF; until one is taught, it is as unlikely as the unlikeliest other.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def teach(model: Model, encoder: Any, data: TrainingData) -> None:
 
 
 class _Step:
-    """What is minimized, as a function of the weights of the features that some structures have."""
+    """What is minimized, as a function of the weights of the features of some structures."""
 
     def __init__(self, model: Model, data: TrainingData, weights: Array, stored: Array) -> None:
         self.model, self.weights = model, weights
@@ -142,7 +142,7 @@ def _used(encoded: Encoded, number: int) -> Array | None:
 
 
 def _indices(layout: Weights, encoded: Encoded, columns: list[Array | None]) -> Array:
-    """The indices of the weights of some features, and of all transitions, in the weight vector."""
+    """The indices in the weight vector of the weights of some features and of all transitions."""
     by_channel, transitions, by_edge = layout.views(np.arange(layout.size))
 
     def part(channel: Channel, of_features: Array) -> Array:
@@ -154,7 +154,7 @@ def _indices(layout: Weights, encoded: Encoded, columns: list[Array | None]) -> 
 
 
 def enlarged(old: Weights, new: Weights, array: Array, labels: Array, unlikeliest: bool = False) -> Array:
-    """An array with room for more features, which come last, and for labels; `labels` numbers old ones.
+    """An array with room for new features, which come last, and labels; `labels` are old ones.
 
     What is new is 0, or for `unlikeliest` labels the smallest value that another label has there.
     """

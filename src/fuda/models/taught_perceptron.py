@@ -1,10 +1,10 @@
 """A perceptron that learns more: with feature weights and order 0 or 1 as a CRF, else by an epoch.
 
-The mean of the weights over thousands of steps hardly moves by one more, so that a correction would
-not be predicted. But exp F / Z with the weights of the perceptron, times a number s, is a CRF: s is
-chosen where loss(s w) + ‖s w‖² of the data of the fit is smallest, and `fuda.models.taught_crf`
-says how a CRF learns more. What that changes is divided by s, and counts as if it had been learned
-in the first step: the mean and the last weights change by the same.
+The mean of the weights over thousands of steps hardly moves by one more, so that a correction
+would not be predicted. But exp F / Z with the weights of the perceptron, times a number s, is a
+CRF: s is chosen where loss(s w) + ‖s w‖² of the data of the fit is smallest, and
+`fuda.models.taught_crf` says how a CRF learns more. What that changes is divided by s, and counts
+as if it had been learned in the first step: the mean and the last weights change by the same.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Firmness(NamedTuple):
     scale : float
         s.
     curvature : ndarray
-        The curvature of the CRF at s w, see `fuda.training.crf_curvature`, in the layout of its weights.
+        The curvature of the CRF at s w, see `fuda.training.crf_curvature`, in the layout of
+        its weights.
     """
 
     scale: float
@@ -57,7 +58,7 @@ class Firmness(NamedTuple):
 
 
 class _Twin(CRF):
-    """The CRF of a perceptron: the labels of roots have weights too, as those of one more feature."""
+    """The CRF of a perceptron: the labels of roots have weights too, like those of a feature."""
 
     has_starts: bool
 
@@ -142,7 +143,7 @@ class _Ray:
         if not 0 < spread < np.inf:
             return 1.0
         least, most = np.log([1e-2 / spread, 1e2 / spread])
-        given = self._mean(self.fits, 1.0)  # F of the labels, whatever s, where all of them are known
+        given = self._mean(self.fits, 1.0)  # F of the labels, whatever s, where all are known
         for _ in range(_HALVINGS):  # what is minimized is convex in s: its slope tells where to go
             middle = (least + most) / 2
             s = float(np.exp(middle))
@@ -238,7 +239,7 @@ def _teach(model: Model, data: TrainingData, wrong: Array) -> None:
 
 
 def _changed(state: State, twin: _Twin, change: Array) -> State:
-    """The state, which is overwritten, with a change of the weights of the CRF made in its first step."""
+    """The state, overwritten, with a change of the CRF's weights made in its first step."""
     by_channel, transitions, _ = twin._layout.views(change)
     for short in (state.short, state.late_short) if twin.has_starts else ():
         short[0] += by_channel[-1][0]

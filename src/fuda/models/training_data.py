@@ -73,7 +73,7 @@ class TrainingData(NamedTuple):
         )
 
     def weighted(self, class_weight: Any) -> TrainingData:
-        """The data with nodes weighted by their labels too, as the parameter `class_weight` says."""
+        """The data with nodes weighted by their labels too, according to `class_weight`."""
         if class_weight is None:
             return self
         by_label = np.array([*_class_weights(class_weight, self.classes, self.labels), 1.0])

@@ -46,7 +46,8 @@ class ConjugateGradient(Minimizer):
             direction, slope = self.direction, vectors.dot(gradient, self.direction)
             if not slope < 0:
                 direction, slope = -gradient, -vectors.dot(gradient, gradient)
-            # a sharper curvature condition than quasi-Newton methods need keeps directions conjugate
+            # a sharper curvature condition than quasi-Newton methods need keeps
+            # directions conjugate
             found = wolfe(function, self.x, value, slope, direction, self.step, vectors, curvature=0.2)
             if found is None:
                 return
@@ -55,7 +56,8 @@ class ConjugateGradient(Minimizer):
             direction *= max(0.0, change / vectors.dot(gradient, gradient))
             direction -= new_gradient
             new_slope = vectors.dot(new_gradient, direction)
-            step *= slope / new_slope if new_slope < 0 else 1.0  # the same first decrease as last time
+            # The same first decrease as last time.
+            step *= slope / new_slope if new_slope < 0 else 1.0
             self.x, self.direction, self.step, gradient = x, direction, step, new_gradient
 
     def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

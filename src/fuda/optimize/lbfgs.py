@@ -8,10 +8,10 @@ precision, which halves the memory traffic; all sums are in double precision.
 
 OWL-QN (Andrew & Gao 2007, "Scalable training of L1-regularized log-linear models") uses the
 pseudo-gradient of the whole objective as g in the direction, stays within an orthant during the
-line search, and builds pairs from the smooth part. Unlike there, only coordinates that are 0 are kept
-from leaving it uphill. Within an orthant the penalty is linear, so that −H g needs no correction; with
-all coordinates aligned with −g, as published, a CRF of 600 sentences has not converged after 1,000
-iterations, here after some 400.
+line search, and builds pairs from the smooth part. Unlike there, only coordinates that are 0 are
+kept from leaving it uphill. Within an orthant the penalty is linear, so that −H g needs no
+correction; with all coordinates aligned with −g, as published, a CRF of 600 sentences has not
+converged after 1,000 iterations, here after some 400.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class Lbfgs(Minimizer):
         self.first_step = first_step or (lambda direction: 1.0 / max(self.vectors.norm(direction), 1e-300))
         self.vectors = Vectors(len(x), n_jobs)
         self.pairs = Pairs(len(x), memory, self.vectors)
-        self.spare = np.empty_like(self.x), np.empty_like(self.x)  # for the next point and gradient
+        self.spare = np.empty_like(self.x), np.empty_like(self.x)  # next point and gradient
 
     def _points(self, watch: Watch) -> Iterator[Point]:
         function = watch.counted(self.function)

@@ -1,1 +1,1 @@
-"""The page on which a person labels data while a model learns: its store, its teacher, its server."""
+"""The page on which a person labels data while a model learns: store, teacher and server."""

@@ -1,4 +1,4 @@
-"""The file of a store: SQLite in WAL mode, one process that writes, all of a transaction or none."""
+"""The file of a store: SQLite in WAL mode, one writing process, transactions as a whole."""
 
 from __future__ import annotations
 
@@ -109,7 +109,8 @@ class Database:
 
     def _make(self) -> None:
         self._writer.execute("PRAGMA journal_mode = WAL")
-        # Not `executescript`, which commits first: a kill leaves an empty file or the whole schema.
+        # Not `executescript`, which commits first: a kill leaves an empty file or the
+        # whole schema.
         with self.transaction() as writer:
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 writer.execute(statement)

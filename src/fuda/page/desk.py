@@ -25,7 +25,7 @@ from fuda.page.why import why
 
 Json = dict[str, Any]
 
-_PATIENCE = 0.1  # seconds that an accept waits for the model to learn; then it learns in the background
+_PATIENCE = 0.1  # seconds that an accept waits for the model to learn; then it does not wait
 _LAST_WAIT = 1.0  # seconds for each thread to end: what it is at is made again from the log
 _SHOWN = 2_000  # predictions that are kept
 _LISTED = 200  # items of a list at most
@@ -194,7 +194,7 @@ class Desk:
         }
 
     def _predicted(self, item: Item) -> tuple[list[Any], list[float]]:
-        """The labels of a structure by the model, with those that its file has, and probabilities."""
+        """The model's labels of a structure, given those that its file has, and probabilities."""
         structure, taught = item.record.structure, self.teacher.current
         if taught.model is None:
             outside = schemes.OUTSIDE if self.store.unit.scheme is not None else None

@@ -82,7 +82,7 @@ def _field(store: Store) -> str:
 
 
 def _needs_field(store: Store, found: list[Record]) -> bool:
-    """Whether labels have no field of CoNLL-U yet: files read without labels, spans of other formats."""
+    """Whether labels have no CoNLL-U field yet: read without labels, or spans of other formats."""
     rows = [record.rows for record in found if record.rows is not None]
     if not rows:
         return store.unit.scheme is not None
@@ -115,6 +115,6 @@ def model_of(store: Store, teacher: Teacher | None = None) -> Any:
 
 
 def file_name(store: Store, kind: str) -> str:
-    """Return the name of a file to export to: the title of the store, without signs that files lack."""
+    """Return the name of a file to export to: the store's title, without special characters."""
     title = re.sub(r"[^\w.-]+", "_", str(store.about("title") or "labels"))
     return f"{title}{KINDS[kind]}"

@@ -73,10 +73,10 @@ def _columns(path: str) -> int:
 
 
 def _is_parted(path: str, count: int) -> bool:
-    """Whether lines of so many columns are words: logs, and languages without spaces, look like it too."""
+    """Whether lines of so many columns are words; logs and languages without spaces look alike."""
     text = files.read_text(path)
     blocks = [block.split("\n") for block in re.split(r"\n\s*\n", text.strip())]
-    if "\t" in text or 1 < len(blocks) < sum(map(len, blocks)):  # sentences, with blank lines between
+    if "\t" in text or 1 < len(blocks) < sum(map(len, blocks)):  # blank lines between sentences
         return True
     lines = [line for block in blocks for line in block][:_LOOKED_AT]
     if count == 1:
@@ -182,7 +182,7 @@ def _check(path: str, data: Dataset, shape: str) -> None:
 
 
 def _unknown(store: Store, name: str, records: list[Record]) -> list[tuple[int, Record]]:
-    """The records that the store does not have, with their places; the others give it their labels."""
+    """The records that the store does not have, and their places; others give it their labels."""
     with store.transaction() as writer:
         named = writer.execute("SELECT 1 FROM files WHERE name = ?", (name,)).fetchone() is not None
         stored = Counter(digest for (digest,) in writer.execute("SELECT digest FROM items"))

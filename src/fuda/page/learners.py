@@ -63,7 +63,7 @@ def learners_of(shape: str, given: bool) -> list[Learner]:
 
 
 def feature_sets_of(some: Structure, given: bool) -> dict[str, str]:
-    """Return the feature sets to choose from, by name, for structures like one; none for a model given."""
+    """Return the feature sets to choose from, by name, for such data; none for a given model."""
     kinds = {type(observation) for observation in some.observations}
     if given or not kinds <= {str, tuple}:
         return {}

@@ -29,7 +29,8 @@ class Pool:
     teacher : Teacher
         Has the model.
     prepare : callable
-        Is given the structure that will probably be next, so that it is ready when it is asked for.
+        Is given the structure that will probably be next, so that it is ready when it
+        is asked for.
     """
 
     def __init__(self, store: Store, teacher: Teacher, prepare: Callable[[int], object]) -> None:
@@ -114,7 +115,8 @@ class Pool:
             try:
                 self._work()
             except Exception as error:
-                # Whatever a model may raise: sentences come in file order then, and the page says why.
+                # Whatever a model may raise: sentences come in file order then, and the
+                # page says why.
                 self.teacher.problem = f"sentences are not scored: {error}"
                 self._stopped.wait(1.0)
 

@@ -60,7 +60,7 @@ class Review:
         return self.listed(0, 0)
 
     def listed(self, offset: int, limit: int) -> Json:
-        """Return a part of the doubts, the largest first; those whose labels have changed are left out."""
+        """Return some of the doubts, largest first, without those whose labels have changed."""
         if self._problem:
             raise DataError(self._problem)
         versions = dict(self.store.versions())

@@ -1,9 +1,9 @@
-"""Who may use a page: the token or password, sessions, where requests come from and how large they are.
+"""Who may use a page: token or password, sessions, and the origin and size of requests.
 
-The address that is opened has a random token, which is exchanged for a cookie. The store has only a
-digest of the cookie, so that open pages go on after a restart and a copy of the store opens nothing.
-Requests for another host are refused (a name that an attacker lets point to this computer), and so
-are those that pages of other origins send.
+The address that is opened has a random token, which is exchanged for a cookie. The store has only
+a digest of the cookie, so that open pages go on after a restart and a copy of the store opens
+nothing. Requests for another host are refused (a name that an attacker lets point to this
+computer), and so are those that pages of other origins send.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ class Unit:
 
 
 def unit_of(shape: str, labels: Iterable[Sequence[Label]], nodes: bool = False) -> Unit:
-    """Return what is labelled in such data: spans of sequences, unless labels are not those of spans.
+    """Return what is labelled in such data: spans of sequences, unless labels are not of spans.
 
     Parameters
     ----------

@@ -1,24 +1,24 @@
 """The store of a page: structures, a log of all that people did, and snapshots of the model.
 
-A store is one SQLite file in WAL mode. What is acknowledged has been synced to the disk. The log of
-*events* is only appended to:
+A store is one SQLite file in WAL mode. What is acknowledged has been synced to the disk. The log
+of *events* is only appended to:
 
-=========  ===========================================================================================
+=========  ======================================================================================
 kind       what happened
-=========  ===========================================================================================
+=========  ======================================================================================
 file       a file was added; its labels teach the model
 accept     a person gave a structure its labels
 skip       a person put a structure aside
 undo       an earlier accept or skip was taken back
 label      a label was added to those that can be chosen
 setting    the order, the learner or its features were changed
-=========  ===========================================================================================
+=========  ======================================================================================
 
 Accepts and skips are *steps*. The state of a structure is that of its last step that has not been
 undone, and else what its file says; the columns of `items` repeat it, so that it need not be found
-each time. A *lesson* is an accept that has not been undone, or a file with labels. A *snapshot* is a
-model that has learned all lessons up to an event: a model is rebuilt from the last snapshot and the
-lessons after it. An undo removes the snapshots that have learned what is undone.
+each time. A *lesson* is an accept that has not been undone, or a file with labels. A *snapshot* is
+a model that has learned all lessons up to an event: a model is rebuilt from the last snapshot and
+the lessons after it. An undo removes the snapshots that have learned what is undone.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Store(Database):
 
     @property
     def kinds(self) -> list[str]:
-        """What a person may choose: types of spans, or labels of nodes; in order of their arrival."""
+        """What a person may choose: types of spans or labels of nodes, in order of arrival."""
         return list(self.about("labels", []))
 
     def counts(self) -> dict[str, int]:
@@ -336,7 +336,7 @@ class Store(Database):
         return int(self._reader.execute("SELECT IFNULL(MAX(number), 0) FROM events").fetchone()[0])
 
     def steps(self) -> list[tuple[int, float, int, Any]]:
-        """Return number, time, structure and further values of the accepts that have not been undone."""
+        """Return number, time, structure and further values of all accepts not undone since."""
         rows = self._reader.execute(
             f"SELECT number, time, item, more FROM events e WHERE kind = 'accept' AND {_LIVE} ORDER BY number"
         )
@@ -390,7 +390,7 @@ class Store(Database):
         return None if row is None else Snapshot(row[0], row[1], bool(row[2]), row[3])
 
     def last_refit(self, learner: str) -> int:
-        """Return the event up to which the last refit of a learner has learned; 0 if there was none."""
+        """Return the last event that a learner's last refit has learned; 0 if there was none."""
         query = "SELECT IFNULL(MAX(event), 0) FROM snapshots WHERE refitted AND learner = ?"
         return int(self._reader.execute(query, (learner,)).fetchone()[0])
 

@@ -23,7 +23,7 @@ from fuda.page.learners import BY_DATA, Learner, from_bytes, learners_of, to_byt
 from fuda.page.store import LABELLED, Snapshot, Store
 
 _EVERY = 25  # lessons from one snapshot to the next
-_ONE_BY_ONE = 50  # lessons of a new model up to which it is taught one by one, and not fitted at once
+_ONE_BY_ONE = 50  # up to so many lessons a new model is taught one by one, not fitted at once
 _FIRST, _GROWTH = 10, 0.25  # lessons from refit to refit: at least, and as a share of all
 _SAMPLE = 1_000  # structures by which a learner is chosen
 
@@ -57,7 +57,7 @@ class Teacher:
         self.store, self.announce = store, announce
         self.current = Taught(None, 0, 0, 0)
         self.refitting = False
-        self.preparing = False  # whether a model is read, or code compiled, before the first lesson
+        self.preparing = False  # whether a model is loaded, or code compiled, before any lesson
         self.problem = ""
         self._last_lesson = 0.0  # seconds that it took
         self._changed = threading.Condition()
@@ -98,7 +98,7 @@ class Teacher:
             thread.join(seconds)
 
     def notice(self, again: bool = False) -> None:
-        """Say that the log has grown; `again` where the model must begin again from another snapshot."""
+        """Say that the log has grown; `again` if the model must restart from another snapshot."""
         with self._changed:
             self._again = self._again or again
             self._changed.notify_all()
@@ -123,7 +123,7 @@ class Teacher:
         return f"taught by {count:,} sentence{'' if count == 1 else 's'}"
 
     def rebuilt(self) -> Any:
-        """Return the model that the log makes, found in this thread; None before the first lesson."""
+        """Return the model that the log makes, found in this thread; None before any lesson."""
         if self._needs_fit():
             self._fit_all()
         self._begin()
@@ -135,7 +135,8 @@ class Teacher:
         while not self._stopped:
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of trainings that ended early; the page shows accuracy
+                    # Of trainings that ended early; the page shows accuracy.
+                    warnings.simplefilter("ignore")
                     work()
                 return
             except Exception as error:
@@ -170,7 +171,7 @@ class Teacher:
             self.announce({"type": "prepared"})
 
     def _warm_up(self) -> None:
-        """Teach a model that nobody uses, so that compiled code is loaded before the first lesson."""
+        """Teach a model that nobody uses, to load compiled code before the first lesson."""
         some, classes = self._some()[:2], self.store.unit.classes(self.store.kinds or ["X"])
         pupil, labels = self._unfitted(), [[classes[0]] * len(x) for x in some]
         pupil.partial_fit(some[:1], labels[:1], classes=classes).partial_fit(some[1:], labels[1:])
@@ -180,7 +181,7 @@ class Teacher:
         return self._stopped or self._again or self.store.last_event() > self._seen
 
     def _begin(self) -> None:
-        """Begin again from the last snapshot; the old model stays in use until the new one is ready."""
+        """Restart from the last snapshot; the old model stays in use until a new one is ready."""
         last = self._seen = self.store.last_event()
         refit = self.store.last_refit(self.learner.key)
         snapshot = self.store.snapshot(self.learner.key)
@@ -198,7 +199,7 @@ class Teacher:
         self._use(model, last)
 
     def _needs_fit(self) -> bool:
-        """Whether the lessons after the last snapshot are to be learned by a refit, not one by one."""
+        """Whether to learn the lessons after the last snapshot by a refit, not one by one."""
         learner = self.learner
         behind = self.store.lesson_count(0)
         return (
@@ -299,4 +300,5 @@ class Teacher:
         model = fresh
         if getattr(fresh, "warm_start", False) and type(last) is type(fresh):
             model = copy.copy(last).set_params(**fresh.get_params(deep=False))
-        return model.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=None)  # the other core is for the page
+        # The other core is for the page.
+        return model.set_params(n_jobs=1).fit(X, y).set_params(n_jobs=None)

@@ -31,7 +31,8 @@ def why(store: Store, model: Any, item: Item, start: int, end: int) -> Json:
     item : Item
         The structure.
     start, end : int
-        The nodes of the span; of a span, its first node is explained, where it is decided to begin.
+        The nodes of the span; of a span, its first node is explained, where it is
+        decided to begin.
 
     Returns
     -------

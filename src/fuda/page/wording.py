@@ -1,4 +1,4 @@
-"""What speaks for a label, in plain words: features, labels that follow one another, labels elsewhere."""
+"""What speaks for a label, in plain words: features, neighbouring labels, labels elsewhere."""
 
 from __future__ import annotations
 
@@ -93,8 +93,10 @@ def parsed(text: str, labels: Collection[str] = ()) -> Feature | None:
 def place_of(text: str, labels: Collection[str] = ()) -> Any:
     """Return what features of the same words have in common, to tell them together.
 
-    >>> place_of("[+1] p1=d") == place_of("[+1] w=di"), place_of("[0] w=di") == place_of("[+1] w=di")
-    (True, False)
+    >>> place_of("[+1] p1=d") == place_of("[+1] w=di")
+    True
+    >>> place_of("[0] w=di") == place_of("[+1] w=di")
+    False
     """
     found = parsed(text, labels)
     return text if found is None else (*(offset for offset, *_ in found.parts), found.after)

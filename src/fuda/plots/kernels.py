@@ -23,8 +23,8 @@ def kernel_heatmap(a: Any, b: Any, *, ax: Any = None, **options: Any) -> Any:
     ax : Axes, optional
         Where to draw; default: a new figure.
     **options : object
-        Parameters of `fuda.marginalized_kernel`, of which `kernel` is needed. Without a `prior` all
-        nodes have the same, single label, so that observations alone have to match.
+        Parameters of `fuda.marginalized_kernel`, of which `kernel` is needed. Without a `prior`
+        all nodes have the same, single label, so that observations alone have to match.
 
     Returns
     -------

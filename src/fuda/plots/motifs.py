@@ -15,7 +15,8 @@ from fuda.errors import DataError, described, short
 from fuda.features.residues import BASES, RESIDUES
 from fuda.plots.style import COLORS, INK, styled
 
-_LEAST = 1e-300  # probability, and _MOST, at which log-odds are cut: scores of kernel machines are large
+# Probability (and _MOST) at which log-odds are cut: scores of kernel machines are large.
+_LEAST = 1e-300
 _MOST = 1 - 1e-16
 _WIDE = 0.45  # the width of letters, in their size, from which on they fill their column
 _GROUPS = {"KRH": COLORS[0], "DE": COLORS[4], "STNQ": COLORS[2], "PG": COLORS[3], "CY": COLORS[5]}
@@ -26,9 +27,9 @@ def motif_effects(
 ) -> tuple[np.ndarray, list[str], Counter[str]]:
     """Measure how letters around a node speak for its label, by replacing them one at a time.
 
-    Nodes of the label are cut out with twice the window to each side. At each offset every letter is
-    put in turn, and the log-odds of the label at the node are averaged over nodes. It works with every
-    model that has `predict_marginals`, kernel machines included.
+    Nodes of the label are cut out with twice the window to each side. At each offset every letter
+    is put in turn, and the log-odds of the label at the node are averaged over nodes. It works
+    with every model that has `predict_marginals`, kernel machines included.
 
     Parameters
     ----------
@@ -97,9 +98,9 @@ def _log_odds(p: float) -> float:
 def motif(model: Any, X: Any, y: Any, label: Any, *, window: int = 7, most: int = 40, ax: Any = None) -> Any:
     """Draw the motif that a model has learned around nodes with a label, as a logo.
 
-    Letters above the line speak for the label, those below against it, by the height of the letter:
-    the change of the log-odds of the label when that letter takes the place of an average one. The
-    nodes themselves are in the middle, by how often each letter is one, not to scale.
+    Letters above the line speak for the label, those below against it, by the height of the
+    letter: the change of the log-odds of the label when that letter takes the place of an average
+    one. The nodes themselves are in the middle, by how often each letter is one, not to scale.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ def learning_curves(
     Parameters
     ----------
     curves : mapping of str to mapping of int to number or list of numbers
-        For each learner the scores at each size; of several folds or repetitions the mean is drawn,
-        and the band of a standard deviation around it.
+        For each learner the scores at each size; of several folds or repetitions the mean is
+        drawn, and the band of a standard deviation around it.
     ylabel : str, default="F1"
         What the scores are.
     ax : Axes, optional
@@ -98,8 +98,8 @@ def calibration(
         Structures that the model was not fitted on, and their labels; nodes of label None are left
         out.
     bins : int, default=10
-        How many groups of nodes there are, of equal width in probability; groups of fewer than five
-        nodes are left out.
+        How many groups of nodes there are, of equal width in probability; groups of fewer than
+        five nodes are left out.
     name : str, optional
         The name in the legend; default: that of the class.
     ax : Axes, optional
@@ -108,8 +108,8 @@ def calibration(
     Returns
     -------
     Axes
-        The plot. Its legend has the expected calibration error: the mean over nodes of the distance
-        from the diagonal.
+        The plot. Its legend has the expected calibration error: the mean over nodes of the
+        distance from the diagonal.
     """
     if not hasattr(model, "predict_marginals"):
         raise DataError(f"a {type(model).__name__} has no marginals, so that there is nothing to calibrate")

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-# After Okabe & Ito's palette for all kinds of colour vision, in tones that show on white and on black.
+# After Okabe & Ito's palette for all kinds of colour vision, in tones that show on white
+# and on black.
 COLORS = ("#2f86c6", "#e08a1e", "#1f9e83", "#b86fb0", "#d9603b", "#8f8f2a")
 INK = "#7b7b7b"
 POSITIVE, NEGATIVE = COLORS[0], COLORS[4]
@@ -48,7 +49,7 @@ def pyplot() -> Any:
 
 
 def styled(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function that draws into `ax` make a new figure in the style above where it is None."""
+    """Let a function that draws into `ax` make a new figure in the style above if `ax` is None."""
 
     @wraps(draw)
     def drawn(*args: Any, ax: Any = None, **options: Any) -> Any:
@@ -117,8 +118,8 @@ def heat_map(
     ax : Axes
         Where to draw.
     values : array of shape (n, m)
-        What determines the colours. Where some are negative 0 is in the middle of the colours; where
-        none is, cells of value 0 have no colour.
+        What determines the colours. Where some are negative 0 is in the middle of the colours;
+        where none is, cells of value 0 have no colour.
     rows, columns : iterables
         The names of rows and columns.
     colors : str

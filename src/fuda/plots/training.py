@@ -35,8 +35,8 @@ def convergence(runs: Any, *, quantity: str | None = None, by: str = "iteration"
     Returns
     -------
     Axes
-        The plot. Gaps and norms, and objectives that fall to less than a tenth, are on a logarithmic
-        scale.
+        The plot. Gaps and norms, and objectives that fall to less than a tenth, are on a
+        logarithmic scale.
     """
     named = runs if isinstance(runs, Mapping) else {None: runs}
     histories = {name: _history(run) for name, run in named.items()}

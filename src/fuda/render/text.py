@@ -9,7 +9,8 @@ from typing import Any
 
 from fuda.errors import short
 
-# Controls, surrogates, line and paragraph separators: invisible, not encodable, or acted on by terminals.
+# Controls, surrogates, line and paragraph separators: invisible, not encodable, or acted on
+# by terminals.
 _HIDDEN = frozenset(["Cc", "Cs", "Zl", "Zp"])
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 

@@ -1,4 +1,4 @@
-"""Where the files of a corpus are: in its own folder below the one that is given, or in that itself."""
+"""Where the files of a corpus are: in a folder of its own below the given one, or in that one."""
 
 from __future__ import annotations
 

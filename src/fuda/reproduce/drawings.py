@@ -82,7 +82,7 @@ def site_curves(rows: Sequence[phosphorylation.Row], curve: Curve, *, ax: Any = 
 def draw_sites(
     rows: Sequence[phosphorylation.Row], data: str | Path, kinase: str, folder: str | Path
 ) -> None:
-    """Draw the curves of methods on the sites of a kinase, and the motif that a kernel machine learned."""
+    """Draw the curves of methods on the sites of a kinase, and the motif of a kernel machine."""
     shown = [row for row in rows if row.method in phosphorylation.DRAWN]
     for curve, name in ((roc, "roc"), (precision_by_recall, "precision")):
         axes = site_curves(shown, curve)
@@ -137,7 +137,7 @@ def gene(locus: Locus, predicted: Exons, *, ax: Any = None) -> Any:
 
 
 def draw_gene(row: genes.Row, data: str | Path, folder: str | Path) -> None:
-    """Draw a locus of many exons of the folds that nothing was chosen on: the one of median correlation."""
+    """Draw the locus of many exons with median correlation, of folds not used for any choice."""
     loci = load(data)
     found = genes.accuracy(loci, row.predicted)["correlation"]
     unseen = np.concatenate(genes.folds_of(loci)[genes.DEVELOPED_ON :])

@@ -8,13 +8,14 @@ A base is in one of the states (`STATES`)
     T          the last base of its stop codon
     Dp Ip Ap   the first, an inner, the last base of an intron after p bases of a codon
 
-and only steps that keep the frame are allowed. An intron begins with GT or GC and ends with AG; a stop
-codon ends the gene, also one that an intron interrupts: introns remember T, TA and TG before them
-(``I1.T``), and the first base after them what may not follow.
+and only steps that keep the frame are allowed. An intron begins with GT or GC and ends with AG; a
+stop codon ends the gene, also one that an intron interrupts: introns remember T, TA and TG before
+them (``I1.T``), and the first base after them what may not follow.
 
-All scores are tied: the features of a base (`fuda.reproduce.gene_signals`), most of them log-odds of
-counts, count for states by the weights of `TIED`, and steps by how often they are. With weights of 1
-that is a hidden Markov model; a CRF learns the weights, by −log P of the states given the bases.
+All scores are tied: the features of a base (`fuda.reproduce.gene_signals`), most of them log-odds
+of counts, count for states by the weights of `TIED`, and steps by how often they are. With
+weights of 1 that is a hidden Markov model; a CRF learns the weights, by −log P of the states
+given the bases.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ _AFTER = ["E1.T", "E2.TA", "E2.TG"]  # the first base after introns that remembe
 STATES = ["N", "S", "E0", "E1", "E2", "T", *_INTRON, *_AFTER]
 PLAIN = [state for state in STATES if "." not in state]  # that remember nothing, for learning
 
-# Weights: for which states which feature counts, and the weight before learning. log 16 and so on are
-# how much rarer than any base the bases of a signal are.
+# Weights: for which states which feature counts, and the weight before learning. log 16 and so on
+# are how much rarer than any base the bases of a signal are.
 _EXON = "S E T"
 TIED: dict[str, tuple[float, list[tuple[str, str]]]] = {
     "codons": (1.0, [("frame 0", "S E0"), ("frame 1", "E1"), ("frame 2", "E2 T")]),
@@ -153,7 +154,7 @@ class Machine:
         return found
 
     def predict(self, bases: Array, scores: Array, steps: Array) -> tuple[list[tuple[int, int]], float]:
-        """Return the exons of the best states, and their score; the ends of a locus are outside of genes."""
+        """Return the exons of the best states and their score; a locus begins and ends outside."""
         scores = np.where(self.forbidden(bases), -np.inf, scores)
         outside = np.arange(len(self.states)) == self.number["N"]
         scores[[0, -1]] = np.where(outside, scores[[0, -1]], -np.inf)
@@ -242,5 +243,5 @@ def loss_of(machine: Machine, pieces: Pieces, steps: Array) -> Function:
 
 
 def learned(machine: Machine, pieces: Pieces, steps: Array) -> Array:
-    """Return the weights of `TIED` at which the loss is smallest, or after a number of iterations."""
+    """Return the weights of `TIED` at which the loss is smallest, or after some iterations."""
     return Lbfgs(loss_of(machine, pieces, steps), COUNTED.copy()).minimize(max_iter=_ITERATIONS).x

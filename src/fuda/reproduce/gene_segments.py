@@ -1,13 +1,14 @@
 """The best gene structure where exons are segments, whose lengths count.
 
-States other than exons are those of `fuda.reproduce.genes`: bases outside of genes, and introns by how
-many bases of a codon came before and which of T, TA and TG they were. An exon from a to b scores
+States other than exons are those of `fuda.reproduce.genes`: bases outside of genes, and
+introns by how many bases of a codon came before and which of T, TA and TG they were. An exon
+from a to b scores
 
     Σ_{a ≤ t < b} e_t(position of t in its codon) + log P(b − a | kind) + its two signals
 
-with the kinds initial, internal, terminal and single. It ends at the first stop codon in its frame, so
-that the number of candidates is small: from each AG and each ATG on, bases up to that stop codon are
-read once. The result is exact.
+with the kinds initial, internal, terminal and single. It ends at the first stop codon in its
+frame, so that the number of candidates is small: from each AG and each ATG on, bases up to that
+stop codon are read once. The result is exact.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ def segment_scores(bases: Array, scores: Array, steps: Array, lengths: Array) ->
     def step(a: str, b: str) -> float:
         return float(steps[number(a), number(b)])
 
-    ends = np.logaddexp(step("E0", "D1"), step("E2", "D0"))  # of exons, before an intron or at the stop
+    # Of exons, before an intron or at the stop.
+    ends = np.logaddexp(step("E0", "D1"), step("E2", "D0"))
     stop = step("E1", "T")
     both = np.logaddexp(ends, stop)
     return Scores(
@@ -150,7 +152,7 @@ def _is_stop(a: int, b: int, c: int) -> bool:
 
 @compiled
 def _remembered(position: int, before: int, last: int) -> int:
-    """The number of an intron after the base at a position of its codon: 0; 1, T; others, TA, TG."""
+    """The number of an intron after a base, by its place in the codon: 0; 1, T; others, TA, TG."""
     if position == 2:
         return 0
     if position == 0:
@@ -162,14 +164,15 @@ def _remembered(position: int, before: int, last: int) -> int:
 
 @compiled
 def _extend(start: int, intron: int, value: float, scores: Scores, best: Array, back: Array) -> None:
-    """Enter into `best` and `back` all exons from a base on, after an intron or at the start of a gene.
+    """Enter all exons from a base on into `best` and `back`, after an intron or to begin a gene.
 
     `best` (n, 7) has the values of introns that begin at a base, and of genes that end at one.
     """
     bases, frames = scores.bases, scores.frames
     position = 0 if intron <= 0 else 1 if intron <= 2 else 2
     frame = (start - position) % 3
-    # The bases of the codon so far; where an intron does not remember them, no stop codon can follow.
+    # The bases of the codon so far; where an intron does not remember them, no stop
+    # codon can follow.
     first = 3 if intron == 2 or intron >= 4 else 0
     second = 2 if intron == 5 else 0
     opening = 0 if intron == -1 else 1
@@ -201,7 +204,7 @@ def _extend(start: int, intron: int, value: float, scores: Scores, best: Array, 
 
 @compiled
 def _forward(scores: Scores) -> tuple[Array, Array, float]:
-    """The origins of exons by their ends, where introns and outsides were entered, and the best score."""
+    """The origins of exons by their ends, the entries of introns and outsides, the best score."""
     size = len(scores.bases)
     best = np.full((size, 7), -np.inf)
     back = np.zeros((size, 7, 2), dtype=np.int32)

@@ -1,11 +1,11 @@
 """What bases tell of genes: loci, counts of what is seen in them, and features made of the counts.
 
-Counts of loci add up, so that the features of a locus can be made of the other loci alone: those of
-training loci are then as good as those of new ones, and weights learned on them hold.
+Counts of loci add up, so that the features of a locus can be made of the other loci alone: those
+of training loci are then as good as those of new ones, and weights learned on them hold.
 
 A base t has these features (`COLUMNS`), all others are 0:
 
-=========  =========================================================================================
+=========  ========================================================================================
 base       0.01 at every base
 frame 0–2  log P(x_t | x_{t−5} … x_{t−1}) as the first, second or third base of a codon, less that
            outside of exons
@@ -19,7 +19,7 @@ acceptor   there, the log-odds of the bases around it
 ATG        1 where a gene may begin
 start      there, the log-odds of the bases around it
 stop       1 at the last base of TAA, TAG and TGA
-=========  =========================================================================================
+=========  ========================================================================================
 
 Letters other than A, C, G and T are read as A.
 """
@@ -51,8 +51,8 @@ _GC_AROUND = 250
 # What the model of one base less before it counts, in bases, for 0 to 5 bases before.
 _BACKED_OFF = (20.0, 20.0, 20.0, 50.0, 500.0, 2000.0)
 _SITE_BACKED_OFF = 50.0
-# Offsets around the first base of an intron, its last base, and the first base of a gene; and which of
-# these offsets all sites share, so that they tell nothing.
+# Offsets around the first base of an intron, its last base, and the first base of a gene; and
+# which of these offsets all sites share, so that they tell nothing.
 _WINDOWS = {"donor": (-4, 8), "acceptor": (-24, 4), "start": (-12, 6)}
 _SHARED = {"donor": (0, 1), "acceptor": (-1, 0), "start": (0, 1, 2)}
 
@@ -165,8 +165,8 @@ class Counts(NamedTuple):
     other : (4096,) array
         Those whose last base is not in an exon.
     sites : dict
-        For donor, acceptor and start, counts (2, offsets, 16) of pairs of neighbouring bases around
-        true and around other sites.
+        For donor, acceptor and start, counts (2, offsets, 16) of pairs of neighbouring bases
+        around true and around other sites.
     """
 
     coding: Array
@@ -215,7 +215,7 @@ def _by_offset(pairs: Array) -> Array:
 
 
 def repeated_words(loci: Iterable[Locus]) -> tuple[Array, Array]:
-    """Return the words outside of exons, on both strands, in ascending order, and how often they are."""
+    """Return the words outside of exons, on both strands, in ascending order, and their counts."""
     kept = []
     for locus in loci:
         outside = np.ones(len(locus.bases), dtype=bool)
@@ -278,7 +278,7 @@ class Signals:
 
 
 def _log_markov(counted: Array) -> Array:
-    """log P(x | five bases before) of words of six, backed off from each length to the next shorter."""
+    """log P(x | five bases before) of words of six, each length backed off to the next shorter."""
     table = counted.reshape((4,) * 6).astype(float)
     p = np.full((1,) * 5 + (4,), 0.25)
     for length, amount in enumerate(_BACKED_OFF):

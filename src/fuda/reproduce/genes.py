@@ -24,8 +24,8 @@ Array = np.ndarray
 Exons = list[tuple[int, int]]
 FOLDS = 8
 DEVELOPED_ON = 3  # the first folds, on which features and the search of weights were developed
-# The search of weights for segments: where it begins, as found on the folds above, and the directions,
-# each followed as long as it helps.
+# The search of weights for segments: where it begins, as found on the folds above, and the
+# directions, each followed as long as it helps.
 _BEGINNING = {"codons": 0.65, "exon": 2.5, "gc of exons": -0.04, "repeat": -0.4, "GT": 2.6, "ATG": 3.5}
 _DIRECTIONS: list[dict[str, float]] = [
     {"exon": 1.0},
@@ -36,10 +36,10 @@ _DIRECTIONS: list[dict[str, float]] = [
     {"ATG": -0.5},
 ]
 _NONE = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-# Means over sequences as published, in per cent: bases, AC and exons, where one figure for exons is the
-# mean of sensitivity and specificity. On the 570 vertebrate sequences of Burset and Guigó: a page of
-# GENSCAN, http://genes.mit.edu/Accuracy.html. On the 92 murine sequences of HMR195: S. Rogic et al.,
-# Genome Research 11 (2001) 817, table 7.
+# Means over sequences as published, in per cent: bases, AC and exons, where one figure for exons
+# is the mean of sensitivity and specificity. On the 570 vertebrate sequences of Burset and Guigó:
+# a page of GENSCAN, http://genes.mit.edu/Accuracy.html. On the 92 murine sequences of HMR195:
+# S. Rogic et al., Genome Research 11 (2001) 817, table 7.
 _VERTEBRATE, _MURINE = "(570 vertebrate sequences)", "(92 murine sequences)"
 PUBLISHED = {
     f"GENSCAN {_VERTEBRATE}": ("93 / 93", 91, "78 / 81"),
@@ -146,8 +146,8 @@ class Finder:
     def exons_of_either(self, bases: Array) -> tuple[Exons, bool]:
         """Return the exons of the better strand, and whether that is the one that is given.
 
-        Exons are counted along the strand that is given. Where no gene is found both strands have the
-        same score; genes on both strands at once are not found.
+        Exons are counted along the strand that is given. Where no gene is found both strands have
+        the same score; genes on both strands at once are not found.
         """
         (forward, score), (backward, other) = self._scored(bases), self._scored(3 - bases[::-1])
         if score >= other:

@@ -1,7 +1,7 @@
 """The report of the experiments: a Markdown file whose tables are written by the command.
 
-A table stands between two comments, ``<!-- fuda: NAME -->`` and ``<!-- end -->``; everything else in
-the file is left as it is.
+A table stands between two comments, ``<!-- fuda: NAME -->`` and ``<!-- end -->``; everything else
+in the file is left as it is.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Protein secondary structure: three states from single sequences, on the domains of CB513.
 
 The data are the 513 domains of J. A. Cuff and G. J. Barton (Proteins 34 (1999) 508), cut to what
-they have of their chains, in seven folds by domain. Helices are H, G and I of DSSP, strands E and B.
+they have of their chains, in seven folds by domain. Helices are H, G and I of DSSP,
+strands E and B.
 
 Methods see one chain at a time and no relatives of it. The last ones see pairs of residues and
-hydrophobic moments (`fuda.features.structure`), and *ends*: labels are refined by how far a residue
-is from the ends of its segment, so that the Markov model knows how segments begin and end and that
-they have a least length; probabilities are summed over the refinements of a state.
+hydrophobic moments (`fuda.features.structure`), and *ends*: labels are refined by how far a
+residue is from the ends of its segment, so that the Markov model knows how segments begin and end
+and that they have a least length; probabilities are summed over the refinements of a state.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def refined(labels: Sequence[str]) -> list[str]:
 
 
 def by_state(model: Any, X: list[Any]) -> list[np.ndarray]:
-    """Return the probabilities of the states, summed over their refinements, columns as `STATES`."""
+    """Return the probabilities of the states, summed over refinements; columns as `STATES`."""
     sums = np.array([[label[0] == state for state in STATES] for label in model.classes_], dtype=float)
     return [marginals @ sums for marginals in model.predict_marginals(X)]
 

@@ -5,7 +5,8 @@ measure for protein secondary structure prediction assessment", Proteins 34 (199
 i let S(i) be all pairs of an observed segment s₁ and a predicted one s₂ of that state that share a
 residue, and S′(i) the observed segments that overlap none. Then
 
-    Sov = 100 / N · Σ_i Σ_{S(i)} (minov + δ) / maxov · |s₁|,   N = Σ_i (Σ_{S(i)} |s₁| + Σ_{S′(i)} |s₁|),
+    Sov = 100 / N · Σ_i Σ_{S(i)} (minov + δ) / maxov · |s₁|,
+    N = Σ_i (Σ_{S(i)} |s₁| + Σ_{S′(i)} |s₁|),
     δ = min(maxov − minov, minov, ⌊|s₁|/2⌋, ⌊|s₂|/2⌋),
 
 where minov is the number of residues that s₁ and s₂ share, and maxov of those in either.

@@ -1,4 +1,4 @@
-"""Comparison of models by cross-validation: scores with spread, times, sizes, significance, curves."""
+"""Comparison of models by cross-validation: scores, spread, times, sizes, significance, curves."""
 
 from __future__ import annotations
 

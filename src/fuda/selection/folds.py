@@ -118,7 +118,7 @@ def splits(count: int, folds: int = 5, seed: int | None = 0, *, shuffle: bool = 
 
 
 def cut(split: Split, size: int, seed: int = 0) -> Split:
-    """Keep `size` of the structures to fit on; those of a smaller size are among those of a larger.
+    """Keep `size` of the structures to fit on; larger parts contain the smaller ones.
 
     Parameters
     ----------

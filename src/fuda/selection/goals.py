@@ -123,8 +123,8 @@ class Goal:
         Returns
         -------
         callable
-            From true numbers (N,), −1 where not known, predicted ones (N,), and the offsets (n + 1,)
-            of the structures, to counts (n, n_classes, 3).
+            From true numbers (N,), −1 where not known, predicted ones (N,), and the offsets
+            (n + 1,) of the structures, to counts (n, n_classes, 3).
         """
         if self.name == "entity F1":
             return _EntityCounts(classes)
@@ -197,7 +197,7 @@ def _node_counts(
     guess: np.ndarray,
     offsets: np.ndarray,
 ) -> np.ndarray:
-    """Counts over nodes with the labels other than `outside`, of `each` label where it is given."""
+    """Counts over nodes with labels other than `outside`, per label of `each` if it is given."""
     known = true >= 0
     groups = [[k for k, label in enumerate(classes) if label not in outside]]
     if each is not None:
@@ -217,7 +217,7 @@ def _sums(items: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 class _EntityCounts:
-    """Counts segments by the lenient interpretation, in which pairs of neighbours decide all bounds."""
+    """Counts segments leniently, so that pairs of neighbours decide all bounds."""
 
     def __init__(self, classes: Sequence[Any]) -> None:
         known = {"L": "E", "U": "S"}  # which the lenient interpretation does not know

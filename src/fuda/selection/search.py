@@ -4,11 +4,11 @@ Candidates are compared in *heats*. Where there are many structures, first heats
 them, so that even slow candidates show what they can. A heat has two halves, each of which is
 labelled by what was learned from the other: that costs as much as a single fit to everything, and
 tests on everything. The last heats have five folds of all structures, where time allows with
-several beginnings. After a heat the better half of the candidates goes on (the best of each family of
-learners first, since different learners are worth more to each other), unless a candidate is behind
-by more than chance. The first candidate, which is the one to use where nothing is known, always goes
-on, and so do, from part of the structures to more of them, all that take little time: what has many
-features is behind on few structures and may lead on many.
+several beginnings. After a heat the better half of the candidates goes on (the best of each family
+of learners first, since different learners are worth more to each other), unless a candidate is
+behind by more than chance. The first candidate, which is the one to use where nothing is known,
+always goes on, and so do, from part of the structures to more of them, all that take little time:
+what has many features is behind on few structures and may lead on many.
 
 The time of a fold is foretold from the same candidate's time on fewer nodes. A fold is begun only
 where there is time left for it and for fitting the leaders to everything.
@@ -34,7 +34,7 @@ FOLDS = 5
 _NODES_A_SECOND = 150  # of the budget: nodes of the structures of the first heats,
 _MOST_NODES = 20_000  # and how many they are at most, so that slow candidates are soon known
 _GROWTH = 4  # of structures from one set of heats to the next
-_SMALL = 100  # nodes a second of the budget up to which all folds are repeated from other beginnings
+_SMALL = 100  # nodes per second of budget up to which all folds are repeated with other starts
 _REPEATS = 2
 _FIRST_SHARE = 0.4  # of the budget, after which no candidate without a known time is begun
 _EXPONENT = 1.3  # of time in nodes, where nothing is known
@@ -43,7 +43,8 @@ _JUDGED = 4  # how often each candidate is judged after the race
 _PROMISED = 0.92  # of the budget, since times vary
 _SHARE = 0.5  # of the time left, which the fit of the second leader may take
 _MOST_OF_TIME = 0.25  # left, which a fold of one candidate may take
-_LITTLE_TIME = 0.04  # of that left: a fold on more structures, which no lead on fewer is worth saving
+# Share of the time left: a fold on more structures is worth it, whoever leads on fewer.
+_LITTLE_TIME = 0.04
 _LEADERS = 2  # for whose fit to everything time is kept
 
 
@@ -275,7 +276,7 @@ class Race:
         return rows
 
     def _plan(self) -> Iterator[tuple[list[Split], bool]]:
-        """Yield the splits of each heat, and whether it is on other structures than the one before."""
+        """Yield the splits of each heat, and whether its structures differ from the last one's."""
         count, nodes = len(self.sizes), int(self.sizes.sum())
         order = np.random.RandomState(self.seed).permutation(count)
         some = min(nodes, _MOST_NODES, int(self.budget * _NODES_A_SECOND))
@@ -321,7 +322,7 @@ class Race:
             trial.outputs = [*([] if restarts else trial.outputs), found[id(trial)]]
 
     def _judge(self) -> None:
-        """Find the counts and scores of all candidates in the race, where they have new outputs."""
+        """Find the counts and scores of all candidates in the race that have new outputs."""
         bounds = np.cumsum([0, *map(len, self.tests)])
         for trial in self.running:
             if len(trial.counts) == bounds[-1] or not trial.outputs:
@@ -352,8 +353,9 @@ class Race:
     def _affordable(self, running: list[Trial], nodes: int) -> list[Trial]:
         """Those of the candidates for which there is time; none where the race is over.
 
-        Once all structures have been labelled, the best of each family go on together or not at all:
-        several models with the same evidence are worth more than one with a little more of it.
+        Once all structures have been labelled, the best of each family go on together or
+        not at all: several models with the same evidence are worth more than one with a
+        little more of it.
         """
         default, running = self.trials[0], by_family(running)
         if self.is_settled:
@@ -373,9 +375,10 @@ class Race:
         return []
 
     def _in_time(self, running: list[Trial], nodes: int, share: float) -> list[Trial]:
-        """Those of the candidates, best first, for which there is time if the best are fitted to all.
+        """The candidates, best first, for which there is time if the best are fitted to all.
 
-        One that is neither the best nor the default may take no more than a share of the time left.
+        One that is neither the best nor the default may take no more than a share of
+        the time left.
         """
         left, whole, default = self.seconds_left, int(self.sizes.sum()), self.trials[0]
         refits = [trial.seconds_to_refit(whole) for trial in running[:_LEADERS]]

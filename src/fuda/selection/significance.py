@@ -1,9 +1,9 @@
 """Whether one model is better than another by more than chance: paired approximate randomization.
 
-If two models were equally good, it would be chance which of their two labelings of a structure came
-from which. So the labelings of every structure change places with probability ½, many times, and
-p is the share of times in which the difference of scores is at least as large as the observed one
-[1]_. No assumption is made about the distribution of scores, F1 included.
+If two models were equally good, it would be chance which of their two labelings of a structure
+came from which. So the labelings of every structure change places with probability ½, many times,
+and p is the share of times in which the difference of scores is at least as large as the observed
+one [1]_. No assumption is made about the distribution of scores, F1 included.
 
 References
 ----------

@@ -98,7 +98,7 @@ class Validation:
 
     @property
     def entity_f1(self) -> Figure | None:
-        """Micro F1 over entities, in the folds whose labels encode some; None where there are none."""
+        """Micro F1 over entities, in the folds whose labels encode some; None if none do."""
         found = [report.entity_scores for report in self.reports]
         entity = [scores.micro.f1 for scores in found if scores is not None]
         return figure(entity) if entity else None

@@ -1,8 +1,8 @@
 """Checkpoints: the state of a fit in a file, so that a killed fit can continue to the same result.
 
 A fit consists of trainings, one after another: folds of a prior, the model itself, folds of its
-calibration. Each of them is a *stage*, named by its place in the fit, such as "prior/fold 2"; a fit
-that is a single training has the one stage "". A checkpoint is a sealed file (see
+calibration. Each of them is a *stage*, named by its place in the fit, such as "prior/fold 2"; a
+fit that is a single training has the one stage "". A checkpoint is a sealed file (see
 `fuda.storage.container`) with a fingerprint of the fit, the values and arrays of the state of each
 stage, and whether the fit has finished. A fit that finds it passes the stages that have ended at
 once, and continues in the middle of the one that has not.
@@ -30,7 +30,7 @@ from fuda.progress import warn
 from fuda.storage import container
 
 SECONDS_BETWEEN = 5.0
-_LONG = 0.25  # seconds; a save that takes longer is repeated less often, for a twentieth of the time
+_LONG = 0.25  # seconds; longer saves are repeated less often, for a twentieth of the time
 _REMEDY = "delete it or pass another path"
 _CHECKPOINT = container.Format("fuda-checkpoint", 2, (), "checkpoint", _REMEDY)
 
@@ -218,7 +218,7 @@ class Checkpoint:
                 self.place[0].save()
 
     def _keep(self, ended: bool) -> bool:
-        """Keep the state of the learner, a copy where it has ended; return whether that was possible."""
+        """Keep the learner's state, a copy if it has ended; return whether that was possible."""
         assert self.place is not None
         file, name = self.place
         try:

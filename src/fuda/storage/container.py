@@ -269,7 +269,8 @@ def _zip(members: dict[str, list[Any]]) -> memoryview:
             for name, chunks in members.items():
                 info = zipfile.ZipInfo(name, _EPOCH)
                 info.create_system = _UNIX
-                info.file_size = sum(memoryview(chunk).nbytes for chunk in chunks)  # determines zip64
+                # It determines zip64.
+                info.file_size = sum(memoryview(chunk).nbytes for chunk in chunks)
                 with archive.open(info, "w") as member:
                     for chunk in chunks:
                         member.write(chunk)

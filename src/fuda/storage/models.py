@@ -56,8 +56,9 @@ class Storable(Protocol):
 
 _MAX_DEPTH = 4  # of models within models
 _NOT_STORED = ("callback", "checkpoint", "cluster")  # they belong to a fit, not to its result
-_NEWER = ("class_weight", "parts")  # stored where they are not None, so that other files are as they were
-_LARGEST = 1e100  # number in an array, far above all that are learned; sums and products stay finite
+# Stored where they are not None, so that other files are as they were.
+_NEWER = ("class_weight", "parts")
+_LARGEST = 1e100  # in arrays, far above all that is learned; sums and products stay finite
 
 
 def save(model: Storable, path: str | Path) -> None:
@@ -205,7 +206,8 @@ def _deserialize(
     arrays = dict(arrays)
     model_file.stored_class(meta["class"], meta["class_version"])
     parts = {}
-    for name, part in reversed(model_file.parts_of(meta).items()):  # vocabularies of the last come last
+    # The vocabularies of the last part come last.
+    for name, part in reversed(model_file.parts_of(meta).items()):
         count: Any = part.get("vocabularies")
         if not is_count(count) or count > len(vocabularies):
             raise DataError(f"its part {short(name)} has no valid number of vocabularies")
@@ -217,9 +219,11 @@ def _deserialize(
         vocabularies = vocabularies[:cut]
     vocabularies, tables = _cut(vocabularies, meta.get("table_texts", 0))
     model = _unfitted(meta["class"], put_back(meta["parameters"], arrays, tables), features)
-    for name in {"features", "decode"} & set(model._defaults):  # stored with the value that None stood for
+    # Stored with the value that None stood for.
+    for name in {"features", "decode"} & set(model._defaults):
         without = ... if name == "decode" or meta["observations"].get("kind") == "features" else None
-        if meta["parameters"].get(name, without) is None and meta["class"] != "Auto":  # has no use for one
+        # Auto has no use for one.
+        if meta["parameters"].get(name, without) is None and meta["class"] != "Auto":
             raise DataError(f"its parameters have {name}=None, which is no value")
     model._remember_params()
     model.classes_, model.shape_, model.reading_ = as_object_array(meta["labels"]), meta["shape"], {}
@@ -247,7 +251,7 @@ def _cut(vocabularies: list[list[str]], count: Any) -> tuple[list[list[str]], li
 
 
 def _check_numbers(arrays: dict[str, np.ndarray]) -> None:
-    """Raise DataError where an array has a number that no model learns, and answers may overflow."""
+    """Raise DataError if an array has a number that no model learns and that may overflow."""
     for name, array in arrays.items():
         if (
             array.dtype.kind == "f"

@@ -4,13 +4,15 @@ Every position t is an example of its label y_t. With the kernel K(τ,t,ρ,σ), 
 Singer (2001) is
 
     primal   min ½‖w‖² + Σ_t C_t ξ_t,    ξ_t = max_σ [σ ≠ y_t] + S(t,σ) − S(t,y_t)
-    dual     max Σ_t α_t(y_t) − ½‖w‖²,   Σ_σ α_t(σ) = 0,   α_t(σ) ≤ C_t [σ = y_t],    ‖w‖² = Σ α_t(σ) S(t,σ).
+    dual     max Σ_t α_t(y_t) − ½‖w‖²,   Σ_σ α_t(σ) = 0,   α_t(σ) ≤ C_t [σ = y_t],
+             ‖w‖² = Σ α_t(σ) S(t,σ).
 
 With g_t(σ) = S(t,σ) − [σ = y_t], primal and dual differ by a sum over positions of
 
     gap_t = C_t (max_σ g_t(σ) − g_t(y_t)) + Σ_σ α_t(σ) g_t(σ) ≥ 0.
 
-**One position.** As a function of its own coefficients a alone, the dual is at least a constant minus
+**One position.** As a function of its own coefficients a alone, the dual is at least a
+constant minus
 
     Σ_σ ½ h_σ (a_σ − α_σ)² + g_σ (a_σ − α_σ),     h_σ = Σ_ρ |K(t,t,σ,ρ)|,
 
@@ -28,7 +30,8 @@ from fuda.compiled import compiled
 
 Array = np.ndarray
 
-_FLAT = 1e-9  # times the largest curvature: a lower bound, which slows the ascent but never stops it
+# Times the largest curvature: a lower bound, which slows the ascent but never stops it.
+_FLAT = 1e-9
 
 
 @compiled

@@ -80,7 +80,8 @@ def diagonal_at(encoded: Encoded, weights: Weights, p: Array, counted: Array, tr
     of_pairs += _variances(above, below, counted[child])
     for channel, part in zip(encoded.edge_channels, by_edge, strict=True):
         table, at = squares[channel.table], np.zeros((corpus.size, L))
-        for a in range(L):  # a label of the parent at a time: pairs of all nodes may not fit in memory
+        # One label of the parent at a time: pairs of all nodes may not fit in memory.
+        for a in range(L):
             q = above[:, a, None] * below
             at[child] = counted[child, None] * q * (1 - q)
             part[:, a] += table @ channel.scatter(at, table.shape[1])
@@ -88,7 +89,7 @@ def diagonal_at(encoded: Encoded, weights: Weights, p: Array, counted: Array, tr
 
 
 def _variances(above: Array, below: Array, counted: Array) -> Array:
-    """Σ q (1 − q) over edges for each pair of labels; by einsum, whose sums do not depend on threads."""
+    """Σ q (1 − q) over edges per pair of labels; einsum's sums do not depend on threads."""
     once = np.einsum("ta,tb->ab", above * counted[:, None], below)
     twice = np.einsum("ta,tb->ab", above**2 * counted[:, None], below**2)
     return np.maximum(once - twice, 0.0)

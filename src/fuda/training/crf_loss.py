@@ -1,6 +1,7 @@
 """CRF losses and their gradients as functions of the weights.
 
-f(y|x) = exp F(x, y) / Z(x) has node marginals p_t. A loss is ω L₁ + L₀ over structures i and nodes t:
+f(y|x) = exp F(x, y) / Z(x) has node marginals p_t. A loss is ω L₁ + L₀ over structures i
+and nodes t:
 
 =============  ======================================  =======  ==========
 sequential     L₁ = −Σ_i log f(y⁽ⁱ⁾|x⁽ⁱ⁾)               ω = 1    w = 0
@@ -13,9 +14,9 @@ the ends; k may be any number ≥ 0, and λ = k/(k+1) is the paper's mixture of 
 L_λ = (1−λ) M_k. Where a label is unknown L₁ sums over it, −log Σ_{y fits} f(y|x), and L₀ omits the
 node.
 
-The weights are one vector: (features, L) per channel, then transitions (L, L), then (features, L, L)
-per edge channel. Scores are computed once per type and looked up by the nodes; gradients are summed
-by type and then by feature.
+The weights are one vector: (features, L) per channel, then transitions (L, L), then
+(features, L, L) per edge channel. Scores are computed once per type and looked up by the nodes;
+gradients are summed by type and then by feature.
 """
 
 from __future__ import annotations
@@ -257,14 +258,14 @@ class TrainingLoss:
         return observed
 
     def _add_to_features(self, channels: list[Channel], parts: list[Array], node_values: Array) -> None:
-        """Add the products of node values, (N, L) or (N, L²), with the features of each channel."""
+        """Add the products of node values, (N, L) or (N, L²), and each channel's features."""
         for channel, part in zip(channels, parts, strict=True):
             table = self.transposed[channel.table]
             part += (table @ channel.scatter(node_values, table.shape[1])).reshape(part.shape)
 
 
 class _ChainTables:
-    """Fully labelled chains, solved several at a time by tables of exponentiated scores per type."""
+    """Fully labelled chains, solved several at a time from tables of exponentiated scores."""
 
     def __init__(self, owner: TrainingLoss, chains: Array) -> None:
         encoded, self.owner = owner.encoded, owner
@@ -286,7 +287,7 @@ class _ChainTables:
         self.gradients = [np.empty_like(self.table) for _ in self.blocks]
 
     def add(self, vector: Array, gradient: Array) -> tuple[float, Array]:
-        """Add to the gradient: the loss without ω F(y), and the chains whose numbers underflowed."""
+        """Add to the gradient; return the loss without ω F(y) and the chains that underflowed."""
         owner, encoded, loss = self.owner, self.owner.encoded, self.owner.loss
         by_channel, transitions, _ = owner.weights.views(vector)
         table, top = self.table, self.top
@@ -328,7 +329,7 @@ class _ChainTables:
         return float(value), left_out
 
     def _shift(self, top: Array, top_pair: float, left_out: Array) -> float:
-        """By how much shifting tables and transitions reduced Σ log Z, over all chains but `left_out`."""
+        """How much shifting tables and transitions reduced Σ log Z, without `left_out` chains."""
         total = dot(self.counts, top) + self.edge_count * float(top_pair)
         for chain in left_out:
             rows = self.rows[slice(*self.owner.encoded.corpus.offsets[chain : chain + 2])]
@@ -337,7 +338,7 @@ class _ChainTables:
 
 
 class _Structures:
-    """Any structures, by general inference: trees, unknown labels, features of pairs, extreme scores."""
+    """Structures by general inference: trees, unknown labels, pair features, extreme scores."""
 
     def __init__(self, owner: TrainingLoss, structures: Array) -> None:
         self.owner, L = owner, owner.weights.labels
@@ -440,7 +441,7 @@ class _Group:
         return value, node_gradient, edge
 
     def _by_conditioning(self, t: int, weight: float, node_gradient: Array, edge_gradient: Array) -> float:
-        """−log p_t(y_t) as the difference of log Z and log Z given y_t: exact for tiny p_t(y_t)."""
+        """−log p_t(y_t) as the difference of log Z and log Z given y_t: exact if it is tiny."""
         structure = int(np.searchsorted(self.graph.offsets, t, side="right")) - 1
         nodes = self.graph.nodes((structure, structure + 1))
         graph = self.graph.take(np.array([structure]))

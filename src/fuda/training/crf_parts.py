@@ -1,8 +1,9 @@
 """The loss of a CRF over parts of the corpus that stay on the workers of a cluster.
 
-Loss, gradient and curvature are sums over structures. Each worker keeps a part of the encoded corpus
-with only the rows and features that occur in it, so that a weight vector is cut to these on its way
-there, and a gradient is on its way back. The parts are added in their order, whoever answers first.
+Loss, gradient and curvature are sums over structures. Each worker keeps a part of the encoded
+corpus with only the rows and features that occur in it, so that a weight vector is cut to these on
+its way there, and a gradient is on its way back. The parts are added in their order, whoever
+answers first.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Array = np.ndarray
 
 @contextmanager
 def distributed_loss(address: str, *arguments: Any) -> Iterator[DistributedLoss]:
-    """Within the block, there is the loss on a cluster; see `DistributedLoss` for the arguments."""
+    """Within the block the loss is on a cluster; see `DistributedLoss` for the arguments."""
     with connected(address) as client:
         yield DistributedLoss(client, *arguments)
 
@@ -101,7 +102,7 @@ class DistributedLoss:
         return diagonal
 
     def _summed(self, function: Callable[..., Any], total: Array, vector: Array | None = None) -> float:
-        """Write the sum over parts of what a function returns beside a number, whose sum is returned."""
+        """Write the sum of a function's arrays over all parts; return the sum of its numbers."""
         value = 0.0
         total.fill(0.0)
 
@@ -176,7 +177,7 @@ def _shares(offsets: Array, count: int) -> list[Array]:
 
 
 def _cut(encoded: Encoded, members: Array) -> tuple[Encoded, list[Array]]:
-    """Some structures with only the rows and features that occur in them; the features of each table."""
+    """Some structures with only their rows and features, and the features of each table."""
     part = encoded.take(members)
     tables, columns, renumbered = [], [], []
     for number, table in enumerate(part.tables):

@@ -5,7 +5,8 @@ differences d_i(y) = Φ(x_i, y_i) − Φ(x_i, y) and losses Δ_i(y), which are 1
 nodes,
 
     primal   ½‖w‖² + Σ_i slack_i(ξ_i),    ξ_i = max(0, max_{y ≠ y_i} Δ_i(y) − ⟨w, d_i(y)⟩)
-    dual     Σ_i Σ_y α_i(y) Δ_i(y) − ½‖w‖² − Σ_i cost_i(Σ_y α_i(y)),    w = Σ_i Σ_y α_i(y) d_i(y),    α ≥ 0
+    dual     Σ_i Σ_y α_i(y) Δ_i(y) − ½‖w‖² − Σ_i cost_i(Σ_y α_i(y)),    α ≥ 0,
+             w = Σ_i Σ_y α_i(y) d_i(y)
 
 ==========  ===========  ===================
 slack       slack_i(ξ)   cost_i(a)
@@ -15,23 +16,23 @@ slack       slack_i(ξ)   cost_i(a)
 None        ξ = 0        0
 ==========  ===========  ===================
 
-A round first measures the largest violation of the margin of each structure (two-best Viterbi), and
-from these the primal, the dual and the gap, which is a sum over structures,
+A round first measures the largest violation of the margin of each structure (two-best Viterbi),
+and from these the primal, the dual and the gap, which is a sum over structures,
 
     gap_i = slack_i(ξ_i) + cost_i(a_i) − Σ_y α_i(y) (Δ_i(y) − ⟨w, d_i(y)⟩) ≥ 0.
 
 The structures that contribute to the gap are then visited in random order: each adds the labeling
-that violates its margin most at that moment to its working set, and its α_i is maximized exactly with
-all others fixed, so the dual never decreases. Sweeps without a search for labelings follow, as long
-as they promise a larger gain per visit. A structure that gains little in them is visited less often.
-Structures whose α keep moving in one direction are moved together, as far as is best: structures
-that contradict each other gain little one by one. Where the gap hardly decreases, sweeps are
-thorough and include all structures. Labelings whose α stays 0 are dropped.
+that violates its margin most at that moment to its working set, and its α_i is maximized exactly
+with all others fixed, so the dual never decreases. Sweeps without a search for labelings follow,
+as long as they promise a larger gain per visit. A structure that gains little in them is visited
+less often. Structures whose α keep moving in one direction are moved together, as far as is best:
+structures that contradict each other gain little one by one. Where the gap hardly decreases,
+sweeps are thorough and include all structures. Labelings whose α stays 0 are dropped.
 
 Without slack, w need not satisfy any constraint before the end. If v < 1 is the largest violation,
 w / (1 − v) satisfies all of them, which gives the primal value. No w does where the dual is
-unbounded, along a ray of α with Σ α_i(y) d_i(y) = 0; each round ends by scaling α by the best factor,
-so that a ray is followed at once.
+unbounded, along a ray of α with Σ α_i(y) d_i(y) = 0; each round ends by scaling α by the best
+factor, so that a ray is followed at once.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class MaxMargin:
         self.history: list[Measured] = []
         self.resumed = 0
         self._patience = _PATIENCE
-        self._expected = math.inf  # gain of a visit when sweeps begin, from the last that there were
+        self._expected = math.inf  # gain of a visit when sweeps begin, from the last ones
 
     def measure(self) -> Measured:
         """Compute the objectives at the present α."""
@@ -286,7 +287,7 @@ class MaxMargin:
             self._scale(dual)
 
     def _renew(self, i: int) -> float:
-        """Add the most violating labeling of a structure and maximize over its α: the gain of the dual."""
+        """Add a structure's most violating labeling and maximize over its α; return the gain."""
         nodes = self.graph.nodes((i, i + 1))
         right = self.right[nodes]
         local = self.scores.local(nodes.start, nodes.stop)
@@ -389,8 +390,8 @@ class _Sweeps:
     def stretch(self, before: Array) -> float:
         """Extrapolate α that have moved in one direction since `before`: the gain of the dual.
 
-        Structures that contradict each other increase their α in turn, by little per visit; together
-        they can move as far as is best.
+        Structures that contradict each other increase their α in turn, by little per visit;
+        together they can move as far as is best.
         """
         starts, alpha = self.packed.first, self.packed.alpha
         direction = np.where(alpha > 0, alpha - before, 0.0)

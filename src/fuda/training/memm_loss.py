@@ -2,8 +2,8 @@
 
     L(w) = −Σ_t w_t log P(y_t | y_p, x),     P(b | a, x) = exp(s_t(b) + A(a, b)) / Z_t(a),
 
-over the nodes t whose label and whose parent's label y_p are known; roots use a row "start" of A in
-place of the parent's label.
+over the nodes t whose label and whose parent's label y_p are known; roots use a row "start" of A
+in place of the parent's label.
 """
 
 from __future__ import annotations
@@ -114,7 +114,10 @@ class LocalLoss:
 def _residuals(
     indptr: Array, rows: Array, table: Array, labels: Array, weight: Array, begin: int, end: int, out: Array
 ) -> float:
-    """−Σ w_t log P(y_t | y_p, x) over the nodes begin … end − 1; its derivatives by their scores in `out`."""
+    """−Σ w_t log P(y_t | y_p, x) over the nodes begin … end − 1.
+
+    `out` gets its derivatives by the scores of the nodes.
+    """
     total = 0.0
     size = table.shape[1]
     scores = np.empty(size)

@@ -1,7 +1,7 @@
 """Passive-aggressive and AROW corrections of the hidden Markov perceptron.
 
-At a mistake let δ = Φ(x, y) − Φ(x, ŷ), over features and label n-grams alike, let d be the number of
-mistaken nodes, Σ a diagonal of variances, 1 at the start, η the weight of the structure and
+At a mistake let δ = Φ(x, y) − Φ(x, ŷ), over features and label n-grams alike, let d be the number
+of mistaken nodes, Σ a diagonal of variances, 1 at the start, η the weight of the structure and
 
     ℓ = F(x, ŷ) − F(x, y) + m(d)
 
@@ -19,10 +19,10 @@ changes rare features more. A variance of 0 keeps a weight at 0.
 
 References
 ----------
-K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer. Online passive-aggressive algorithms.
-JMLR 7, 2006. A. Mejer, K. Crammer. Confidence in structured-prediction using confidence-weighted
-models. EMNLP 2010. K. Crammer, A. Kulesza, M. Dredze. Adaptive regularization of weight vectors.
-NIPS 2009.
+K. Crammer, O. Dekel, J. Keshet, S. Shalev-Shwartz, Y. Singer. Online passive-aggressive
+algorithms. JMLR 7, 2006. A. Mejer, K. Crammer. Confidence in structured-prediction using
+confidence-weighted models. EMNLP 2010. K. Crammer, A. Kulesza, M. Dredze. Adaptive regularization
+of weight vectors. NIPS 2009.
 """
 
 from __future__ import annotations

@@ -6,15 +6,16 @@ Where the best labeling ŷ differs from the correct one y, with η the weight of
     primal:  s_t(σ) = Σ_f x_{tf} W(f, σ),        W(f, y_t) += η x_{tf},  W(f, ŷ_t) −= η x_{tf}
     dual:    s_t(σ) = Σ_τ β(τ, σ) k(x_τ, x_t),   β(t, y_t) += η,         β(t, ŷ_t) −= η
 
-at nodes where y_t ≠ ŷ_t, and G(c_t, y_t) += η, G(ĉ_t, ŷ_t) −= η where these differ. In the dual the
-change is pushed to the scores of all nodes; a structure without a mistake costs only its Viterbi.
+at nodes where y_t ≠ ŷ_t, and G(c_t, y_t) += η, G(ĉ_t, ŷ_t) −= η where these differ. In the
+dual the change is pushed to the scores of all nodes; a structure without a mistake costs only
+its Viterbi.
 
 Both keep w (W or β, and G) and, for the average of w over all n steps so far, u = Σ_i i Δ_i, where
 Δ_i is the change made in step i: the sum of w over the steps is (n + 1) w − u, and u changes as
 seldom as w does.
 
-A structure in which some labels are unknown is correct where ŷ agrees with the known ones; otherwise
-y is the best of the labelings that agree with them.
+A structure in which some labels are unknown is correct where ŷ agrees with the known ones;
+otherwise y is the best of the labelings that agree with them.
 
 `fuda.training.online_updates` has corrections of other sizes.
 """
@@ -275,7 +276,7 @@ def change_features(
 def change_grams(
     begin: int, shape: Shape, grams: Grams, target: Array, predicted: Array, amount: float
 ) -> None:
-    """G += amount · (label counts of y − those of ŷ), for the structure whose first node is `begin`."""
+    """G += amount · (label counts of y − those of ŷ) for the structure with first node `begin`."""
     _, _, depths, bounds = shape
     if len(bounds) == 2:  # order 0: no label depends on another
         return
@@ -303,7 +304,7 @@ def count_mistakes(labels: Array, predicted: Array) -> int:
 def fill_target(
     begin: int, shape: Shape, grams: Grams, scores: Array, work: tuple, labels: Array, target: Array
 ) -> None:
-    """Compute y: the labels, and where some are unknown the best labeling that agrees with the others."""
+    """Compute y: the labels, or the best labeling that agrees with those that are known."""
     known = True
     for j in range(len(labels)):
         target[j] = labels[j]

@@ -19,7 +19,7 @@ Array = np.ndarray
 
 
 class Ranking:
-    """The epochs of the kernel perceptron over candidates, which can be continued after any of them.
+    """The epochs of the kernel perceptron over candidates, to be continued after any of them.
 
     Candidates of structure i are first[i] … first[i+1] − 1, of which right[i] is the one to rank
     first; `wrong` and `ranking` are of all candidates, `weight` of structures.

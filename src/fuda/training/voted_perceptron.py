@@ -104,7 +104,8 @@ def unpack_corrections(
     ]
 
 
-# Applies a correction to the structure that begins at a node of the support: the new scores (N, L).
+# Applies a correction to the structure that begins at a node of the support: the new
+# scores (N, L).
 _Update = Callable[[int, Correction], Array]
 
 

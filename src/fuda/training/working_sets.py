@@ -1,13 +1,13 @@
 """Working sets: the labelings of each structure that have multipliers in maximum-margin training.
 
 Let y_i be the correct labeling of structure i, y another, d_i(y) = Φ(x_i, y_i) − Φ(x_i, y), and
-Δ_i(y) the loss by which F(y_i) should exceed F(y) = ⟨w, Φ(x_i, y)⟩. With multipliers α_i(y) ≥ 0 and
-w = Σ α_i(y) d_i(y), the dual objective as a function of the multipliers of one structure is
+Δ_i(y) the loss by which F(y_i) should exceed F(y) = ⟨w, Φ(x_i, y)⟩. With multipliers α_i(y) ≥ 0
+and w = Σ α_i(y) d_i(y), the dual objective as a function of the multipliers of one structure is
 
     bᵀα − ½ αᵀ(Q + p)α + const,   Q(y, y') = ⟨d(y), d(y')⟩,   b(y) = Δ(y) − ⟨w, d(y)⟩ + (Qα₀)(y),
 
-where α₀ are their present values, p is a penalty on (Σα)², and Σα ≤ C where there is a bound. This is
-maximized exactly (`ascend`).
+where α₀ are their present values, p is a penalty on (Σα)², and Σα ≤ C where there is a bound. This
+is maximized exactly (`ascend`).
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class PackedSets(NamedTuple):
     """Working sets of several structures in flat arrays.
 
     The labelings of set k have the numbers first[k] … first[k+1] − 1, which index `losses` and
-    `alpha`; their labels begin at labels_at[k] in `labelings`, T per labeling, and Q at gram_at[k] in
-    `gram`.
+    `alpha`; their labels begin at labels_at[k] in `labelings`, T per labeling, and Q at
+    gram_at[k] in `gram`.
     """
 
     first: Array
@@ -250,7 +250,7 @@ def wrong_nodes(labeling: Array, right: Array, labelings: Array) -> Array:
 def products(
     labeling: Array, labelings: Array, right: Array, parents: Array, base: int, wrong: Array, kernel: Array
 ) -> Array:
-    """(m + 1,) ⟨d(y), d(labeling)⟩ for each y of the `labelings` (m, T) and, last, the labeling itself.
+    """(m + 1,) ⟨d(y), d(labeling)⟩ for each y of `labelings` (m, T), and last the labeling.
 
     `kernel` (T, w) has the kernel values between all nodes of the structure and the `wrong` ones.
     """
@@ -270,7 +270,7 @@ def products(
 def ascend(
     alpha: Array, losses: Array, gram: Array, found: Array, bound: float, penalty: float
 ) -> tuple[Array, int]:
-    """The change of α of one structure to the maximum, and the outcome of the quadratic program."""
+    """The change of one structure's α to the maximum, and the quadratic program's outcome."""
     size = len(alpha)
     matrix, linear = np.empty((size, size)), np.empty(size)
     for j in range(size):
@@ -301,7 +301,7 @@ def gain_of(change: Array, alpha: Array, losses: Array, gram: Array, found: Arra
 def weighted_margins(
     problem: Problem, first: int, scores: Array, packed: PackedSets, weighted: Array
 ) -> None:
-    """Compute Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures from `first` on, whose nodes have `scores`."""
+    """Compute Σ_y α_i(y) ⟨w, d_i(y)⟩ of the structures from `first` on, from nodes' `scores`."""
     base = problem.offsets[first]
     for n in range(len(weighted)):
         i = first + n
@@ -322,8 +322,8 @@ def visit(
 ) -> int:
     """Maximize over the α of working set k, of structure i: the outcome of the quadratic program.
 
-    `local` contains the scores of the structure's nodes on entry, and the change of β on return; the
-    transitions are updated. `moves` are changes of α to apply instead, empty to maximize.
+    `local` contains the scores of the structure's nodes on entry, and the change of β on return;
+    the transitions are updated. `moves` are changes of α to apply instead, empty to maximize.
     """
     begin, end = problem.offsets[i], problem.offsets[i + 1]
     right, parents = problem.right[begin:end], problem.parents[begin:end]

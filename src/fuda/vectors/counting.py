@@ -130,7 +130,8 @@ def contexts(text: Text, reach: int, most: int) -> sp.csr_matrix:
     Returns
     -------
     (names, columns) sparse matrix of int
-        Shapes have the sums over their rare words. A sentence that ends right there is a context too.
+        Shapes have the sums over their rare words. A sentence that ends right there is a
+        context too.
     """
     size, parts = len(text.names), []
     kept = min(most, text.n_words)

@@ -29,7 +29,8 @@ def exchanged(pairs: sp.csr_matrix, n_classes: int, rounds: int = 20) -> tuple[A
     Parameters
     ----------
     pairs : (V + 1, V + 1) sparse matrix of int
-        Counts of neighbours; the last row and column are the ends of sentences, a class of their own.
+        Counts of neighbours; the last row and column are the ends of sentences, a class
+        of their own.
     n_classes : int
         How many classes there are at most.
     rounds : int
@@ -109,7 +110,7 @@ def _class_counts(classes: Array, size: int, starts: Array, words: Array, number
 
 @compiled
 def _beside(w: int, classes: Array, starts: Array, words: Array, numbers: Array, by_class: Array) -> int:
-    """Counts of the classes beside a word, itself not counted; returns how often that is itself."""
+    """Count the classes beside a word other than itself; return how often it is beside itself."""
     by_class[:] = 0
     itself = 0
     for j in range(starts[w], starts[w + 1]):

@@ -25,9 +25,9 @@ def learn(*texts: Iterable[Any], base: str | None = "text") -> Vectors:
     """Learn word classes and vectors from sentences, whose labels are not needed.
 
     Words that stand between the same neighbours become alike: classes by exchange, named by bits
-    whose prefixes are coarser classes, and vectors by the singular value decomposition of pointwise
-    mutual information. The result does not depend on the order of sentences, on threads or on
-    seeds.
+    whose prefixes are coarser classes, and vectors by the singular value decomposition of
+    pointwise mutual information. The result does not depend on the order of sentences, on threads
+    or on seeds.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def learn(*texts: Iterable[Any], base: str | None = "text") -> Vectors:
     text = Text.of([sentence for given in texts for sentence in sentences(given)])
     if not len(text.tokens):
         raise DataError("there are no words to learn classes and vectors from; give sentences")
-    n_classes = min(N_CLASSES, 1 + isqrt(text.n_words))  # few words are not each a class of its own
+    n_classes = min(N_CLASSES, 1 + isqrt(text.n_words))  # few words are not each a class
     classes, counts, _ = exchanged(bigrams(text), n_classes)
     of_class = codes(counts)
     bits = [of_class[classes[row if shape < 0 else shape]] for row, shape in enumerate(text.shapes)]

@@ -20,7 +20,7 @@ _MORE, _ROUNDS = 20, 4  # further directions, and rounds, of the decomposition
 
 
 def ppmi(counts: sp.csr_matrix) -> sp.csr_matrix:
-    """Return the positive pointwise mutual information of rows and columns of a table of counts."""
+    """Return the positive pointwise mutual information of rows and columns of a count table."""
     table = counts.astype(np.float64)
     rows, columns = (np.asarray(table.sum(axis=axis)).ravel() for axis in (1, 0))
     smoothed = columns**SMOOTHING
@@ -35,7 +35,8 @@ def truncated_svd(table: sp.csr_matrix, size: int) -> tuple[Array, Array]:
     """Return the first left singular vectors, as columns, and singular values.
 
     There are fewer than `size` where the table has fewer rows or columns. The sign of a vector is
-    such that its largest entry is positive. Computed by one thread, since BLAS rounds by their number.
+    such that its largest entry is positive. Computed by one thread, since BLAS rounds by
+    their number.
     """
     size = min(size, *table.shape)
     width = min(size + _MORE, *table.shape)

@@ -54,7 +54,8 @@ def read_table(path: str | Path, needed: set[str] | None = None) -> Table:
     Raises
     ------
     DataError
-        If the file is damaged or of another kind, or has none of the words; it names the line or word.
+        If the file is damaged or of another kind, or has none of the words; it names the
+        line or word.
     """
     name = display_name(path)
     with _content(path) as (head, content):

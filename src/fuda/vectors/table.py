@@ -88,8 +88,8 @@ class Vectors:
         path : str or Path
             A file of word2vec (text or binary), GloVe or fastText (text), gzipped or not.
         words : iterable of str, optional
-            The words to keep, with their lower-cased forms; by default all, which takes 4 bytes for
-            every number in the file.
+            The words to keep, with their lower-cased forms; by default all, which takes 4 bytes
+            for every number in the file.
         base : str or None, default="text"
             The feature set whose features come first; None for none.
 

@@ -119,7 +119,8 @@ class CRF(BaseEstimator):
 
     Examples
     --------
-    >>> X = [[{"word": "Ana"}, {"word": "sings"}], [{"word": "Lima"}, {"word": "is"}, {"word": "big"}]]
+    >>> sentences = [["Ana", "sings"], ["Lima", "is", "big"]]
+    >>> X = [[{"word": word} for word in sentence] for sentence in sentences]
     >>> y = [["PER", "O"], ["LOC", "O", "O"]]
     >>> crf = CRF(c2=0.01).fit(X, y)
     >>> crf.predict([[{"word": "Ana"}, {"word": "is"}]]).tolist()

@@ -29,7 +29,8 @@ def attributes(sequence: Iterable[Any]) -> list[Any]:
 
     Examples
     --------
-    >>> attributes([{"word": "Ana", "title": True, "digit": False}, {"length": 3, "tags": ["x", "y"]}])
+    >>> item = {"word": "Ana", "title": True, "digit": False}
+    >>> attributes([item, {"length": 3, "tags": ["x", "y"]}])
     [['word:Ana', 'title'], {'length': 3.0, 'tags:x': 1.0, 'tags:y': 1.0}]
     """
     if hasattr(sequence, "items") and not isinstance(sequence, dict):
@@ -118,7 +119,7 @@ class Vocabulary:
         return vars(self) | {"_columns": {}}  # filled again as items come
 
     def rows(self, X: Iterable[Iterable[Any]]) -> tuple[sp.csr_matrix, np.ndarray]:
-        """Return a matrix with a row per item and a column per attribute, and the bounds of sequences.
+        """Return a matrix (a row per item, a column per attribute) and the bounds of sequences.
 
         Without known names, all attributes are added; else others than these are left out.
         """
@@ -147,7 +148,7 @@ class Vocabulary:
         return matrix, np.append(0, np.cumsum(sizes, dtype=np.int64))
 
     def _row(self, item: Any, start: int, others: dict[int, float]) -> list[int]:
-        """The numbers of the attributes of an item; values other than 1 go to `others`, from `start`."""
+        """The numbers of an item's attributes; values other than 1 go to `others` from `start`."""
         columns = self._columns
         if type(item) is dict:
             try:

@@ -68,7 +68,7 @@ class Tagger:
         return [rows[a:b] for a, b in pairwise(bounds)]
 
     def _solve(self, X: Iterable[Any], solve: Callable[..., Any]) -> tuple[np.ndarray, list[int]]:
-        """The first result of a function of graph, scores and transitions; the bounds of sequences."""
+        """The first result of a function of graph, scores and transitions; sequences' bounds."""
         matrix, offsets = self._vocabulary.rows(X)
         if not offsets[-1]:
             return np.empty(0), offsets.tolist()

@@ -183,7 +183,7 @@ class _ChainPerceptron(HMPerceptron):
         self.seen.weights = self.crfsuite_weights(0)
 
     def crfsuite_weights(self, more_steps: int) -> np.ndarray:
-        """Return the weights of features and label pairs, after further steps without a mistake."""
+        """Return the weights of features and label pairs after more steps without a mistake."""
         state = self._state
         nodes, pairs = state.nodes, state.full[0].T
         if self._averaged:
@@ -214,7 +214,8 @@ class Job(NamedTuple):
         return self.options.get(name, default)
 
 
-# Called after every iteration with what was measured, and how to make a model of the present weights.
+# Called after every iteration with what was measured, and how to make a model of the
+# present weights.
 OnIteration = Callable[[dict[str, Any], Callable[[], CRF]], None]
 
 
@@ -245,7 +246,8 @@ def train(job: Job, X: Any, y: Any, on_iteration: OnIteration) -> CRF:
     learner._fit_encoded(data)
     if isinstance(learner, HMPerceptron):
         epochs_left = job.option("max_iterations", 100) - len(learner.mistakes_)
-        idle = not learner.mistakes_[-1].nodes and not job.option("epsilon", 0.0)  # CRFsuite goes on
+        # CRFsuite goes on when there are no mistakes.
+        idle = not learner.mistakes_[-1].nodes and not job.option("epsilon", 0.0)
         seen.weights = learner.crfsuite_weights(epochs_left * size if idle else 0)
     else:
         seen.weights = learner.weights_

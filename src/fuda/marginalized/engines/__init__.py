@@ -19,8 +19,8 @@ ENGINES = {
     "cpu": "fuda.marginalized.engines.cpu.engine.CpuEngine",
     "cuda": "fuda.marginalized.engines.cuda.engine.CudaEngine",
 }
-# Pairs of nodes from which on "auto" asks for a card: fewer are soon done by the CPU. Training comes by
-# them again in every epoch.
+# Pairs of nodes from which on "auto" asks for a card: fewer are soon done by the CPU. Training
+# comes by them again in every epoch.
 _LARGE, _LARGE_IN_TRAINING = 1 << 30, 1 << 24
 
 
@@ -37,8 +37,9 @@ def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engin
     Parameters
     ----------
     name : str
-        A name of ENGINES, or "auto": "cuda" for large problems that it solves where there is a card
-        that can be used, else "cpu". Within `cluster.on_cluster` it is the engine of the cluster.
+        A name of ENGINES, or "auto": "cuda" for large problems that it solves where there is
+        a card that can be used, else "cpu". Within `cluster.on_cluster` it is the engine of
+        the cluster.
     problem : Problem
         The problem to solve.
     n_jobs : int or None

@@ -131,8 +131,9 @@ class Engine(Protocol):
         alpha : array (N, L)
             The coefficients, which must not be modified afterwards.
         margin : float or None
-            Where given, an engine may approximate scores, most of all those of nodes whose best label
-            leads by more than this, in units of their largest |score|. Epochs cannot continue then.
+            Where given, an engine may approximate scores, most of all those of nodes whose best
+            label leads by more than this, in units of their largest |score|. Epochs cannot
+            continue then.
 
         Returns
         -------
@@ -165,10 +166,10 @@ class Engine(Protocol):
     def foresee(
         self, foreseen: list[Foreseen], problems: list[Problem], labels: Array, amounts: Array
     ) -> list[Engine] | None:
-        """Return engines for several perceptrons, if it is faster to train them all at the same time.
+        """Return engines for several perceptrons, if training them at the same time is faster.
 
-        The calls of their epochs are the same as ever, one perceptron after another, and so are their
-        results, also where orders come different from what was foreseen.
+        The calls of their epochs are the same as ever, one perceptron after another, and so are
+        their results, also where orders come different from what was foreseen.
 
         Parameters
         ----------

@@ -1,10 +1,11 @@
 """The engine for a Dask cluster: every worker has the scores of a part of the target structures.
 
-Structures are visited in order, so that a visit needs all pushes before it. What saves messages is that
-pushes of a *stretch* of some thousand nodes matter at once within the stretch only: at its beginning
-the workers bring its scores up to date, from all pushes before it and each for its own structures;
-within it, the CPU engine goes on here, from these scores and for these structures alone. Pushes are
-added up in the order of the CPU engine, to the same last bit, whoever answers first.
+Structures are visited in order, so that a visit needs all pushes before it. What saves messages
+is that pushes of a *stretch* of some thousand nodes matter at once within the stretch only: at
+its beginning the workers bring its scores up to date, from all pushes before it and each for its
+own structures; within it, the CPU engine goes on here, from these scores and for these
+structures alone. Pushes are added up in the order of the CPU engine, to the same last bit,
+whoever answers first.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class ClusterEngine:
         self._members = [np.arange(k, count, parts) for k in range(parts)]
         self._part_of, self._number = np.arange(count) % parts, np.arange(count) // parts
         self._cpu: CpuEngine | None = None
-        self._known: list[int | None] = [None] * parts  # pushes that a part has; None: not even a start
+        self._known: list[int | None] = [None] * parts  # pushes that a part has; None: not started
         self._told: list[Array | None] = [None] * parts  # the order of visits that a part has
         self._start(np.arange(count), Log(problem.label_count), None)
         recipes = [(_engine_of_part, part_of(problem, members)) for members in self._members]

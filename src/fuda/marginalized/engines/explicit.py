@@ -1,8 +1,8 @@
 """An engine by explicit features of at most d nodes: the primal form, an oracle for tests.
 
 A pointed feature is a shape with a point (a run, a connected subtree with ordered siblings, a
-directed path, a line), an observation feature per node, and a label per node. Node t of a structure, as
-the point and without its label, has the features
+directed path, a line), an observation feature per node, and a label per node. Node t of a
+structure, as the point and without its label, has the features
 
     φ_t = Σ_{substructures s with the point at t} c^|s| ψ_t ⊗ ⨂_{nodes i of s, i ≠ t} ψ_i ⊗ P(·|i),
 
@@ -167,7 +167,7 @@ def _subtrees(links: Links, node: int, most: int) -> Iterator[tuple[Any, Nodes]]
 
 
 def _lines(links: Links, node: int, most: int) -> Iterator[tuple[Hashable, Nodes]]:
-    """Subtrees in which the root has at most two children, and the other nodes have at most one."""
+    """Subtrees in which the root has at most two children, and all other nodes at most one."""
     for (shape, point), others in _subtrees(links, node, most):
         if len(shape) <= 2 and all(map(_is_descent, shape)):
             yield (shape, point), others

@@ -6,8 +6,8 @@ With k = weight · mass, and Pa and Ch the parents and children of a node,
     d(τ,t) = 1 + Σ_{p ∈ Ch τ} Σ_{q ∈ Ch t} K_D(p,q),    K_D = k d
 
 and κ = weight · u · d. The inner sums H(p,t) = Σ_q K_U(p,q) are stored, so that two graphs of T
-nodes and E edges each cost O(TE) instead of O(E²). With sides, edges match on the same side only: there
-is an H for the parents before their child, and one for those after it.
+nodes and E edges each cost O(TE) instead of O(E²). With sides, edges match on the same side only:
+there is an H for the parents before their child, and one for those after it.
 """
 
 from __future__ import annotations

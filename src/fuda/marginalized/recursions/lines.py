@@ -14,8 +14,8 @@ has at most one below it:
 
     κ = weight · ( u d + E ),    E(τ,t) = Σ_{v,w} K_D(v,w) L(v,w).
 
-With sides, K_D(v,w) in these sums, and the second term of u, are 0 where v and w, or τ and t, are on
-different sides of their parents.
+With sides, K_D(v,w) in these sums, and the second term of u, are 0 where v and w, or τ and t, are
+on different sides of their parents.
 
 All pairs of nodes together cost O(T_a T_b), and nothing is subtracted: L and R are prefix sums.
 """

@@ -3,8 +3,8 @@
     κ(τ,t) = weight(τ,t) · u(τ,t) · d(τ,t),    weight = c² k_x,
     mass(τ,t) = Σ_{ρσ} P(ρ|τ) P(σ|t) k_y(ρ,σ)
 
-with u and d of the modules `sequence`, `tree` and `dag`, in which k = weight · mass; `lines` has one more
-term. Under a product prior K(τ,t,ρ,σ) = P(ρ|τ) P(σ|t) k_y(ρ,σ) κ(τ,t).
+with u and d of the modules `sequence`, `tree` and `dag`, in which k = weight · mass; `lines` has
+one more term. Under a product prior K(τ,t,ρ,σ) = P(ρ|τ) P(σ|t) k_y(ρ,σ) κ(τ,t).
 
 **A bound on κ.** Let |k| ≤ b and |weight| ≤ w, and let the structures have m+1 ≤ n+1 nodes. For
 any shape, a feature with its point at a given node is a set of other nodes, and only features of
@@ -25,7 +25,8 @@ from fuda.data.graph import Span
 from fuda.marginalized.numbers import Array, Cells, empty_cells
 from fuda.marginalized.recursions import dag, lines, sequence, tree
 
-# The shape of features: runs, subtrees or paths by the shape of structures, or lines; with sides, 4 more.
+# The shape of features: runs, subtrees or paths by the shape of structures, or lines; with
+# sides, 4 more.
 SHAPES = {"sequence": 0, "tree": 1, "dag": 2}
 SEQUENCE, TREE, DAG, LINES, SIDED = 0, 1, 2, 3, 4
 _LARGEST_LOG = 600.0  # doubles end at e^709; the rest is a margin for sums
@@ -38,8 +39,8 @@ def fill(
     """Write κ of two structures into the corner of `kappa`.
 
     `weight`, `mass` and `kappa` are indexed from the structures' first nodes and may be larger;
-    `shape` is the shape of features, and `gap` is used for sequences only. `kappa` and `work` are of
-    the same kind of numbers.
+    `shape` is the shape of features, and `gap` is used for sequences only. `kappa` and `work` are
+    of the same kind of numbers.
     """
     sided = shape >= SIDED
     if shape == SEQUENCE:

@@ -1,4 +1,4 @@
-"""Sides: whether a child stands before or after its parent, in the order in which nodes are numbered.
+"""Sides: whether a child stands before or after its parent, in the order of node numbers.
 
 In a dependency tree that is the order of the words. Parts with sides match edges of the same side
 only. Where parents are numbered before all of their children, as in sequences, there is one side.

@@ -138,7 +138,7 @@ class CpuEngine(OnlineEngine):
         return self._log.since(first)
 
     def add_pushes(self, first: int, spans: Array, marked: Array, gamma: Array) -> None:
-        """Add pushes of another engine of the same sources from number `first` on, except those it has."""
+        """Add another engine's pushes of the same sources from number `first`, but none twice."""
         for (begin, end, row), (_, _, to) in pairwise(spans[self._log.count - first :].tolist()):
             self._log.add_one(begin, end, marked[row:to], gamma[row:to])
 
@@ -197,7 +197,7 @@ class CpuEngine(OnlineEngine):
         return weight, mass
 
     def sums(self) -> Array:
-        """Return Q (L, N) of all target nodes after all pushes so far, for numbers that are not scaled."""
+        """Return Q (L, N) of all target nodes after all pushes so far, for unscaled numbers."""
         self._update_all()
         return self._scores.mantissas[:, self._layout.places]
 

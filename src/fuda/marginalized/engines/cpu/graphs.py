@@ -5,8 +5,8 @@
 and the same for d and children. The first sum is over whole rows. In the second most nodes have
 one parent, which is read for all nodes at once; further parents are added edge by edge.
 
-With sides, edges match on the same side only: there is an H for the parents before their child and one
-for those after it, and the same for children.
+With sides, edges match on the same side only: there is an H for the parents before their child and
+one for those after it, and the same for children.
 
 A marked node needs u of its ancestors and d of its descendants, and of no other node.
 """
@@ -27,8 +27,8 @@ class Near(NamedTuple):
     """The neighbours of the nodes of a block, by position in the block.
 
     `first` has the first neighbour of each node, or the size of the block if there is none;
-    further edges are from `sources` (neighbours) to `ends` (nodes). With sides there is a `Near` for
-    the neighbours before each node and one for those after it.
+    further edges are from `sources` (neighbours) to `ends` (nodes). With sides there is a `Near`
+    for the neighbours before each node and one for those after it.
     """
 
     first: Array
@@ -37,7 +37,7 @@ class Near(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """The places of a block's nodes, their parents and their children, by side if there are sides."""
+    """The places of a block's nodes, parents and children, by side if there are sides."""
 
     places: Array
     parents: tuple[Near, ...]
@@ -52,7 +52,7 @@ def edges(links: Links, sided: bool, nodes: Array, place_of: Array) -> Edges:
 
 
 def _near(near: Neighbours, nodes: Array, after: bool | None) -> Near:
-    """Return the neighbours by position among some nodes: all, or those before or after each node."""
+    """Return the neighbours by position among some nodes: all, or those before or after a node."""
     position = dict(zip(nodes.tolist(), range(len(nodes)), strict=True))
     first = np.full(len(nodes), len(nodes), dtype=np.int64)
     more: list[tuple[int, int]] = []

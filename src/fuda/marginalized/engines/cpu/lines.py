@@ -1,12 +1,12 @@
 """Pushes of trees and forests, whose features are lines: the recursions of `lines`, row by row.
 
-The nodes of a block are laid out by families, as in `trees`. With C(v,t) = Σ_{s before v} K_D(s,t),
-the sum of rows of K_D over the siblings before v,
+The nodes of a block are laid out by families, as in `trees`. With C(v,t) = Σ_{s before v}
+K_D(s,t), the sum of rows of K_D over the siblings before v,
 
     L(v,w) = L(v,w−1) + C(v,w−1)
 
-is a loop over contiguous memory from one rank to the next, and so is R. All rows K_D are needed, but
-u, L and R only on the paths from roots to marked nodes, and E at marked nodes.
+is a loop over contiguous memory from one rank to the next, and so is R. All rows K_D are needed,
+but u, L and R only on the paths from roots to marked nodes, and E at marked nodes.
 """
 
 from __future__ import annotations

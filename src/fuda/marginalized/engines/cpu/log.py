@@ -16,7 +16,8 @@ class Log:
 
     def __init__(self, label_count: int) -> None:
         self.count = self._rows = 0
-        # Begins, ends, and first marked rows: one array each, since compiled functions take them so.
+        # Begins, ends, and first marked rows: one array each, since compiled functions
+        # take them so.
         self._spans = [np.zeros(64, dtype=np.int64) for _ in range(3)]
         self._marked = np.zeros(64, dtype=np.int64)
         self._gamma = np.zeros((64, label_count))
@@ -38,7 +39,7 @@ class Log:
         firsts[new.start + 1 : self.count + 1] = firsts[new.start] + np.cumsum(counts)
 
     def add_one(self, begin: int, end: int, marked: Array, gamma: Array) -> None:
-        """Add a push of the structure from node `begin` to `end`, as `add`, if a node is marked."""
+        """Add a push of the structure of nodes `begin` to `end`, like `add`, if one is marked."""
         if len(marked):
             self._grow(1, marked, gamma)
             begins, ends, firsts = self._spans

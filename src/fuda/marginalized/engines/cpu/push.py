@@ -6,9 +6,9 @@ A push from a source structure with nodes τ and coefficients γ adds to every t
 
 with κ as in `fuda.marginalized.recursions`; only *marked* τ, those with γ_τ ≠ 0, need κ. A push
 is applied to a whole block of target structures: a row κ(τ,·) over the block is computed from
-other rows by loops over contiguous memory. This depends on the features: `runs`, `trees`, `graphs`,
-`lines`. The remaining cases (sequences with gaps, chain priors, scaled numbers) are computed by
-`pairs`, one pair of structures at a time.
+other rows by loops over contiguous memory. This depends on the features: `runs`, `trees`,
+`graphs`, `lines`. The remaining cases (sequences with gaps, chain priors, scaled numbers) are
+computed by `pairs`, one pair of structures at a time.
 
 Rows of weight = c² k_x come from a table by the *codes* of observations
 (`fuda.marginalized.codes`). The table has the value of two different observations of these codes;

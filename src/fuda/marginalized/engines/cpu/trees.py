@@ -13,8 +13,8 @@ to their next siblings is a loop over contiguous memory, from one *rank* to the 
 Only the step between a family and its parent is not contiguous: d of the parent is S_F of its last
 child, and K_U of the parent is read for all children at once.
 
-All rows K_D are needed, but u and S_B only on the paths from roots to marked nodes. With sides, rows
-of K_D and u are masked: nodes on the other side of their parents do not match.
+All rows K_D are needed, but u and S_B only on the paths from roots to marked nodes. With sides,
+rows of K_D and u are masked: nodes on the other side of their parents do not match.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Families(NamedTuple):
 
     `places` are those of the nodes, `ranks` the positions of the first node of each rank and of
     the first root, `parents` and `lasts` the positions of the parent and of the last child of
-    each family. With sides `masks` (2, nodes) are 1 at nodes before their parents and at those after
-    them, and 0 elsewhere; without them it is empty.
+    each family. With sides `masks` (2, nodes) are 1 at nodes before their parents and at those
+    after them, and 0 elsewhere; without them it is empty.
     """
 
     places: Array

@@ -5,15 +5,17 @@ With k = c² k_x · mass, and nodes farther away than the reach r left out,
     κ_r(τ,t) = weight(τ,t) · u_r(τ,t) · d_r(τ,t),
     u_r(τ,t) = 1 + k(τ−1,t−1) (1 + k(τ−2,t−2) (1 + … (1 + k(τ−r,t−r)))),
 
-and d_r mirrored. Where k ≤ q < 1, what is left out of u is at most q^(r+1) / (1 − q). What a support
-position adds to a score then depends on the window of 2r + 1 nodes around it: on their codes, but for
-pairs of equal observations. Positions whose windows have the same codes are merged, and their
-coefficients added; those with the same codes to the left share u_r. Rows of k are gathered once per
-tile of targets. Pairs of positions and targets with equal observations in their windows (*twins*) are
-found by an index, and what they differ by from pairs with the same codes is added one by one.
+and d_r mirrored. Where k ≤ q < 1, what is left out of u is at most q^(r+1) / (1 − q). What a
+support position adds to a score then depends on the window of 2r + 1 nodes around it: on their
+codes, but for pairs of equal observations. Positions whose windows have the same codes are merged,
+and their coefficients added; those with the same codes to the left share u_r. Rows of k are
+gathered once per tile of targets. Pairs of positions and targets with equal observations in their
+windows (*twins*) are found by an index, and what they differ by from pairs with the same codes is
+added one by one.
 
 Most nodes are clear cases. So all targets are scored with a reach of one node for codes, where few
-windows differ; and those with a narrow margin, and the nodes near them, again with the whole reach.
+windows differ; and those with a narrow margin, and the nodes near them, again with the
+whole reach.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ _SPREAD = 2  # how far from a narrow margin nodes are scored with the whole reac
 
 
 class Windows(NamedTuple):
-    """Windows of nodes: (n, 2r + 1) codes and twin numbers; outside of a structure a further code, and −1."""
+    """Windows of nodes: (n, 2r + 1) codes and twin numbers.
+
+    Outside of a structure these are a further code, and −1.
+    """
 
     codes: Array
     twins: Array
@@ -124,8 +129,8 @@ class WindowSupport:
     def scores(self, problem: Problem, margin: float, n_jobs: int | None) -> Array:
         """Return S (N, L) of all targets of a problem with the same sources.
 
-        Where the best label leads by more than `margin`, in units of the largest |score| of the node,
-        at a node and all near it, the score is that of short windows.
+        Where the best label leads by more than `margin`, in units of the largest |score| of the
+        node, at a node and all near it, the score is that of short windows.
         """
         side, outside = problem.targets, problem.codes.counts[1]
 
@@ -215,7 +220,7 @@ def _sorted(codes: Array, count: int) -> Array:
 
 @compiled
 def _index(twins: Array, count: int) -> tuple[Array, Array]:
-    """Return the windows with each twin number at each place: the first entry of each, and the entries."""
+    """Index the windows by twin number and place; return first entries of each, and entries."""
     width = twins.shape[1]
     firsts = np.zeros(count * width + 1, dtype=np.int64)
     for p in range(len(twins)):
@@ -332,7 +337,8 @@ def add_twins(
 ) -> None:
     """Add to scores what pairs with equal observations differ by from what their codes added.
 
-    Equal observations farther than _SEEN nodes from both change little, unless there are nearer ones.
+    Equal observations farther than _SEEN nodes from both change little, unless there are
+    nearer ones.
     """
     width, count = targets.twins.shape[1], len(support.own)
     reach, k, by_code = width // 2, np.empty(width), np.zeros(width)

@@ -1,9 +1,10 @@
 """Perceptrons that are trained ahead of their calls, all at the same time on one card.
 
-A training visits structures in orders that are known before it begins: those of several perceptrons to
-be averaged, and of folds, which visit a part of the structures. `Ahead` runs an epoch of all of them when
-the first asks for it, and keeps the mistakes; the others find theirs when their time comes. Who visits in
-another order than was foreseen, because a perceptron before it ended sooner, finds nothing.
+A training visits structures in orders that are known before it begins: those of several
+perceptrons to be averaged, and of folds, which visit a part of the structures. `Ahead` runs an
+epoch of all of them when the first asks for it, and keeps the mistakes; the others find theirs
+when their time comes. Who visits in another order than was foreseen, because a perceptron before
+it ended sooner, finds nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Ahead:
         side, parts = machine.problem.targets, {id(each.members): each.members for each in foreseen}
         nodes = {key: ranges(side.offsets[part], side.sizes[part]) for key, part in parts.items()}
         self._nodes = [nodes[id(each.members)] for each in foreseen]
-        self._known: list[tuple[Array, Array] | None] = [None] * len(foreseen)  # labels and amounts
+        self._known: list[tuple[Array, Array] | None] = [None] * len(foreseen)  # labels, amounts
         self._done: list[list[Mistakes]] = []  # by epoch
         self._scores: OnCard = None
 
@@ -52,7 +53,7 @@ class Ahead:
         return np.array_equal(order, self._foreseen[number].orders[epoch])
 
     def mistakes(self, number: int, epoch: int) -> tuple[Array, Array, Array]:
-        """Return the mistakes of an epoch: nodes and structures of the perceptron's own, and rivals."""
+        """Return an epoch's mistakes: nodes, structures (the perceptron's numbers) and rivals."""
         while len(self._done) <= epoch:
             self._advance()
         at, rivals = self._done[epoch][number]

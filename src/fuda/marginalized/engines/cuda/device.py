@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from fuda.errors import DataError, short
 
-_OLDEST_DRIVER, _OLDEST_CARD = (12, 0), (6, 0)  # what numba-cuda, and blocks that wait for each other, need
+# What numba-cuda needs, and what blocks that wait for each other need.
+_OLDEST_DRIVER, _OLDEST_CARD = (12, 0), (6, 0)
 _SIMULATOR = "simulator"
 _OTHERWISE = "or set engine='cpu'"
 # What errors of the driver mean, by a part of their names or texts.
@@ -52,7 +53,7 @@ class Card(NamedTuple):
 
 @cache
 def has_driver() -> bool:
-    """Return whether there is a driver at all, which is found out without importing numba's part."""
+    """Return whether there is a driver at all, without importing numba's CUDA part."""
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -61,10 +62,10 @@ def has_driver() -> bool:
 
 
 def load() -> Any:
-    """Import and return `numba.cuda`; raise NoCard where it is not installed, or not for this NumPy."""
+    """Import and return `numba.cuda`; raise NoCard if it is missing or unfit for this NumPy."""
     try:
         from numba import config, cuda
-    except (ImportError, AttributeError) as error:  # the latter: it names what a newer NumPy has no more
+    except (ImportError, AttributeError) as error:  # the latter: NumPy is too new for it
         install = "pip install 'fuda[gpu]'"
         raise NoCard(
             f"engine='cuda' needs numba-cuda ({short(str(error))}); {install}, {_OTHERWISE}"

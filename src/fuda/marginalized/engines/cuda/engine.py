@@ -1,8 +1,8 @@
 """The engine for NVIDIA cards: sequences with product priors, by kernels of numba-cuda.
 
 Epochs and scores of a corpus run on the card as a whole; the kernel of two structures, for
-explanations and for single corrections, is that of the CPU engine. What is stored of a training is as
-the CPU engine stores it, so that either engine continues what the other began.
+explanations and for single corrections, is that of the CPU engine. What is stored of a training is
+as the CPU engine stores it, so that either engine continues what the other began.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class CudaEngine(OnlineEngine):
     like : CudaEngine, optional
         An engine of the same sources, whose arrays on the card are shared.
     ahead : pair, optional
-        Perceptrons that are trained ahead of their calls, and the number of this one: then nothing of
-        the problem itself is on the card before it is needed.
+        Perceptrons that are trained ahead of their calls, and the number of this one: then nothing
+        of the problem itself is on the card before it is needed.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class CudaEngine(OnlineEngine):
 
     @cached_property
     def _scores(self) -> OnCard:
-        """Q (1, L, places), after epochs that were found ahead again; no other is found from here on."""
+        """Q (1, L, places) after repeating the epochs found ahead; from then on none is."""
         scores = self._machine.zeros()
         for order, labels, amounts in self._past:
             self._machine.epochs(scores, [order], labels, amounts)
@@ -135,7 +135,7 @@ class CudaEngine(OnlineEngine):
     def _found_ahead(
         self, order: Array, labels: Array, amounts: Array, state: PerceptronState
     ) -> tuple[Array, Array, Array] | None:
-        """The nodes and structures of mistakes, and rivals, of an epoch that was foreseen; None if not."""
+        """The nodes, structures and rivals of mistakes of a foreseen epoch; None if it was not."""
         if self._ahead is None or state.base is not None:
             return None
         ahead, number = self._ahead

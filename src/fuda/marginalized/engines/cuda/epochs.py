@@ -1,10 +1,10 @@
 """Whole epochs of perceptrons, and scores of a corpus, in one launch each.
 
-Several perceptrons on the same structures, with different orders of visits, make an epoch at the same
-time. Each has a block of threads that looks for its next structure with a mistake, and corrects it node
-by node as `fuda.marginalized.engines.online` does; then all blocks push what was corrected to their
-tiles, one perceptron after another. They wait for each other twice in such a round, however many
-perceptrons there are. A structure without mistakes costs a look at its scores.
+Several perceptrons on the same structures, with different orders of visits, make an epoch at the
+same time. Each has a block of threads that looks for its next structure with a mistake, and
+corrects it node by node as `fuda.marginalized.engines.online` does; then all blocks push what was
+corrected to their tiles, one perceptron after another. They wait for each other twice in such a
+round, however many perceptrons there are. A structure without mistakes costs a look at its scores.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from fuda.marginalized.engines.cuda.kernels import (
 )
 from fuda.marginalized.engines.cuda.scores import THREADS, options
 
-# What the block of a perceptron tells the others: the first place of a structure or STOP, its size and its
-# number of marks; what stays from launch to launch: how many places were visited, mistakes logged, structures
-# pushed; and how many places there are to visit.
+# What the block of a perceptron tells the others: the first place of a structure or STOP, its size
+# and its number of marks; what stays from launch to launch: how many places were visited, mistakes
+# logged, structures pushed; and how many places there are to visit.
 BEGIN, SIZE, MARKS, VISITED, LOGGED, PUSHED, VISITS, CONTROLS = range(8)
 STOP = -1
 LANES = (1 << WARP) - 1
@@ -265,12 +265,13 @@ def _masses(node: int, begin: int, js: Any, task: Task) -> Any:
 
 
 def climb_of(constant: bool) -> Callable[..., Any]:
-    """Return the function that multiplies κ along a diagonal by u, from one end, or d, from the other."""
+    """Return the function that multiplies κ along a diagonal by u, or from its other end by d."""
 
     @cuda.jit(device=True)
     def climb(area: Any, at: int, there: int, step: int, count: int, square: int, mass: float) -> None:
         before, m, n, o, p = 0.0, mass, mass, mass, mass
-        while count > 0:  # four at a time, which wait for memory together; beyond the last, the last again
+        # Four at a time, which wait for memory together; beyond the last, the last again.
+        while count > 0:
             b, c, d = min(1, count - 1) * step, min(2, count - 1) * step, min(3, count - 1) * step
             w, x, y, z = area[at], area[at + b], area[at + c], area[at + d]
             if not constant:
@@ -309,7 +310,8 @@ def fill_of(constant: bool) -> Callable[..., Any]:
         while i < size:
             row, twin = np.int64(nodes.rows[begin + i]) * values.width, nodes.twins[begin + i]
             own, j = nodes.own[begin + i], i + 1 + (cuda.threadIdx.x & (lanes - 1))
-            while j < size:  # four at a time, which wait for memory together; beyond the last, the last again
+            # Four at a time, which wait for memory together; beyond the last, the last again.
+            while j < size:
                 js = j, min(j + lanes, last), min(j + 2 * lanes, last), min(j + 3 * lanes, last)
                 a = _weight(row, twin, own, begin + js[0], task)
                 b = _weight(row, twin, own, begin + js[1], task)

@@ -6,12 +6,13 @@ first:
 
     K_U(τ,t) = k(τ,t) (1 + K_U(τ−1,t−1)),    K_D(τ,t) = k(τ,t) (1 + K_D(τ+1,t+1)).
 
-A block of threads has a *tile* of whole target structures. Its threads walk along the diagonals t − τ,
-each along three at a time, all at the same τ: k(τ,t) is found in shared memory, in the row of the table
-for τ, at the code of t. A diagonal may begin in another tile, or before all places: it comes by an empty
-place before it enters its own. The products k u d of marked nodes are kept per diagonal, and added to
-the scores of each place after all, in the order of the CPU engine. No product is fused with an
-addition, so that with a constant mass all numbers are those of the CPU engine to the last bit.
+A block of threads has a *tile* of whole target structures. Its threads walk along the diagonals
+t − τ, each along three at a time, all at the same τ: k(τ,t) is found in shared memory, in the row
+of the table for τ, at the code of t. A diagonal may begin in another tile, or before all places:
+it comes by an empty place before it enters its own. The products k u d of marked nodes are kept
+per diagonal, and added to the scores of each place after all, in the order of the CPU engine. No
+product is fused with an addition, so that with a constant mass all numbers are those of the CPU
+engine to the last bit.
 
 Long structures go through shared memory in *stages* of some nodes, and many marks in *chunks*.
 """
@@ -43,7 +44,7 @@ else:
 
 
 class Nodes(NamedTuple):
-    """The source nodes by place: row of the table, twin number as in words, own value, (L, places) share."""
+    """The source nodes by place: table row, twin number as in words, own value, (L, ·) share."""
 
     rows: Array
     twins: Array
@@ -95,7 +96,11 @@ class Values(NamedTuple):
 
 
 class Pushes(NamedTuple):
-    """Pushes: first place, size and first mark of each; node and first entry of each mark; (label, γ)s."""
+    """Pushes, their marks, and the entries of marks.
+
+    Of each push the first place, size and first mark; of each mark the node and first entry; of
+    each entry the label and γ.
+    """
 
     begins: Array
     sizes: Array
@@ -133,7 +138,7 @@ class Span(NamedTuple):
 
 
 def cells_of(constant: bool, staged: bool) -> Callable[..., Any]:
-    """Return the function that finds weights and k of a node, in row `at` of the stage, and three places."""
+    """Return the function for weights and k of a node, in row `at` of the stage, and 3 places."""
 
     @cuda.jit(device=True)
     def weight_of(row: int, twin: int, node: int, place: int, task: Task, shared: Any) -> float:
@@ -177,7 +182,7 @@ def cells_of(constant: bool, staged: bool) -> Callable[..., Any]:
 
 @cuda.jit(device=True)
 def stride_of(constant: bool, task: Task) -> int:
-    """Return the length of a row of a stage: values, the own value, and shares if masses differ."""
+    """Return the length of a stage's row: values, the own value, and shares if masses differ."""
     return task.values.width + 1 if constant else task.values.width + 1 + len(task.nodes.share)
 
 
@@ -213,7 +218,7 @@ def stage_of(constant: bool) -> Callable[..., Any]:
 
 
 def walk_of(constant: bool, staged: bool) -> Callable[..., Any]:
-    """Return the function that walks `count` nodes along three diagonals, up (way 1) or down (−1)."""
+    """Return the function that walks `count` nodes along three diagonals, up (1) or down (−1)."""
     cells = cells_of(constant, staged)
 
     @cuda.jit(device=True)
@@ -242,7 +247,7 @@ def step_of(width: int) -> int:
 
 @cuda.jit(device=True)
 def lines_of(d: int, step: int, width: int) -> Any:
-    """Return the diagonals that a thread walks along from the d-th on, the d-th again for missing ones."""
+    """Return the diagonals that a thread walks along from d on; d again for missing ones."""
     e, f = d + step, d + 2 * step
     return d, e if e < width else d, f if f < width else d
 

@@ -1,4 +1,4 @@
-"""Arrays by place, as the CUDA engine has them, and how they are divided among blocks of threads."""
+"""Arrays by place, as in the CUDA engine, and how they are divided among blocks of threads."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Words:
         return places.spread(self._shifted(twins) | columns, len(self._columns), self.dtype)
 
     def of_sources(self, twins: Array, places: Places) -> Array:
-        """Return the twin numbers of sources by place, as in words; empty ones have that of no word."""
+        """Return the sources' twin numbers by place, as in words; empty places match no word."""
         return places.spread(self._shifted(twins), np.iinfo(self.dtype).max, self.dtype)
 
     def _shifted(self, twins: Array) -> Array:

@@ -20,7 +20,7 @@ from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
 OnCard = Any  # an array on the card
-Mistakes = tuple[Array, Array]  # the places of the mistakes of an epoch, and what was predicted there
+Mistakes = tuple[Array, Array]  # the places of an epoch's mistakes, and the predicted labels
 _SIMULATED = 2  # threads, in the simulator
 _LEAST_PUSHES = 64  # of a launch
 _FEWEST = 8  # rows of the table in shared memory that are worth it
@@ -28,7 +28,7 @@ _CELLS = 2e12  # about the pairs of nodes of a launch, so that Ctrl-C is answere
 
 
 class Part(NamedTuple):
-    """Some source structures on the card: their nodes and places, and by place own values and shares."""
+    """Some source structures on the card: nodes and places, and by place own values and shares."""
 
     nodes: Array
     places: Places
@@ -60,7 +60,7 @@ class Shared:
         return self.part(np.arange(len(self._problem.sources.sizes)))
 
     def log_of(self, problem: Problem, alpha: Array) -> Log:
-        """Return a log with a push of every structure with coefficients; cached for the next call."""
+        """Return a log of pushes of all structures with coefficients; cached for the next call."""
         if self._log[0] is not alpha:
             at, log = np.flatnonzero(alpha.any(axis=1)), Log(problem.label_count)
             log.add(problem.sources.offsets, at, problem.gamma(alpha[at], at))
@@ -68,7 +68,7 @@ class Shared:
         return self._log[1]
 
     def sent(self, log: Log) -> Any:
-        """Return the pushes of a log, with all structures on the card; cached for the next call."""
+        """Return the pushes of a log, with all structures on the card; cached for later calls."""
         if self._sent[0] is not log:
             begins = self.everything.places.begins[self.structures(log)]
             self._sent = log, self.pushes(log, slice(0, log.count), begins)
@@ -130,14 +130,14 @@ class Machine:
             self._threads, self._scoring, self._blocks = _SIMULATED, _SIMULATED, 1
         self.places = Places(problem.targets.sizes, shared.longest)
         self._tiles = self.places.tiles(self._blocks)
-        width = int(np.diff(self._tiles).max()) + shared.longest  # most diagonals of a push to a tile
+        width = int(np.diff(self._tiles).max()) + shared.longest  # most diagonals of a push
         work = (self._blocks, 2, width), (self._blocks, kernels.KEPT, width)
         sizes = sizes_of(problem, self.places.size, 8 * int(sum(map(np.prod, work))))
         self.plan: Plan = plan_of(problem, sizes, self._free(), card)
         self._send(work)
 
     def _free(self) -> int:
-        """The bytes that are free on the card, after those that nothing uses any more were given back."""
+        """The bytes that are free on the card, after those no longer used were given back."""
         context = self._cuda.current_context()
         if waiting := getattr(getattr(context, "memory_manager", None), "deallocations", None):
             waiting.clear()
@@ -297,7 +297,7 @@ class Machine:
         ]
 
     def _given(self, labels: Array, amounts: Array, base: Numbers | None) -> Any:
-        """Return what all perceptrons learn from; cached for the next epoch, so arrays are not modified."""
+        """Return what all perceptrons learn from; cached for later epochs, so never modified."""
         from fuda.marginalized.engines.cuda.epochs import Given
 
         if self._last[0] is labels and self._last[1] is amounts and self._last[2] is base:
@@ -339,7 +339,7 @@ class Machine:
 
     @cached_property
     def _push(self) -> Any:
-        """A push without marks, which each perceptron has of its own, but with the entries of each."""
+        """A push without marks, which each perceptron adds, but with the entries of each mark."""
         from fuda.marginalized.engines.cuda.kernels import Pushes
 
         each = 2 if self.problem.is_identity else self.problem.label_count  # entries of a mark

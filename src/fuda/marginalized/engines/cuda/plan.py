@@ -1,8 +1,9 @@
 """What of a problem is in the memory of a card at a time, planned before anything is allocated.
 
-Targets are there as a whole. So are sources and the table of kernel values where they fit; else the
-sources of pushes come in *loads* of whole structures, each with the rows of the table that its nodes
-need: a push reads no others. In training the sources are targets too, and only the table comes in loads.
+Targets are there as a whole. So are sources and the table of kernel values where they fit; else
+the sources of pushes come in *loads* of whole structures, each with the rows of the table that its
+nodes need: a push reads no others. In training the sources are targets too, and only the table
+comes in loads.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Plan(NamedTuple):
     is_whole : bool
         Whether one load has all of them.
     is_kept : bool
-        Whether the memory here has room for the whole table, so that it is computed once for all loads.
+        Whether the memory here has room for the whole table, so that it is computed once
+        for all loads.
     perceptrons : int
         How many perceptrons can be trained at a time.
     """

@@ -10,8 +10,8 @@ from numba import config, cuda
 
 from fuda.marginalized.engines.cuda.kernels import ROWS, SHARED, Array, Span, Task, push_of
 
-# The threads of a block, of which a multiprocessor has one, and registers that leave room for so many:
-# for scores where the mass is constant, and for all else.
+# The threads of a block, of which a multiprocessor has one, and registers that leave room for so
+# many: for scores where the mass is constant, and for all else.
 SCORING, THREADS = (768, 80), (512, 128)
 
 
