@@ -102,7 +102,7 @@ def test_letters_by_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_choices_were_made_on_what_is_learned_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fold 0, on which all was chosen, is never tested on; nine folds are all but the one tested on."""
+    """Fold 0, on which all was chosen, is never tested on; nine folds are all but the tested."""
     learned: list[tuple[set[int], set[int]]] = []
 
     def error(method, found, train, test):

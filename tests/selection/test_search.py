@@ -113,7 +113,7 @@ def test_what_takes_little_time_is_compared_on_more_structures_though_it_is_behi
 
 
 def test_what_there_will_be_no_time_for_takes_no_place_among_the_better_half(clock):
-    """Of four that are equal on few structures two go on; two of other families are too slow for more."""
+    """Of four that are equal on few structures two go on; two other families are too slow."""
     slow = {f"slow {k}": type(f"Slow{k}", (Learner,), {})(0.6, 1e-3) for k in range(2)}
     made = race(clock, {"default": Learner(0.6), "many features": Learner(0.6, 1.3e-4)} | slow, count=4000)
     observed, observe = [], made.observe

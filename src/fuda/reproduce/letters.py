@@ -1,14 +1,14 @@
 """Handwritten letters: words as sequences of images, in the two protocols that are in use.
 
-The data are those of B. Taskar, C. Guestrin and D. Koller (Max-margin Markov networks, NIPS 2003): 6,877
-words without their first letters, each letter 16 by 8 pixels, in ten folds. Learned is from one fold,
-and tested on the other nine, or from nine, and tested on the other one. Whatever was chosen was chosen
-on words of the first fold, which both learn from.
+The data are those of B. Taskar, C. Guestrin and D. Koller (Max-margin Markov networks, NIPS 2003):
+6,877 words without their first letters, each letter 16 by 8 pixels, in ten folds. Learned is from
+one fold, and tested on the other nine, or from nine, and tested on the other one. Whatever was
+chosen was chosen on words of the first fold, which both learn from.
 
 `orientations` describes a letter by the directions of its strokes, each blurred over its
-neighbourhood, so that a stroke may be a pixel off. There are 55 different words, all of them in every
-fold: what sees three or four letters in a row knows the words, and *words* chooses among the best
-labelings the first one that is a word of the training folds.
+neighbourhood, so that a stroke may be a pixel off. There are 55 different words, all of them in
+every fold: what sees three or four letters in a row knows the words, and *words* chooses among the
+best labelings the first one that is a word of the training folds.
 """
 
 from __future__ import annotations

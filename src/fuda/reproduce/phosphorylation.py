@@ -1,13 +1,14 @@
 """Phosphorylation sites of a kinase, such as PKA and CK2: whole proteins as sequences, sites rare.
 
-Files are FASTA with a mark after each site; marks on other residues than S, T and Y are ignored, and
-letters in lower case are read as upper case. Every residue is a node. Methods are compared by how
-they rank the residues S, T and Y, the only ones that can be phosphorylated: by the area under the ROC
-curve, and that under the curve of precision by recall (average precision), whose value is the share
-of sites where ranks are random.
+Files are FASTA with a mark after each site; marks on other residues than S, T and Y are ignored,
+and letters in lower case are read as upper case. Every residue is a node. Methods are compared by
+how they rank the residues S, T and Y, the only ones that can be phosphorylated: by the area under
+the ROC curve, and that under the curve of precision by recall (average precision), whose value is
+the share of sites where ranks are random.
 
-A method is a list of models. Which of them is used is chosen by the proteins that it learns from, of
-every fold anew, so that no figure depends on what was seen of the proteins that it is measured on.
+A method is a list of models. Which of them is used is chosen by the proteins that it learns
+from, of every fold anew, so that no figure depends on what was seen of the proteins that it is
+measured on.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from fuda.reproduce.corpora import find, folders
 from fuda.selection.folds import fold_numbers
 from fuda.selection.goals import Figure, figure
 
-KINASES = ("PKA", "CK2")  # that come first where there are files of them; published figures are of these
+KINASES = ("PKA", "CK2")  # first, if there are files of them; published figures are of these
 RESIDUES = "STY"
 _CORPUS = "phospho"
 FOLDS = 5
@@ -43,8 +44,8 @@ _L2 = (1.0, 3.0, 10.0, 30.0, 100.0)  # to choose from, as are these of the kerne
 _GAMMA, _ORDERS = (0.02, 0.05), (0, 1)
 _EPOCHS = 100  # with 10 it ranks by chance on half of PKA's proteins without the first fold
 
-# ROC AUC of public predictors on sites of PhosphoSitePlus that none of them was trained on: table 5
-# of J. Song et al., Scientific Reports 7 (2017) 6862. Other proteins than these.
+# ROC AUC of public predictors on sites of PhosphoSitePlus that none of them was trained on: table
+# 5 of J. Song et al., Scientific Reports 7 (2017) 6862. Other proteins than these.
 PUBLISHED = {
     "KinasePhos": {"PKA": 0.775, "CK2": 0.714},
     "PPSP": {"PKA": 0.836, "CK2": 0.838},
@@ -170,7 +171,7 @@ def methods() -> dict[str, list[Any]]:
 
 
 def chosen(models: Sequence[Any], train: Dataset) -> Any:
-    """Return the model that ranks sites best in each half of the proteins, learning from the other.
+    """Return the model that ranks sites best in each half of proteins, learning from the other.
 
     Parameters
     ----------
@@ -214,7 +215,7 @@ def _with_site(data: Dataset) -> np.ndarray:
 
 
 def evaluated(models: Sequence[Any], train: Dataset, test: Dataset) -> Part:
-    """Choose a model by some proteins, learn from them and rank the residues S, T and Y of others."""
+    """Choose a model by some proteins, learn from them, and rank S, T and Y of others."""
     started = time.process_time()
     model = clone(chosen(models, train)).fit(train.X, train.y)
     sites, scores = _ranked(model, test)
@@ -224,9 +225,10 @@ def evaluated(models: Sequence[Any], train: Dataset, test: Dataset) -> Part:
 
 
 def parts(data: str | Path, kinase: str) -> list[tuple[Dataset, Dataset]]:
-    """Return what is learned from and what is tested on: five folds, and all against the test proteins.
+    """Return training and test parts: five folds, and all against the test proteins.
 
-    Every fold has a site; where there are fewer than five proteins with sites there are fewer folds.
+    Every fold has a site; where there are fewer than five proteins with sites there are
+    fewer folds.
     """
     train, test = (load(data, kinase, part) for part in ("train", "test"))
     count = min(FOLDS, int(_with_site(train).sum()))
@@ -239,7 +241,7 @@ def parts(data: str | Path, kinase: str) -> list[tuple[Dataset, Dataset]]:
 
 
 def _folds(data: Dataset, count: int) -> list[tuple[Dataset, Dataset]]:
-    """Folds by protein: those with sites are dealt out by themselves where chance gives a fold none."""
+    """Folds by protein; those with sites are dealt out apart if chance gives a fold none."""
     has_site, fold = _with_site(data), fold_numbers(len(data), count, seed=0)
     if len(set(fold[has_site])) < count:
         fold[has_site] = fold_numbers(int(has_site.sum()), count, seed=0)
@@ -298,7 +300,7 @@ def comparison(
 
 
 def _choices(model: Any, models: Sequence[Any]) -> Iterator[str]:
-    """The parameters of a model that are not the same in all models of a method, and what Auto chose."""
+    """The parameters in which the models of a method differ, and what Auto chose."""
     if hasattr(model, "report_"):
         yield model.report_.chosen
     for name, value in model.get_params(deep=False).items():
