@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 import fuda
-from fuda import CRF, DataError
+from fuda import CRF, HMM, DataError
 from fuda.kernels import RBF
 from fuda.registry import MODELS
 from model_cases import X, Y, make
+from model_file_cases import altered, refused
 
 WITH_KERNELS = ("HMPerceptron", "HMSVM", "MarginalizedPerceptron", "MarginalizedSVM")
 SETTINGS = [(name, {}) for name in MODELS] + [(name, {"kernel": RBF(0.1)}) for name in WITH_KERNELS]
@@ -57,3 +58,28 @@ def test_more_data_may_bring_vectors_that_are_held_to_their_length_too(tmp_path)
 def test_lengths_of_a_validation_set_are_those_of_the_training_set():
     with pytest.raises(DataError, match="the vector 'vector' has length 2"):
         CRF().fit(dicts(3), Y, X_val=dicts(2), y_val=Y)
+
+
+@pytest.mark.parametrize("lengths", [[], 3, None, {"v": 0}, {"v": -1}, {"v": 1.5}, {"v": True}, {"v": [3]}])
+def test_lengths_of_a_file_that_are_none(lengths, tmp_path):
+    HMM().fit(dicts(3), Y).save(tmp_path / "model")
+
+    def change(meta, arrays):
+        meta["observations"]["vectors"] = lengths
+
+    refused(altered(tmp_path / "model", tmp_path / "other", change), "lengths of its vectors")
+
+
+def test_lengths_without_dicts_are_refused_and_files_without_lengths_load(tmp_path):
+    HMM().fit(X, Y).save(tmp_path / "model")
+
+    def add(meta, arrays):
+        meta["observations"]["vectors"] = {"v": 3}
+
+    refused(altered(tmp_path / "model", tmp_path / "other", add), "'text' and have no vectors")
+    HMM().fit(dicts(3), Y).save(tmp_path / "model")
+
+    def remove(meta, arrays):  # as files were before
+        del meta["observations"]["vectors"]
+
+    assert len(fuda.load(altered(tmp_path / "model", tmp_path / "other", remove)).predict(dicts(3))) == len(X)
