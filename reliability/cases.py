@@ -61,7 +61,7 @@ def _vector(word: str) -> np.ndarray:
 
 
 def _features(word: str) -> dict[str, Any]:
-    return {"word": word, "length": float(len(word)), "capital": word[:1].isupper()}
+    return {"word": word, "length": float(len(word)), "capital": word[:1].isupper(), "of": _vector(word)}
 
 
 def _number(word: str) -> int:

@@ -6,13 +6,14 @@ any other exception, by the end of memory, and by the end of time. A Markdown ta
 the processor, all cores together) and of peak memory goes to standard output, then the line with
 the figures::
 
-    python -m reliability.load [--share 0.1] [--learners crf;hmm] [--cases chain;…] [--limit BYTES]
+    python -m reliability.load [--share 0.1] [--learners crf;hmm] [--cases chain;…] [--limit BYTES] [--jobs 4]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import resource
 import signal
 import subprocess
@@ -20,6 +21,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -178,8 +180,9 @@ def cell(found: dict[str, Any]) -> str:
     if "broken" in found:
         return f"**{found['broken']}**"
     if "refused" in found:
-        when = "predict" if "fit" in found else "fit"
-        return f"{when} refused"
+        needed = re.search(r"needs ([\d,]+) bytes", found["refused"])
+        why = f", {float(needed[1].replace(',', '')) / 1e9:,.0f} GB" if needed else ""
+        return f"{'predict' if 'fit' in found else 'fit'} refused{why}"
     return f"{found['fit']:.1f} + {found['predict']:.1f} s, {found['bytes'] / 1e9:.1f} GB"
 
 
@@ -192,6 +195,7 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=int, default=360, help="of the processor, after which a process has failed"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--learners", help="separated by semicolons")
     parser.add_argument("--cases", help="separated by semicolons")
     given = parser.parse_args()
@@ -203,16 +207,22 @@ def main() -> int:
     cases = given.cases.split(";") if given.cases else list(CASES)
     began, broken, refused = time.perf_counter(), 0, 0
     print(f"| case | {' | '.join(learners)} |\n|---|{'---|' * len(learners)}", flush=True)
-    for case in cases:
-        _, full, what = CASES[case]
-        row = [f"{max(10, int(full * given.share)):,} {what}"]
-        for learner in learners:
-            found = in_a_process(learner, case, given.share, given.limit, given.seconds)
-            broken += "broken" in found
-            refused += "refused" in found
-            print(f"{case}, {learner}: {json.dumps(found)}", file=sys.stderr, flush=True)
-            row.append(cell(found))
-        print(f"| {' | '.join(row)} |", flush=True)
+    with ThreadPoolExecutor(given.jobs) as pool:  # of threads that wait for processes
+        bounds = given.share, given.limit, given.seconds
+        waiting = {
+            case: [pool.submit(in_a_process, learner, case, *bounds) for learner in learners]
+            for case in cases
+        }
+        for case, answers in waiting.items():
+            _, full, what = CASES[case]
+            row = [f"{max(10, int(full * given.share)):,} {what}"]
+            for learner, answer in zip(learners, answers, strict=True):
+                found = answer.result()
+                broken += "broken" in found
+                refused += "refused" in found
+                print(f"{case}, {learner}: {json.dumps(found)}", file=sys.stderr, flush=True)
+                row.append(cell(found))
+            print(f"| {' | '.join(row)} |", flush=True)
     runs = len(cases) * len(learners)
     print(
         f"load: {runs} runs, {runs - broken - refused} answers, {refused} refusals, {broken} broken, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from fuda.errors import DataError
-from fuda.files import read_text, whole_file, write_text
+from fuda.files import Lines, read_text, whole_file, write_text
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="temporary files are locked on POSIX systems only")
 WRITER = """
@@ -205,3 +206,30 @@ def test_a_name_with_a_null_character(tmp_path):
         read_text(name)
     with pytest.raises(DataError, match="no file has a null character in its name"):
         write_text(name, "text")
+
+
+def test_standard_input_that_does_not_block_ends_where_it_ends(monkeypatch):
+    """Nothing yet is not the end; another process that shares the pipe may have made it so."""
+    source, target = os.pipe()
+    os.set_blocking(source, False)
+    waits = threading.Event()
+    select_ = select.select
+
+    def selected(*given):
+        waits.set()
+        return select_(*given)
+
+    def feed():
+        with open(target, "wb", buffering=0) as pipe:
+            for line in (b"a\n", b"b\n"):
+                waits.wait(60)
+                waits.clear()
+                pipe.write(line)
+
+    monkeypatch.setattr(select, "select", selected)
+    feeder = threading.Thread(target=feed)
+    with open(source) as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        feeder.start()
+        assert list(Lines("-")) == ["a", "b"]
+    feeder.join()

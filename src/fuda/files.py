@@ -162,11 +162,26 @@ def _raw_chunks(path: str | Path, size: int, pause: Callable[[], None] | None) -
                 pause()  # not within `_reading`: errors in it are not those of the file
                 since = 0
             with _reading(path):
+                if standard:
+                    _wait_if_not_blocking(stream)
                 chunk = stream.read1(size)  # type: ignore[attr-defined]
             if not chunk:
                 return
             since += len(chunk)
             yield chunk
+
+
+def _wait_if_not_blocking(stream: BinaryIO) -> None:
+    """Wait for bytes where a read does not, and would say that the stream has ended.
+
+    Another process that shares a pipe or terminal may have made it so.
+    """
+    try:
+        is_blocking = os.get_blocking(stream.fileno())
+    except (OSError, AttributeError):  # not a file of the system, or Windows
+        return
+    if not is_blocking:
+        select.select([stream], [], [])
 
 
 def _more_soon(stream: BinaryIO) -> bool:

@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol
@@ -100,6 +100,11 @@ class Validation(Protocol):
 Callback = Callable[[Iteration], object]
 
 
+def _on_terminal() -> bool:
+    """Whether messages are shown as they come."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 @contextmanager
 def stage(doing: str) -> Iterator[Callable[[str], None]]:
     """Show a spinner with what a block does while it runs, then a line with result and time.
@@ -120,7 +125,7 @@ def stage(doing: str) -> Iterator[Callable[[str], None]]:
         nonlocal outcome
         outcome = text
 
-    if not sys.stderr.isatty():
+    if not _on_terminal():
         yield report
         return
     from rich.console import Console
@@ -152,7 +157,7 @@ def bar(title: str, total: int, shown: bool) -> Iterator[Callable[..., None]]:
     callable
         Takes the number of steps done, and optionally what is being done: ``advance(1, "crf")``.
     """
-    if not shown or not sys.stderr.isatty():
+    if not shown or not _on_terminal():
         yield lambda steps, text="": None
         return
     from rich.console import Console
@@ -200,7 +205,7 @@ class Iterations:
         self.count, self._began = 0, time.perf_counter()
 
     def __enter__(self) -> Iterations:
-        if self.shown and sys.stderr.isatty():
+        if self.shown and _on_terminal():
             from rich.console import Console
 
             self._status = Console(stderr=True, highlight=False).status(
@@ -249,8 +254,9 @@ class Iterations:
         """
         if self._status is not None:
             self._status.update(f"{self.title}: {text}")
-        elif self.shown and (number % 10 == 0 or number == 1):
-            print(f"{self.title}: {text}", file=sys.stderr, flush=True)
+        elif self.shown and sys.stderr is not None and (number % 10 == 0 or number == 1):
+            with suppress(OSError):  # nobody reads it any more, which must not end the training
+                print(f"{self.title}: {text}", file=sys.stderr, flush=True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

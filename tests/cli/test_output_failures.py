@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from cli.command_cases import TEXTS
+from fuda import HMPerceptron
 from fuda.errors import DataError
 from fuda.storage import checkpoint, container
 
@@ -217,3 +218,31 @@ def test_standard_streams_that_a_program_does_not_have(stream, places, monkeypat
     monkeypatch.setattr(sys, stream, None)
     with pytest.raises((OSError, DataError), match="Bad file descriptor"):
         fuda.read("-") if stream == "stdin" else fuda.write(data, "-")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full on this system")
+def test_messages_that_cannot_be_written_cost_no_work(places, tmp_path):
+    """As where standard error is a log on a full disk."""
+    out, environment = tmp_path / "model", os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    line = [*FUDA, "train", str(places["conll"]), "-o", str(out), "--set", "max_iter=1"]
+    with open("/dev/full", "wb") as full:  # it warns that it has not converged
+        assert subprocess.run(line, stderr=full, env=environment, check=False).returncode == 0
+        assert out.stat().st_size
+        wrong = [*FUDA, "tag", str(tmp_path / "none"), str(places["conll"])]
+        assert subprocess.run(wrong, stderr=full, check=False).returncode == 2
+
+
+def test_training_goes_on_where_progress_cannot_be_shown(monkeypatch, capsys):
+    with open(os.devnull) as not_to_be_written:
+        for stream in (not_to_be_written, None):
+            monkeypatch.setattr(sys, "stderr", stream)
+            HMPerceptron(epochs=1, verbose=True).fit([["a", "b"]], [["A", "B"]]).predict([["a"]])
+    assert capsys.readouterr().out == ""
+
+
+def test_help_for_a_pipe_that_is_closed():
+    reader, gone = os.pipe()
+    os.close(reader)
+    with open(gone, "wb", buffering=0) as pipe:
+        found = subprocess.run([*FUDA, "--help"], stdout=pipe, stderr=subprocess.PIPE, check=False)
+    assert (found.returncode, found.stderr) == (0, b"")

@@ -12,6 +12,7 @@ import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
@@ -57,6 +58,13 @@ class Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the subcommands in the order in which they were added."""
         return list(self.commands)
+
+    def make_context(self, *given: Any, **further: Any) -> click.Context:
+        """Return the context of a run; the help is printed here."""
+        try:
+            return super().make_context(*given, **further)
+        except OSError as error:  # click would make 1 of a pipe that is closed
+            _end_output(error)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand."""
@@ -126,6 +134,24 @@ def _whole(stdout: io.TextIOWrapper) -> io.TextIOWrapper:
     return stdout
 
 
+class _Messages(io.FileIO):
+    """Standard error; what cannot be written there has no other place to go, and must not end the work."""
+
+    def write(self, data: Any) -> int:
+        """Write what can be written."""
+        with suppress(OSError):  # a full disk, a pipe that nobody reads
+            super().write(data)
+        return len(data)
+
+
+def _lasting(stderr: io.TextIOWrapper) -> io.TextIOWrapper:
+    """Standard error as a stream that never fails."""
+    raw = _Messages(stderr.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), stderr.encoding, stderr.errors, line_buffering=True, write_through=True
+    )
+
+
 def _replace_closed_streams() -> None:
     """Open standard streams that are closed, so that no other file gets their descriptors.
 
@@ -161,10 +187,12 @@ def main() -> None:
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _whole(sys.stdout)
+    if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr = _lasting(sys.stderr)
     try:
         try:
             group(prog_name="fuda")
         finally:
             sys.stdout.flush()  # while a failure can still be reported
-    except OSError as error:  # also from the help, which is printed before a command is invoked
+    except OSError as error:
         _end_output(error)

@@ -45,6 +45,8 @@ class Corpus:
         The type of each node.
     observations : list
         The observation of each type, in plain form.
+    vector_lengths : dict of str to int
+        The lengths of vectors within dicts of features, by name.
     feature_tables : dict
         The features of the types by sets and functions, shared by encoders of the same set.
     vectors : Vectors or None
@@ -70,7 +72,7 @@ class Corpus:
             self._given = [i for i, x in enumerate(structures) if x is not None], len(structures)
         self.shape = self.structures[0].shape
         self.offsets = np.array([0, *accumulate(map(len, self.structures))], dtype=np.int64)
-        self.types, self.observations = _deduplicate(self.structures, self.place)
+        self.types, self.observations, self.vector_lengths = _deduplicate(self.structures, self.place)
         self.kind = self._one_kind()
         self.feature_tables: dict[str | int, FeatureTable] = {}
 
@@ -106,6 +108,7 @@ class Corpus:
         corpus = cls.__new__(cls)
         corpus.shape, corpus.kind, corpus.offsets = "sequence", kind, offsets
         corpus.structures, corpus.observations = [None] * (len(offsets) - 1), []  # type: ignore[list-item]
+        corpus.vector_lengths = {}
         corpus.types, corpus.feature_tables = np.arange(offsets[-1], dtype=np.int32), {}
         return corpus
 
@@ -128,6 +131,7 @@ class Corpus:
         part = Corpus.__new__(Corpus)
         part.shape, part.kind, part.observations = self.shape, self.kind, self.observations
         part.feature_tables, part.vectors = self.feature_tables, self.vectors
+        part.vector_lengths = self.vector_lengths
         part.structures = [self.structures[i] for i in structures]
         part.offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[structures])])
         part.types = self.types[self.nodes_of(structures)]
@@ -144,6 +148,7 @@ class Corpus:
         both.shape, both.kind, both.feature_tables = self.shape, self.kind, {}
         both.observations = [*self.observations, *other.observations]
         both.structures = [*self.structures, *other.structures]
+        both.vector_lengths = self.vector_lengths | other.vector_lengths
         both.offsets = np.concatenate([self.offsets, self.size + other.offsets[1:]])
         both.types = np.concatenate([self.types, other.types + np.int32(len(self.observations))])
         return both
@@ -184,6 +189,11 @@ class Corpus:
         nodes = np.flatnonzero(self.types == type_id)
         return self.place(int(nodes[0])) if len(nodes) else f"observation {short(self.observations[type_id])}"
 
+    def place_of_vector(self, name: str) -> str:
+        """Return the name in messages of the first node that has a vector of a name among its features."""
+        nodes = chain.from_iterable(s.observations for s in self.structures)
+        return self.place(next(t for t, x in enumerate(nodes) if name in dict(kind_of(x).vector_lengths(x))))
+
     def keys(self) -> Iterable[Hashable]:
         """Return the key of each type, which equal observations share."""
         return map(self.kind.ops.key, self.observations)
@@ -209,8 +219,8 @@ class Corpus:
 
 def _deduplicate(
     structures: list[Structure], place_of: Callable[[int], str]
-) -> tuple[np.ndarray, list[Observation]]:
-    """Type ids in order of first occurrence, and the observation of each type."""
+) -> tuple[np.ndarray, list[Observation], dict[str, int]]:
+    """Type ids in order of first occurrence, the observation of each type, and lengths of vectors in them."""
 
     def nodes() -> Iterable[Observation]:
         return chain.from_iterable(s.observations for s in structures)
@@ -219,7 +229,7 @@ def _deduplicate(
     ids: defaultdict[Any, int] = defaultdict()
     if kinds == {str} or (kinds == {tuple} and set(map(type, chain.from_iterable(nodes()))) == {str}):
         ids.default_factory = ids.__len__
-        return np.fromiter(map(ids.__getitem__, nodes()), dtype=np.int32), list(ids)
+        return np.fromiter(map(ids.__getitem__, nodes()), dtype=np.int32), list(ids), {}
     observations: list[Observation] = []
     types = []
     vectors: dict[str, tuple[int, int]] = {}  # vector features: length and place
@@ -239,4 +249,5 @@ def _deduplicate(
         types.append(ids.setdefault(kind.key(plain), len(ids)))
         if types[-1] == len(observations):
             observations.append(plain)
-    return np.array(types, dtype=np.int32), observations
+    lengths = {name: length for name, (length, _) in vectors.items()}
+    return np.array(types, dtype=np.int32), observations, lengths

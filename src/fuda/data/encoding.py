@@ -22,9 +22,10 @@ each of them is combined with the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -172,9 +173,12 @@ class Encoder:
     ----------
     observations : Kind
         The kind of the observations that it was fitted on.
+    vector_lengths : mapping of str to int
+        The lengths of the vectors within these observations, by name, where they are dicts.
     """
 
     observations: Kind
+    vector_lengths: Mapping[str, int] = MappingProxyType({})
     _least: ClassVar[int] = 1  # how often a text must occur to be in the vocabulary of a TextTable
 
     def fit(self, structures: list[Structure]) -> Encoded:
@@ -183,7 +187,7 @@ class Encoder:
 
     def fit_corpus(self, corpus: Corpus) -> Encoded:
         """Learn the vocabulary of a corpus and encode it."""
-        self.observations = corpus.kind
+        self.observations, self.vector_lengths = corpus.kind, corpus.vector_lengths
         return self._encode(corpus, learn=True)
 
     def encode(self, structures: list[Structure]) -> Encoded:
@@ -197,11 +201,14 @@ class Encoder:
                 f"{corpus.place(0)} is {corpus.kind}, but the model was fitted on nodes that are each "
                 f"{self.observations}; give the same kind of observations"
             )
+        self._check_lengths(corpus)
         return self._encode(corpus, learn=False)
 
     def grown(self, corpus: Corpus) -> tuple[Self, Encoded]:
         """Return an encoder extended by the features of a corpus, and that corpus encoded."""
+        self._check_lengths(corpus)
         other = self._with(self.vocabularies())
+        other.vector_lengths = {**self.vector_lengths, **corpus.vector_lengths}
         return other, other._encode(corpus, learn=True)
 
     def refitted(self, part: Encoded) -> tuple[Self, list[np.ndarray | None]]:
@@ -236,6 +243,15 @@ class Encoder:
             for names, chosen in zip(self.vocabularies(), columns, strict=True)
         ]
         return self._with(kept), columns
+
+    def _check_lengths(self, corpus: Corpus) -> None:
+        """Raise DataError where a vector within an observation has another length than in the fit."""
+        for name, length in corpus.vector_lengths.items():
+            if length != self.vector_lengths.get(name, length):
+                raise DataError(
+                    f"{corpus.place_of_vector(name)}: the vector {name!r} has length {length}, but the model "
+                    f"was fitted on vectors of length {self.vector_lengths[name]}; give it that length"
+                )
 
     def _with(self, vocabularies: list[list[str]]) -> Self:
         """The same encoder with other vocabularies."""

@@ -174,6 +174,8 @@ def _serialize(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[s
         "shape": model.shape_,
         "observations": {"kind": model.encoder_.observations.name, "size": model.encoder_.observations.size},
     }
+    if model.encoder_.vector_lengths:
+        meta["observations"]["vectors"] = dict(model.encoder_.vector_lengths)
     set_since = {name for name in model._live_params if getattr(model, name, None) is not None}
     stored = [name for name in model._defaulted if name in meta["parameters"]]
     if defaults := [name for name in stored if name not in set_since]:
@@ -235,11 +237,22 @@ def _deserialize(
     vocabularies, texts = _cut(vocabularies, meta.get("texts", 0))
     model.encoder_ = make_encoder(model.features, model.window)
     model.encoder_.restore(vocabularies, observations)
+    model.encoder_.vector_lengths = _vector_lengths(meta["observations"])
     model._restore(arrays, texts, parts)
     model._defaulted += _default_names(meta.get("defaults", []), model)
     model.set_params(**dict.fromkeys(model._defaulted))
     model._learned_names = frozenset(vars(model)) - frozenset(model._get_param_names())
     return model
+
+
+def _vector_lengths(observations: dict[str, Any]) -> dict[str, int]:
+    """The lengths of vectors within observations, by name; files from before they were noted have none."""
+    lengths: Any = observations.get("vectors", {})
+    if not isinstance(lengths, dict) or not all(is_count(n) and n for n in lengths.values()):
+        raise DataError(f"the lengths of its vectors are not valid, {short(lengths)}")
+    if lengths and observations["kind"] != "features":
+        raise DataError(f"its observations are of the kind {short(observations['kind'])} and have no vectors")
+    return lengths
 
 
 def _cut(vocabularies: list[list[str]], count: Any) -> tuple[list[list[str]], list[list[str]]]:

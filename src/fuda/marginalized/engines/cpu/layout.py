@@ -10,7 +10,7 @@ import numpy as np
 from fuda.marginalized.codes import NONE
 from fuda.marginalized.engines.cpu.pairs import Block
 from fuda.marginalized.engines.cpu.push import Targets
-from fuda.marginalized.problem import Problem
+from fuda.marginalized.problem import Problem, Side
 from fuda.parallel import blocks
 
 Array = np.ndarray
@@ -19,6 +19,9 @@ _BLOCK = 1024  # nodes per block, whose rows should fit into the cache of a core
 
 class Layout:
     """Target structures in blocks, with an empty place before each structure and at the end.
+
+    Structures of one node that have the same scores share a place where they are most of the nodes:
+    single words that occur again and again.
 
     Parameters
     ----------
@@ -46,16 +49,20 @@ class Layout:
     def __init__(self, problem: Problem, order: Array) -> None:
         side, self.order = problem.targets, order
         self._offsets, self._sizes = side.offsets, side.sizes
-        offsets = np.concatenate([[0], np.cumsum(self._sizes[order])])
+        alike = _alike(side, order)
+        self._placed = order if alike is None else order[alike[order] == order]
+        offsets = np.concatenate([[0], np.cumsum(self._sizes[self._placed])])
         self._first = np.empty(len(order), dtype=np.int64)
-        self._first[order] = offsets[:-1] + np.arange(len(order)) + 1
-        self.size = int(offsets[-1]) + len(order) + 1
+        self._first[self._placed] = offsets[:-1] + np.arange(len(self._placed)) + 1
+        self.size = int(offsets[-1]) + len(self._placed) + 1
         self._blocks = blocks(offsets, _BLOCK)
         self.block_count = len(self._blocks)
         self.block_of = np.empty(len(order), dtype=np.int64)
         for block, (first, last) in enumerate(self._blocks):
-            self.block_of[order[first:last]] = block
-        self.places = np.arange(offsets[-1]) + np.repeat(self._first - side.offsets[:-1], self._sizes)
+            self.block_of[self._placed[first:last]] = block
+        if alike is not None:
+            self._first, self.block_of = self._first[alike], self.block_of[alike]
+        self.places = np.arange(side.offsets[-1]) + np.repeat(self._first - side.offsets[:-1], self._sizes)
         codes = np.full(self.size, problem.codes.counts[1], dtype=np.int32)
         twins = np.full(self.size, NONE, dtype=np.int32)
         share = np.zeros((problem.label_count, self.size))
@@ -66,7 +73,7 @@ class Layout:
 
     def span(self, block: int) -> tuple[int, int]:
         """Return the places of a block, from the empty one before it to the empty one after it."""
-        first, last = self.order[self._blocks[block][0]], self.order[self._blocks[block][1] - 1]
+        first, last = self._placed[self._blocks[block][0]], self._placed[self._blocks[block][1] - 1]
         return int(self._first[first]) - 1, int(self._first[last] + self._sizes[last]) + 1
 
     def places_of(self, structure: int) -> slice:
@@ -75,8 +82,8 @@ class Layout:
         return slice(place, place + int(self._sizes[structure]))
 
     def members(self, block: int) -> Array:
-        """Return the structures of a block."""
-        return self.order[slice(*self._blocks[block])]
+        """Return the structures of a block, one of those that share a place."""
+        return self._placed[slice(*self._blocks[block])]
 
     def structures(self, block: int) -> Block:
         """Return the structures of a block, as an argument of compiled functions."""
@@ -89,3 +96,26 @@ class Layout:
             spans = [np.arange(self._offsets[i], self._offsets[i + 1]) for i in self.members(block)]
             self._shaped[block] = make(np.concatenate(spans), self.places)
         return self._shaped[block]
+
+
+def _alike(side: Side, order: Array) -> Array | None:
+    """For each structure the first visited one that has the same scores; None if most nodes have their own.
+
+    Scores of a structure of one node follow from its observation and its prior.
+    """
+    single = order[side.sizes[order] == 1]
+    if 2 * len(single) <= len(side.types):
+        return None
+    nodes = side.offsets[single]
+    priors = side.prior[nodes]
+    if (priors == priors[0]).all():
+        keys = side.types[nodes]
+    else:
+        keys = np.ascontiguousarray(np.column_stack([side.types[nodes], priors]))
+        keys = keys.view([("", keys.dtype)] * keys.shape[1]).ravel()
+    _, first, of = np.unique(keys, return_index=True, return_inverse=True)
+    if 2 * (len(single) - len(first)) <= len(side.types):
+        return None
+    alike = np.arange(len(order))
+    alike[single] = single[first[of]]
+    return alike
