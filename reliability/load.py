@@ -6,7 +6,8 @@ any other exception, by the end of memory, and by the end of time. A Markdown ta
 the processor, all cores together) and of peak memory goes to standard output, then the line with
 the figures::
 
-    python -m reliability.load [--share 0.1] [--learners crf;hmm] [--cases chain;…] [--limit BYTES] [--jobs 4]
+    python -m reliability.load [--share 0.1] [--learners crf;hmm] [--cases chain;…]
+                               [--limit BYTES] [--jobs 4]
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def _whole(stdout: io.TextIOWrapper) -> io.TextIOWrapper:
 
 
 class _Messages(io.FileIO):
-    """Standard error; what cannot be written there has no other place to go, and must not end the work."""
+    """Standard error: what cannot be written there is lost, and must not end the work."""
 
     def write(self, data: Any) -> int:
         """Write what can be written."""

@@ -190,7 +190,7 @@ class Corpus:
         return self.place(int(nodes[0])) if len(nodes) else f"observation {short(self.observations[type_id])}"
 
     def place_of_vector(self, name: str) -> str:
-        """Return the name in messages of the first node that has a vector of a name among its features."""
+        """Return the name in messages of the first node that has a vector of this name."""
         nodes = chain.from_iterable(s.observations for s in self.structures)
         return self.place(next(t for t, x in enumerate(nodes) if name in dict(kind_of(x).vector_lengths(x))))
 
@@ -220,7 +220,7 @@ class Corpus:
 def _deduplicate(
     structures: list[Structure], place_of: Callable[[int], str]
 ) -> tuple[np.ndarray, list[Observation], dict[str, int]]:
-    """Type ids in order of first occurrence, the observation of each type, and lengths of vectors in them."""
+    """Type ids by first occurrence, the observation of each type, and lengths of vectors in them."""
 
     def nodes() -> Iterable[Observation]:
         return chain.from_iterable(s.observations for s in structures)

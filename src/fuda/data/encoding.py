@@ -245,7 +245,7 @@ class Encoder:
         return self._with(kept), columns
 
     def _check_lengths(self, corpus: Corpus) -> None:
-        """Raise DataError where a vector within an observation has another length than in the fit."""
+        """Raise DataError where a vector in an observation has another length than in the fit."""
         for name, length in corpus.vector_lengths.items():
             if length != self.vector_lengths.get(name, length):
                 raise DataError(

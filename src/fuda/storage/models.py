@@ -246,7 +246,7 @@ def _deserialize(
 
 
 def _vector_lengths(observations: dict[str, Any]) -> dict[str, int]:
-    """The lengths of vectors within observations, by name; files from before they were noted have none."""
+    """The lengths of vectors within observations, by name; older files have none."""
     lengths: Any = observations.get("vectors", {})
     if not isinstance(lengths, dict) or not all(is_count(n) and n for n in lengths.values()):
         raise DataError(f"the lengths of its vectors are not valid, {short(lengths)}")

@@ -20,8 +20,8 @@ _BLOCK = 1024  # nodes per block, whose rows should fit into the cache of a core
 class Layout:
     """Target structures in blocks, with an empty place before each structure and at the end.
 
-    Structures of one node that have the same scores share a place where they are most of the nodes:
-    single words that occur again and again.
+    Structures of one node that have the same scores share a place where they are most of the
+    nodes: single words that occur again and again.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Layout:
 
 
 def _alike(side: Side, order: Array) -> Array | None:
-    """For each structure the first visited one that has the same scores; None if most nodes have their own.
+    """For each structure the first visited one with the same scores; None if most nodes differ.
 
     Scores of a structure of one node follow from its observation and its prior.
     """
