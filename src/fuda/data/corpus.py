@@ -220,7 +220,7 @@ class Corpus:
 def _deduplicate(
     structures: list[Structure], place_of: Callable[[int], str]
 ) -> tuple[np.ndarray, list[Observation], dict[str, int]]:
-    """Type ids by first occurrence, the observation of each type, and lengths of vectors in them."""
+    """Type ids by first occurrence, the observation of each, and lengths of vectors in them."""
 
     def nodes() -> Iterable[Observation]:
         return chain.from_iterable(s.observations for s in structures)
