@@ -249,8 +249,8 @@ class MarginalizedSVM(MarginalizedLabeler):
         if engine.problem.is_scaled:
             raise DataError(
                 f"mixing={self.mixing_:g} with the kernel {short(self.kernel_)}: the kernel of two positions "
-                "may exceed 1e260, where margins are meaningless; choose a smaller mixing, or "
-                "kernel.normalized()"
+                "may exceed 1e260, where margins are meaningless; choose a smaller mixing or "
+                "kernel.normalized(), or split large structures"
             )
         labels = np.where(amounts > 0, labels, -1)
         bounds = self.C * amounts / _mean_self_kernel(engine, labels)
