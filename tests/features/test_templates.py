@@ -398,7 +398,7 @@ def test_a_template_in_a_model():
 @pytest.mark.parametrize("kind", [Kind("text"), Kind("columns", 2)])
 def test_a_stored_template_of_more_columns_than_observations_have(kind):
     with pytest.raises(DataError, match=f"uses column 5 .from 0., but observations have {kind.size or 1}"):
-        TemplateEncoder(Template("U0:%x[0,5]")).restore([["a"]], kind)
+        TemplateEncoder(Template("U0:%x[0,5]\nB")).restore([["a"]], kind)
 
 
 @pytest.mark.slow
