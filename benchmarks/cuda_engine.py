@@ -37,7 +37,7 @@ Rows = list[tuple[str, str]]
 _EPOCHS, _LABELS, _COPIES = 8, 9, 8
 _KERNEL = Polynomial(2).normalized()
 _WORDS = {"features": "spelling", "kernel": _KERNEL}
-_LEGAL, _POINTWISE = {"decode": "viterbi", "scheme": "IOB2"}, {"decode": "pointwise", "scheme": None}
+_LEGAL, _POSTERIOR = {"decode": "viterbi", "scheme": "IOB2"}, {"decode": "posterior", "scheme": None}
 
 
 class Epoch(NamedTuple):
@@ -155,7 +155,7 @@ def _cells(X: list[list[str]], y: list[list[str]]) -> Rows:
 
 def _scored(model: MarginalizedPerceptron, new: list[list[str]], truth: list[list[str]]) -> Rows:
     rows = []
-    for name, decoding in (("pointwise", _POINTWISE), ("legal Viterbi", _LEGAL)):
+    for name, decoding in (("posterior", _POSTERIOR), ("legal Viterbi", _LEGAL)):
         model.set_params(**decoding)
         model.predict(new)
         began = time.perf_counter()

@@ -12,7 +12,7 @@ from fuda.marginalized import codes, problem
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Foreseen, Margins, PerceptronState
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cuda import epochs, kernels, layout, machine, plan
+from fuda.marginalized.engines.cuda import epochs, kernels, layout, machine, plan, strips
 from fuda.marginalized.engines.cuda.engine import CudaEngine
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Settings, Sources
@@ -25,7 +25,8 @@ SIMILAR = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]])
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch):
-    """Shared codes, with twins; few nodes at a time in shared memory, few marks at a time."""
+    """Shared codes, with twins; strips; few nodes in shared memory, few marks at a time."""
+    monkeypatch.setattr(machine, "_MANY", 0)
     monkeypatch.setattr(codes, "_SMALL", 0)
     monkeypatch.setattr(problem, "_OFTEN", 5)
     if machine.device.card(machine.device.load()).is_simulated:
@@ -60,7 +61,14 @@ def trained(make, case, epochs=2, base=None):
     return [engine.perceptron_epoch(order, labels, amounts, state) for order in orders], state, engine
 
 
-def test_epochs_with_a_constant_mass_are_equal_to_the_last_bit():
+def in_tiles(monkeypatch):
+    monkeypatch.setattr(machine, "fit_belts", lambda *_: False)
+
+
+@pytest.mark.parametrize("way", ["strips", "tiles"])
+def test_epochs_with_a_constant_mass_are_equal_to_the_last_bit(monkeypatch, way):
+    if way == "tiles":
+        in_tiles(monkeypatch)
     case = a_problem(count=3)
     assert max(case.codes.counts) < len(case.points[0])
     mistakes, state, engine = trained(CudaEngine, case)
@@ -126,8 +134,14 @@ def test_perceptrons_that_are_trained_at_the_same_time_are_the_same():
         assert (engine.all_scores().doubles() == cpu.all_scores().doubles()).all()
 
 
+@pytest.mark.parametrize("way", ["strips", "tiles", "many labels"])
 @pytest.mark.parametrize("gram", [None, SIMILAR], ids=["identity", "label kernel"])
-def test_epochs_with_product_priors_have_the_same_mistakes(gram):
+def test_epochs_with_product_priors_have_the_same_mistakes(monkeypatch, gram, way):
+    if way == "tiles":
+        in_tiles(monkeypatch)
+    if way == "many labels":  # too many for registers
+        monkeypatch.setattr(strips, "HELD", 0)
+        epochs.epoch_kernel.cache_clear()
     case = a_problem("marginals", gram, seed=3)
     base = Numbers(np.random.default_rng(5).normal(size=(int(case.targets.offsets[-1]), LABELS)))
     mistakes, state, engine = trained(CudaEngine, case, base=base)
@@ -140,9 +154,11 @@ def test_epochs_with_product_priors_have_the_same_mistakes(gram):
 
 
 @pytest.mark.parametrize("form", ["uniform", "marginals"])
-@pytest.mark.parametrize("way", ["shared memory", "large tables", "many types"])
+@pytest.mark.parametrize("way", ["shared memory", "large tables", "many types", "tiles"])
 def test_scores_of_other_structures(monkeypatch, form, way):
     case = a_problem(form, others=True, seed=7)
+    if way == "tiles":
+        in_tiles(monkeypatch)
     if way == "large tables":  # that no stage has room for
         monkeypatch.setattr(machine, "_FEWEST", 1000)
     if way == "many types":  # whose numbers need 64 bits
@@ -258,6 +274,16 @@ def test_memory_is_planned_before_it_is_taken(monkeypatch):
         DataError, match=rf"needs {needed:,} bytes of memory, and {needed - 1:,} are free on card 0"
     ):
         make_engine("cuda", case)
+
+
+def test_strips_are_for_many_nodes_and_for_priors(monkeypatch):
+    monkeypatch.setattr(machine, "_MANY", 1e9)
+    for form, others, expected in (
+        ("uniform", False, layout.Places),
+        ("marginals", False, layout.Strips),
+        ("marginals", True, layout.Places),  # not a training
+    ):
+        assert isinstance(CudaEngine(a_problem(form, others=others))._machine.places, expected)
 
 
 def test_a_model_is_the_same_with_either_engine(monkeypatch):

@@ -18,7 +18,7 @@ from fuda.marginalized import engines
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.cuda import device
-from fuda.marginalized.engines.cuda.layout import Places
+from fuda.marginalized.engines.cuda.layout import STRIP, Places, Strips, fit_belts
 from fuda.marginalized.engines.cuda.plan import Sizes, loads, plan_of
 from fuda.marginalized.problem import Settings, Sources
 from fuda.models.perceptron_orders import foreseen
@@ -232,3 +232,28 @@ def test_tiles_are_whole_structures_of_similar_size():
     nodes, owners = places.nodes(places.visits(np.array([3, 1])))
     assert nodes.tolist() == [*range(*np.cumsum(sizes)[2:4]), *range(*np.cumsum(sizes)[:2])]
     assert owners.tolist() == [3] * sizes[3] + [1] * sizes[1]
+
+
+def test_strips_are_full_and_have_whole_structures():
+    rng = np.random.default_rng(0)
+    sizes = np.append(rng.integers(1, 60, 500), [STRIP - 1, 3 * STRIP, STRIP - 2])
+    strips = Strips(sizes, warps=4)
+    assert strips.belts == 2
+    assert strips.strips <= 1.06 * (sizes + 1).sum() / STRIP
+    taken = np.zeros(strips.size, dtype=int)
+    for begin, size in zip(strips.begins.tolist(), sizes.tolist(), strict=True):
+        taken[begin : begin + size] += 1
+        assert not taken[begin - 1]
+        within = 4 * STRIP if begin < 2 * 4 * STRIP else STRIP
+        assert begin // within == (begin + size) // within  # and the place after it is there
+    assert taken.max() == 1
+    assert sorted(strips.of_nodes.tolist()) == sorted(set(strips.of_nodes.tolist()))
+    nodes, owners = strips.nodes(strips.visits(np.array([3, 1])))
+    assert nodes.tolist() == [*range(*np.cumsum(sizes)[2:4]), *range(*np.cumsum(sizes)[:2])]
+    assert owners.tolist() == [3] * sizes[3] + [1] * sizes[1]
+    assert strips.spread(np.arange(sizes.sum()), -1)[strips.of_nodes].tolist() == list(range(sizes.sum()))
+
+
+def test_what_is_longer_than_a_belt_does_not_fit():
+    assert fit_belts(np.array([3, 2 * STRIP - 2]), warps=2)
+    assert not fit_belts(np.array([3, 2 * STRIP - 1]), warps=2)

@@ -162,9 +162,11 @@ class CudaEngine(OnlineEngine):
 
     def structure_scores(self, structure: int) -> Numbers:
         """Return S (nodes, L) of a target structure after all pushes so far."""
-        nodes, first = self.problem.targets.nodes(structure), int(self._machine.places.begins[structure])
-        places = slice(first, first + nodes.stop - nodes.start)
-        sums = np.array([row[places].copy_to_host() for row in self._scores[0]])
+        nodes = self.problem.targets.nodes(structure)
+        places = self._machine.places.of_nodes[nodes]
+        first = int(places.min())
+        some = slice(first, int(places.max()) + 1)
+        sums = np.array([row[some].copy_to_host()[places - first] for row in self._scores[0]])
         return Numbers(sums.T * self.problem.targets.prior[nodes])
 
     def all_scores(self) -> Numbers:

@@ -14,42 +14,29 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import config, cuda
+from numba import cuda
 
 from fuda.marginalized.engines.cuda.kernels import (
     ROWS,
     SHARED,
-    WARP,
     Array,
     Pushes,
     Span,
     Targets,
     Task,
     product,
-    push_of,
 )
-from fuda.marginalized.engines.cuda.scores import THREADS, options
+from fuda.marginalized.engines.cuda.layout import LANES, MAIL, WARP
+from fuda.marginalized.engines.cuda.positions import place_of, position_of
+from fuda.marginalized.engines.cuda.scores import Variant, options, pushes_of, threads
+from fuda.marginalized.engines.cuda.strips import together
 
 # What the block of a perceptron tells the others: the first place of a structure or STOP, its size
 # and its number of marks; what stays from launch to launch: how many places were visited, mistakes
 # logged, structures pushed; and how many places there are to visit.
 BEGIN, SIZE, MARKS, VISITED, LOGGED, PUSHED, VISITS, CONTROLS = range(8)
 STOP = -1
-LANES = (1 << WARP) - 1
 _ROW = min(3, WARP)  # the logarithm of the threads that share a row of a square
-
-if config.ENABLE_CUDASIM:  # whose blocks have one warp
-
-    @cuda.jit(device=True)
-    def together() -> None:
-        """Wait for the other threads of a warp."""
-        cuda.syncthreads()
-else:
-
-    @cuda.jit(device=True)
-    def together() -> None:
-        """Wait for the other threads of a warp."""
-        cuda.syncwarp()
 
 
 class Given(NamedTuple):
@@ -57,8 +44,9 @@ class Given(NamedTuple):
 
     Attributes
     ----------
-    begins, sizes : arrays
-        By place: the first place and the size of its structure.
+    sources, begins, sizes : arrays
+        By place: of its structure the first place among sources, the first position among targets,
+        and the size.
     labels, amounts : arrays
         By place.
     base : array (L, places), or (1, 1)
@@ -67,6 +55,7 @@ class Given(NamedTuple):
         k_y, if it is not the identity.
     """
 
+    sources: Array
     begins: Array
     sizes: Array
     labels: Array
@@ -117,17 +106,13 @@ class Training(NamedTuple):
 
 
 @cache
-def epoch_kernel(constant: bool, staged: bool, wide: bool) -> Any:
+def epoch_kernel(variant: Variant) -> Any:
     """Return the kernel, compiled at its first call or read from disk.
 
     Parameters
     ----------
-    constant : bool
-        Whether the mass is the same for all pairs of nodes.
-    staged : bool
-        Whether rows of the table fit into shared memory.
-    wide : bool
-        Whether words need 64 bits.
+    variant : Variant
+        What it is compiled for.
 
     Returns
     -------
@@ -135,14 +120,15 @@ def epoch_kernel(constant: bool, staged: bool, wide: bool) -> Any:
         A kernel of a task, of what is given, of what each perceptron has of its own, and of the
         most pushes of each.
     """
-    push, correct, number = push_of(constant, staged), correct_of(constant), np.uint64 if wide else np.uint32
+    push, correct = pushes_of(variant), correct_of(variant.constant)
+    number = np.uint64 if variant.wide else np.uint32
 
-    @cuda.jit(**options(*THREADS))
+    @cuda.jit(**options(*threads(variant)))
     def epoch(task: Task, given: Given, own: Own, limit: int) -> None:
         buffer = cuda.shared.array(SHARED, np.float64)
         twins = cuda.shared.array(ROWS, number)
-        shared = buffer, twins
-        tiles, grid, goes_on = task.targets.tiles, cuda.cg.this_grid(), True
+        shared = buffer, twins, cuda.shared.array(MAIL, np.float64)
+        grid, goes_on = cuda.cg.this_grid(), True
         while goes_on:
             one = cuda.blockIdx.x
             while one < len(own.control):
@@ -156,10 +142,8 @@ def epoch_kernel(constant: bool, staged: bool, wide: bool) -> Any:
             for one in range(len(own.control)):
                 begin, size, end = own.control[one, BEGIN], own.control[one, SIZE], own.control[one, MARKS]
                 if begin != STOP:
-                    its, tile, goes_on = task_of(one, task, own), cuda.blockIdx.x, True
-                    while tile < len(tiles) - 1:
-                        push(Span(begin, size, 0, end, tiles[tile] + 1, tiles[tile + 1]), its, shared)
-                        tile += cuda.gridDim.x
+                    goes_on = True
+                    push(Span(begin, size, 0, end, 0, 0), task_of(one, task, own), shared)
             grid.sync()
 
     return epoch
@@ -169,7 +153,8 @@ def epoch_kernel(constant: bool, staged: bool, wide: bool) -> Any:
 def task_of(one: int, task: Task, own: Own) -> Task:
     """Return the task of one perceptron: its scores, and its push."""
     every, pushes = task.targets, task.pushes
-    targets = Targets(every.words, every.prior, every.flat_prior, own.scores[one], every.tiles)
+    words, prior, flat, _, tiles, belts, strips = every
+    targets = Targets(words, prior, flat, own.scores[one], tiles, belts, strips)
     marks = own.marked[one], pushes.heads, own.labels[one], own.gamma[one]
     its = Pushes(pushes.begins, pushes.sizes, pushes.firsts, marks[0], marks[1], marks[2], marks[3])
     return Task(task.nodes, targets, task.values, its, task.states, task.kept)
@@ -252,15 +237,15 @@ def _weight(row: int, twin: int, own: float, place: int, task: Task) -> float:
 
 
 @cuda.jit(device=True)
-def _masses(node: int, begin: int, js: Any, task: Task) -> Any:
+def _masses(node: int, places: Any, task: Task) -> Any:
     """Return the masses of a node and four places."""
     a, b, c, d, prior = 0.0, 0.0, 0.0, 0.0, task.targets.prior
     for label in range(len(prior)):
         share, row = task.nodes.share[label, node], prior[label]
-        a += product(share, row[begin + js[0]])
-        b += product(share, row[begin + js[1]])
-        c += product(share, row[begin + js[2]])
-        d += product(share, row[begin + js[3]])
+        a += product(share, row[places[0]])
+        b += product(share, row[places[1]])
+        c += product(share, row[places[2]])
+        d += product(share, row[places[3]])
     return a, b, c, d
 
 
@@ -304,25 +289,31 @@ def fill_of(constant: bool) -> Callable[..., Any]:
     climb = climb_of(constant)
 
     @cuda.jit(device=True)
-    def fill(begin: int, size: int, task: Task, area: Any) -> None:
+    def fill(source: int, begin: int, size: int, task: Task, area: Any) -> None:
         nodes, values, pitch, square = task.nodes, task.values, pitch_of(size), size * pitch_of(size)
         lanes, last, i = 1 << _ROW, size - 1, cuda.threadIdx.x >> _ROW
         while i < size:
-            row, twin = np.int64(nodes.rows[begin + i]) * values.width, nodes.twins[begin + i]
-            own, j = nodes.own[begin + i], i + 1 + (cuda.threadIdx.x & (lanes - 1))
+            row, twin = np.int64(nodes.rows[source + i]) * values.width, nodes.twins[source + i]
+            own, j = nodes.own[source + i], i + 1 + (cuda.threadIdx.x & (lanes - 1))
             # Four at a time, which wait for memory together; beyond the last, the last again.
             while j < size:
                 js = j, min(j + lanes, last), min(j + 2 * lanes, last), min(j + 3 * lanes, last)
-                a = _weight(row, twin, own, begin + js[0], task)
-                b = _weight(row, twin, own, begin + js[1], task)
-                c = _weight(row, twin, own, begin + js[2], task)
-                d = _weight(row, twin, own, begin + js[3], task)
+                places = (
+                    place_of(begin + js[0], task),
+                    place_of(begin + js[1], task),
+                    place_of(begin + js[2], task),
+                    place_of(begin + js[3], task),
+                )
+                a = _weight(row, twin, own, places[0], task)
+                b = _weight(row, twin, own, places[1], task)
+                c = _weight(row, twin, own, places[2], task)
+                d = _weight(row, twin, own, places[3], task)
                 area[i * pitch + js[0]], area[js[0] * pitch + i] = a, a
                 area[i * pitch + js[1]], area[js[1] * pitch + i] = b, b
                 area[i * pitch + js[2]], area[js[2] * pitch + i] = c, c
                 area[i * pitch + js[3]], area[js[3] * pitch + i] = d, d
                 if not constant:
-                    masses = _masses(begin + i, begin, js, task)
+                    masses = _masses(source + i, places, task)
                     for n in range(4):
                         area[square + i * pitch + js[n]] = masses[n]
                 j += 4 * lanes
@@ -347,21 +338,22 @@ def correct_of(constant: bool) -> Callable[..., Any]:
     def correct(visit: int, task: Task, training: Training, shared: Any) -> None:
         control, place, labels = training.control, training.visits[visit], len(task.targets.prior)
         begin, size = training.given.begins[place], training.given.sizes[place]
+        source, node = training.given.sources[place], position_of(place, task) - begin
         scores = size * pitch_of(size) * (1 if constant else 2)
         area = shared[0] if scores + size * labels <= SHARED else training.area
         label = cuda.threadIdx.x >> WARP
         while label < labels:
-            t = cuda.threadIdx.x & LANES
+            t = cuda.threadIdx.x & (LANES - 1)
             while t < size:
-                area[scores + t * labels + label] = _score(label, begin + t, task, training)
+                area[scores + t * labels + label] = _score(label, place_of(begin + t, task), task, training)
                 t += 1 << WARP
             label += cuda.blockDim.x >> WARP
-        fill(begin, size, task, area)
-        if cuda.threadIdx.x <= LANES:  # one warp, which need not wait for the others
+        fill(source, begin, size, task, area)
+        if cuda.threadIdx.x < LANES:  # one warp, which need not wait for the others
             marks = mend(begin, size, scores, area, task, training, shared[1])
             if cuda.threadIdx.x == 0:
-                control[BEGIN], control[SIZE], control[MARKS] = begin, size, marks
-                control[VISITED] = visit - (place - begin) + size
+                control[BEGIN], control[SIZE], control[MARKS] = source, size, marks
+                control[VISITED] = visit - node + size
                 control[LOGGED], control[PUSHED] = control[LOGGED] + marks, control[PUSHED] + 1
 
     return correct
@@ -380,7 +372,7 @@ def mend(begin: int, size: int, scores: int, area: Any, task: Task, training: Tr
         together()
         t, wrong = start + lane, False
         while t < size and not wrong:
-            label = training.given.labels[begin + t]
+            label = training.given.labels[place_of(begin + t, task)]
             wrong = label >= 0 and _best(area, scores + t * labels, labels) != label
             if wrong:
                 cuda.atomic.min(first, 0, t)
@@ -390,16 +382,15 @@ def mend(begin: int, size: int, scores: int, area: Any, task: Task, training: Tr
         if t >= size:
             return marks
         best = _best(area, scores + t * labels, labels)
-        _log(t, best, marks, logged, begin, task, training)
-        label, amount, is_identity = (
-            training.given.labels[begin + t],
-            training.given.amounts[begin + t],
-            len(gram) <= 1,
-        )
-        right, wrong = product(amount, prior[label, begin + t]), product(amount, prior[best, begin + t])
+        here = place_of(begin + t, task)
+        _log(t, best, marks, logged, here, task, training)
+        label, amount = training.given.labels[here], training.given.amounts[here]
+        is_identity = len(gram) <= 1
+        right, wrong = product(amount, prior[label, here]), product(amount, prior[best, here])
         later = t + 1 + lane
         while later < size:
-            kappa, row, place = area[later * pitch + t], scores + later * labels, begin + later
+            kappa, row = area[later * pitch + t], scores + later * labels
+            place = place_of(begin + later, task)
             if is_identity:  # only two labels
                 area[row + label] += product(kappa, product(right, prior[label, place]))
                 area[row + best] -= product(kappa, product(wrong, prior[best, place]))
@@ -430,9 +421,9 @@ def _best(area: Any, first: int, count: int) -> int:
 
 
 @cuda.jit(device=True)
-def _log(t: int, best: int, mark: int, logged: int, begin: int, task: Task, training: Training) -> None:
+def _log(t: int, best: int, mark: int, logged: int, place: int, task: Task, training: Training) -> None:
     """Log a mistake at node t, with γ of its two labels, or of all if k_y is not the identity."""
-    place, prior, gram, entry = begin + t, task.targets.prior, training.given.gram, cuda.threadIdx.x
+    prior, gram, entry = task.targets.prior, training.given.gram, cuda.threadIdx.x
     label, amount, first = (
         training.given.labels[place],
         training.given.amounts[place],

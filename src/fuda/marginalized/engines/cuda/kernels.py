@@ -25,12 +25,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import config, cuda
 
+from fuda.marginalized.engines.cuda.layout import WARP
+
 Array = Any  # on the device
 SHARED = 5888  # doubles of shared memory; with twins less than the 48 KiB that every card has
 ROWS = 96  # most nodes whose rows are in shared memory at a time
 KEPT = 16  # marked nodes whose products are kept at a time
 DIAGONALS = 3  # that a thread walks along at a time
-WARP = 1 if config.ENABLE_CUDASIM else 5  # the logarithm of the threads of a warp
 
 if config.ENABLE_CUDASIM:
 
@@ -65,6 +66,8 @@ class Targets(NamedTuple):
         `prior` in one row.
     tiles : array
         The bounds of tiles, empty places.
+    belts, strips : int
+        How many there are, see `layout.Strips`; 0 where there are tiles.
     """
 
     words: Array
@@ -72,6 +75,8 @@ class Targets(NamedTuple):
     flat_prior: Array
     scores: Array
     tiles: Array
+    belts: int
+    strips: int
 
 
 class Values(NamedTuple):
@@ -115,7 +120,7 @@ class Task(NamedTuple):
     """What a push needs.
 
     `states` (blocks, 2, diagonals) are K_U and K_D between stages and chunks; `kept`
-    (blocks, KEPT, diagonals) are products of marked nodes.
+    (blocks, 1, KEPT, diagonals), or (blocks, warps, KEPT, STRIP), are products of marked nodes.
     """
 
     nodes: Nodes
@@ -192,7 +197,7 @@ def stage_of(constant: bool) -> Callable[..., Any]:
     @cuda.jit(device=True)
     def stage(first: int, last: int, begin: int, task: Task, shared: Any) -> None:
         nodes, values = task.nodes, task.values
-        buffer, twins = shared
+        buffer, twins, _ = shared
         stride, width, lane = stride_of(constant, task), values.width, cuda.threadIdx.x & ((1 << WARP) - 1)
         cuda.syncthreads()
         at = cuda.threadIdx.x >> WARP
@@ -258,7 +263,11 @@ def go_up_of(constant: bool, staged: bool) -> Callable[..., Any]:
 
     @cuda.jit(device=True)
     def go_up(first: int, last: int, marks: Any, span: Span, task: Task, shared: Any) -> None:
-        states, kept, marked = task.states[cuda.blockIdx.x, 0], task.kept[cuda.blockIdx.x], task.pushes.marked
+        states, kept, marked = (
+            task.states[cuda.blockIdx.x, 0],
+            task.kept[cuda.blockIdx.x, 0],
+            task.pushes.marked,
+        )
         width, origin = diagonals_of(span)
         ends = first, span.begin
         base = 0
@@ -294,7 +303,11 @@ def go_down_of(constant: bool, staged: bool) -> Callable[..., Any]:
 
     @cuda.jit(device=True)
     def go_down(first: int, last: int, top: int, marks: Any, span: Span, task: Task, shared: Any) -> None:
-        states, kept, marked = task.states[cuda.blockIdx.x, 1], task.kept[cuda.blockIdx.x], task.pushes.marked
+        states, kept, marked = (
+            task.states[cuda.blockIdx.x, 1],
+            task.kept[cuda.blockIdx.x, 0],
+            task.pushes.marked,
+        )
         begins, goes_on = last == span.size and top == span.size, marked[marks[0]] < first
         width, origin = diagonals_of(span)
         ends = first, span.begin
@@ -329,7 +342,7 @@ def add_of(constant: bool) -> Callable[..., Any]:
 
     @cuda.jit(device=True)
     def add(marks: Any, span: Span, task: Task) -> None:
-        scores, kept, pushes = task.targets.scores, task.kept[cuda.blockIdx.x], task.pushes
+        scores, kept, pushes = task.targets.scores, task.kept[cuda.blockIdx.x, 0], task.pushes
         width, factor = span.high - span.low, 1.0 / task.values.mass if constant else 1.0
         base = 0
         while base < width:

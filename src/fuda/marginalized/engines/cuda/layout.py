@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import config
 
 from fuda.data.graph import ranges
 from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
+WARP = 0 if vars(config)["ENABLE_CUDASIM"] else 5  # the logarithm of the threads of a warp
+LANES, EACH = 1 << WARP, 4  # threads of a warp, and places of each in a strip
+STRIP = LANES * EACH
+WARPS = 32  # most warps of a block
+MAIL = 2 * WARPS  # doubles by which the warps of a belt hand on numbers
 TILE = 2112  # most places of a tile, but for longer structures
 _NARROW = 1 << 32  # words from which on they need 64 bits
 _TWINS = 2  # added to twin numbers, which makes them positive
@@ -74,6 +80,98 @@ def _cut(empty: Array, most: int) -> Array:
     return empty[bounds]
 
 
+class Strips:
+    """The places of nodes in belts and strips, as in the module of that name.
+
+    There is an empty place before each structure, and at the end of each belt and strip. Those of
+    a thread are not beside each other in memory, but those of all threads for the same step: a
+    *position* counts along structures, a place in memory.
+
+    Parameters
+    ----------
+    sizes : array
+        The sizes of the structures.
+    warps : int
+        The number of warps of a block, which is that of the strips of a belt.
+
+    Attributes
+    ----------
+    begins : array
+        The first position of each structure.
+    of_nodes : array (N,)
+        The place of each node.
+    size : int
+        The number of places.
+    belts, strips : int
+        The number of belts, which come first, and of strips, those of belts included.
+    """
+
+    def __init__(self, sizes: Array, warps: int) -> None:
+        self._sizes, self._offsets = sizes, np.append(0, np.cumsum(sizes))
+        self.begins, self.belts, self.strips = _packed(sizes, warps)
+        self.size = self.strips * STRIP
+        positions = ranges(self.begins, sizes)
+        within = positions % STRIP
+        self.of_nodes = positions - within + within % EACH * LANES + within // EACH
+        self._node_at = np.zeros(self.size, dtype=np.int64)
+        self._node_at[self.of_nodes] = np.arange(len(positions))
+
+    def spread(self, values: Array, empty: float = 0, dtype: type | None = None) -> Array:
+        """Return values (…, N) of nodes by place, and `empty` at empty places."""
+        spread = np.full((*values.shape[:-1], self.size), empty, dtype=dtype or values.dtype)
+        spread[..., self.of_nodes] = values
+        return spread
+
+    def nodes(self, places: Array) -> tuple[Array, Array]:
+        """Return the nodes at these places, and their structures."""
+        nodes = self._node_at[places]
+        return nodes, np.searchsorted(self._offsets, nodes, side="right") - 1
+
+    def visits(self, order: Array) -> Array:
+        """Return the places in the order of visits of structures."""
+        return self.of_nodes[ranges(self._offsets[order], self._sizes[order])].astype(np.int32)
+
+
+def fit_belts(sizes: Array, warps: int) -> bool:
+    """Return whether all structures fit into belts of so many strips."""
+    return int(sizes.max()) <= warps * STRIP - 2
+
+
+def _packed(sizes: Array, warps: int) -> tuple[Array, int, int]:
+    """Return the first position of each structure, and the numbers of belts and strips.
+
+    What is left of a belt or strip goes to the largest structure that fits.
+    """
+    order, most, begins = np.argsort(sizes, kind="stable"), int(sizes.max()), np.empty(len(sizes), np.int64)
+    bounds = np.searchsorted(sizes[order], np.arange(most + 2)).tolist()  # in `order`, of each size
+    left = [bounds[size + 1] - bounds[size] for size in range(most + 1)]
+    below = [max(0, size - 1) for size in range(most + 1)]
+
+    def largest(size: int) -> int:
+        """The largest size that is left, up to this one; 0 if there is none."""
+        found = size
+        while found and not left[found]:
+            found = below[found]
+        while size > found:
+            below[size], size = found, below[size]
+        return found
+
+    def filled(position: int, room: int) -> int:
+        """The position after so much room, filled with structures."""
+        while room > 2 and (size := largest(min(most, room - 2))):
+            left[size] -= 1
+            begins[order[bounds[size] + left[size]]] = position + 1
+            position, room = position + size + 1, room - size - 1
+        return position + room
+
+    position = belts = 0
+    while largest(most) > STRIP - 2:
+        position, belts = filled(position, warps * STRIP), belts + 1
+    while largest(most):
+        position = filled(position, STRIP)
+    return begins, belts, position // STRIP
+
+
 class Words:
     """How the column of the table and the twin number of a node are one number, its word.
 
@@ -98,12 +196,12 @@ class Words:
         self.dtype = np.uint64 if (twins + 1) << self._shift > _NARROW else np.uint32
         self.mask = self.dtype((1 << self._shift) - 1)
 
-    def of_targets(self, codes: Array, twins: Array, places: Places) -> Array:
+    def of_targets(self, codes: Array, twins: Array, places: Places | Strips) -> Array:
         """Return the words of targets by place; empty ones have the last column, of zeros."""
         columns = np.searchsorted(self._columns, codes)
         return places.spread(self._shifted(twins) | columns, len(self._columns), self.dtype)
 
-    def of_sources(self, twins: Array, places: Places) -> Array:
+    def of_sources(self, twins: Array, places: Places | Strips) -> Array:
         """Return the sources' twin numbers by place, as in words; empty places match no word."""
         return places.spread(self._shifted(twins), np.iinfo(self.dtype).max, self.dtype)
 

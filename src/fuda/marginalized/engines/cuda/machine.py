@@ -13,16 +13,17 @@ from fuda.marginalized.engines.cpu.engine import by_frequency, values_of
 from fuda.marginalized.engines.cpu.log import Log
 from fuda.marginalized.engines.cpu.push import Values
 from fuda.marginalized.engines.cuda import device
-from fuda.marginalized.engines.cuda.layout import Places, Words
-from fuda.marginalized.engines.cuda.plan import Plan, loads, plan_of, sizes_of
+from fuda.marginalized.engines.cuda.layout import STRIP, WARP, Places, Strips, Words, fit_belts
+from fuda.marginalized.engines.cuda.plan import Plan, is_training, loads, plan_of, sizes_of
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
 OnCard = Any  # an array on the card
 Mistakes = tuple[Array, Array]  # the places of an epoch's mistakes, and the predicted labels
-_SIMULATED = 2  # threads, in the simulator
+_SIMULATED = 3  # threads, in the simulator
 _LEAST_PUSHES = 64  # of a launch
+_MANY = 4  # strips of each warp from which on they are faster than tiles whatever the prior
 _FEWEST = 8  # rows of the table in shared memory that are worth it
 _CELLS = 2e12  # about the pairs of nodes of a launch, so that Ctrl-C is answered in a few seconds
 
@@ -124,17 +125,47 @@ class Machine:
         from fuda.marginalized.engines.cuda import kernels, scores
 
         self.problem, self._shared, self._cuda = problem, shared, shared.cuda
-        self._threads, self._blocks = scores.THREADS[0], card.multiprocessors
-        self._scoring = scores.scoring(bool(problem.mass))[0]  # threads
+        self._columns = np.unique(problem.targets.codes)
+        self._words = Words(problem, self._columns)
+        stride = len(self._columns) + 2 + (0 if problem.mass else problem.label_count)
+        self._staged = min(kernels.ROWS, kernels.SHARED // stride)
+        variant = scores.Variant(
+            bool(problem.mass), self._staged >= _FEWEST, self._words.dtype == np.uint64, problem.label_count
+        )
+        self._blocks, self._threads = card.multiprocessors, scores.threads(variant)[0]
         if card.is_simulated:
-            self._threads, self._scoring, self._blocks = _SIMULATED, _SIMULATED, 1
-        self.places = Places(problem.targets.sizes, shared.longest)
-        self._tiles = self.places.tiles(self._blocks)
-        width = int(np.diff(self._tiles).max()) + shared.longest  # most diagonals of a push
-        work = (self._blocks, 2, width), (self._blocks, kernels.KEPT, width)
+            self._blocks, self._threads = 1, _SIMULATED
+        if not self._suits_strips():
+            variant = variant._replace(strips=0)
+            self._threads = _SIMULATED if card.is_simulated else scores.threads(variant)[0]
+        self._variant = variant
+        self._scoring = _SIMULATED if card.is_simulated else scores.scoring(variant)[0]  # threads
+        work = self._placed(shared.longest)
         sizes = sizes_of(problem, self.places.size, 8 * int(sum(map(np.prod, work))))
         self.plan: Plan = plan_of(problem, sizes, self._free(), card)
         self._send(work)
+
+    def _suits_strips(self) -> bool:
+        """Whether strips are faster than tiles: with many of them, or priors in a training."""
+        problem, warps = self.problem, self._threads >> WARP
+        sizes, has_priors = problem.targets.sizes, is_training(problem) and not problem.mass
+        is_large = int(sizes.sum()) >= _MANY * self._blocks * warps * STRIP
+        return (has_priors or is_large) and fit_belts(sizes, warps)
+
+    def _placed(self, longest: int) -> tuple[tuple[int, ...], ...]:
+        """Give the targets their places; return the shapes of work space."""
+        from fuda.marginalized.engines.cuda import kernels
+
+        sizes, warps = self.problem.targets.sizes, self._threads >> WARP
+        if self._variant.strips:
+            strips = Strips(sizes, warps)
+            self.places: Places | Strips = strips
+            self._tiles, self._divided = np.zeros(1, dtype=np.int64), (strips.belts, strips.strips)
+            return (1, 1, 1), (self._blocks, warps, kernels.KEPT, STRIP)
+        places = Places(sizes, longest)
+        self.places, self._tiles, self._divided = places, places.tiles(self._blocks), (0, 0)
+        width = int(np.diff(self._tiles).max()) + longest  # most diagonals of a push
+        return (self._blocks, 2, width), (self._blocks, 1, kernels.KEPT, width)
 
     def _free(self) -> int:
         """The bytes that are free on the card, after those no longer used were given back."""
@@ -145,20 +176,13 @@ class Machine:
 
     def _send(self, work: Sequence[tuple[int, ...]]) -> None:
         """Allocate the targets on the card, and all sources if they fit."""
-        from fuda.marginalized.engines.cuda import kernels
-
         problem, send, target = self.problem, self._cuda.to_device, self.problem.targets
-        self._columns = np.unique(target.codes)
-        self._words = Words(problem, self._columns)
         prior = send(self.places.spread(np.ascontiguousarray(target.prior.T)))
         words = send(self._words.of_targets(target.codes, target.twins, self.places))
         self._targets = words, prior, prior.reshape(prior.size), send(self._tiles)
         self._buffers: tuple[OnCard, ...] | None = None
         self._last: tuple[Any, ...] = (None,) * 4
         self._work = tuple(self._cuda.device_array(shape) for shape in work)
-        stride = len(self._columns) + 2 + (0 if problem.mass else problem.label_count)
-        self._staged = min(kernels.ROWS, kernels.SHARED // stride)
-        self._variant = bool(problem.mass), self._staged >= _FEWEST, self._words.dtype == np.uint64
         shared, codes = self._shared, problem.sources.codes
         self._all = self._load(shared.everything, by_frequency(codes)) if self.plan.is_whole else None
 
@@ -214,7 +238,7 @@ class Machine:
         """Add the pushes of a log to scores (1, L, places)."""
         from fuda.marginalized.engines.cuda.scores import score_kernel
 
-        kernel = score_kernel(*self._variant)
+        kernel = score_kernel(self._variant)
         for load, pushes in self._loaded(log) if log.count else ():
             kernel[self._blocks, self._scoring](self._task(load, scores[0], pushes))
 
@@ -284,7 +308,7 @@ class Machine:
         control[:, epochs.VISITS] = counts
         own = self._own(scores, padded, control)
         task, limit = self._task(load, scores[0], self._push), self._limit // len(orders)
-        kernel = epochs.epoch_kernel(*self._variant)
+        kernel = epochs.epoch_kernel(self._variant)
         while (control[:, epochs.VISITED] < counts).any():
             control[:, epochs.PUSHED] = 0
             own.control.copy_to_device(control)
@@ -330,12 +354,12 @@ class Machine:
         return Own(scores, self._cuda.to_device(visits), self._cuda.to_device(control), *self._buffers)
 
     @cached_property
-    def _owners(self) -> tuple[OnCard, OnCard]:
-        """By place, the first place and the size of its structure."""
-        sizes, send = self.problem.targets.sizes, self._cuda.to_device
-        both = np.repeat(self.places.begins, sizes), np.repeat(sizes, sizes)
-        begins, sizes = (send(self.places.spread(array, 0, np.int32)) for array in both)
-        return begins, sizes
+    def _owners(self) -> tuple[OnCard, OnCard, OnCard]:
+        """By place, the first place of its structure as a source, its first position, its size."""
+        sizes, send, of_sources = self.problem.targets.sizes, self._cuda.to_device, self._shared.everything
+        each = of_sources.places.begins, self.places.begins, sizes
+        source, begin, size = (send(self.places.spread(np.repeat(all_, sizes), 0, np.int32)) for all_ in each)
+        return source, begin, size
 
     @cached_property
     def _push(self) -> Any:
@@ -358,5 +382,5 @@ class Machine:
         from fuda.marginalized.engines.cuda.kernels import Targets, Task
 
         words, prior, flat, tiles = self._targets
-        targets = Targets(words, prior, flat, scores, tiles)
+        targets = Targets(words, prior, flat, scores, tiles, *self._divided)
         return Task(load.nodes, targets, load.values, pushes, *self._work)
