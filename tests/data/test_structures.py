@@ -226,6 +226,25 @@ def test_numpy_keeps_structures_whole():
     assert isinstance(array[0], Structure)
 
 
+def test_nodes_are_indexed_and_sequences_sliced():
+    x = Sequence(["a", "b", "c"])
+    assert (x[0], x[-1], x[np.int64(1)]) == ("a", "c", "b")
+    assert x[1:] == Sequence(["b", "c"])
+    assert x[::-1] == Sequence(["c", "b", "a"])
+    assert "b" in x
+    with pytest.raises(IndexError):
+        x[3]
+    with pytest.raises(DataError, match="at least one"):
+        x[3:]
+    tree = Tree(["a", "b"], [-1, 0])
+    assert tree[1] == "b"
+    with pytest.raises(DataError, match="a part of a tree has edges to the rest; slice its observations"):
+        tree[:1]
+    equal_sizes = np.array([Sequence([1, 2]), Sequence([3, 4])])
+    assert equal_sizes.shape == (2,)
+    assert equal_sizes[1] == Sequence([3, 4])
+
+
 def test_plain_lists_become_sequences():
     given_as = [ABC, tuple(ABC), Sequence(ABC), np.array(ABC), iter(ABC)]
     assert [list(map(str, x)) for x in as_structures(given_as)] == [ABC] * 5

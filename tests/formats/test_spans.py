@@ -9,9 +9,9 @@ from format_cases import FEWER, ODD, assert_same, attempt, datasets, tokens
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fuda.data.structures import Sequence
+from fuda.data.structures import Sequence, Tree
 from fuda.errors import DataError
-from fuda.formats import FORMATS, Dataset, Record, Text, conllu, inline, jsonl, spans, text
+from fuda.formats import FORMATS, Dataset, Record, Text, conllu, inline, jsonl, spans, text, write
 from fuda.formats.spans import labelled_record
 
 SPAN_FORMATS = ("inline", "doccano", "prodigy")
@@ -175,6 +175,18 @@ def test_labels_that_spans_cannot_say_are_refused(name):
         FORMATS[name].write([Record(Sequence(["a", ""]), ["O", "O"])])
     with pytest.raises(DataError, match=r"1 offsets for 2 nodes; set text=None"):
         FORMATS[name].write([Record(Sequence(["a", "b"]), ["O", "O"], text=Text("a", [(0, 1)]))])
+
+
+@pytest.mark.parametrize("name", [*SPAN_FORMATS, "brat"])
+def test_edges_that_spans_would_lose_are_refused(name):
+    tree = Record(Tree(["Ana", "sings"], [1, -1]), ["N", "V"])
+    with pytest.raises(DataError, match=f"structure 0: a tree in {name} would lose its edges; write jsonl"):
+        FORMATS[name].write([tree])
+
+
+def test_a_path_in_place_of_the_data_is_named(tmp_path):
+    with pytest.raises(DataError, match=r"write\(dataset, path\): the dataset comes first"):
+        write(tmp_path / "x.conll", Dataset([]))
 
 
 def test_raw_text_has_no_labels():

@@ -67,7 +67,17 @@ class Structure:
     def __iter__(self) -> Iterator[Observation]:
         return iter(self.observations)
 
-    # No __getitem__: with it numpy would convert a list of structures to a matrix.
+    def __getitem__(self, node: Any) -> Any:
+        """Return the observation of a node; of a sequence, a slice of it is a sequence too."""
+        if isinstance(node, slice):
+            raise DataError(f"a part of a {self.shape} has edges to the rest; slice its observations instead")
+        return self.observations[node]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return an array of this one object: numpy is not to make a matrix of structures."""
+        whole = np.empty((), dtype=object)
+        whole[()] = self
+        return whole if dtype is None else whole.astype(dtype)
 
     @property
     def edges(self) -> np.ndarray:
@@ -107,12 +117,17 @@ class Sequence(Structure):
 
     Examples
     --------
-    >>> Sequence(["Ana", "lives", "in", "Lima"])
-    Sequence(['Ana', 'lives', 'in', 'Lima'], 4 nodes)
+    >>> x = Sequence(["Ana", "lives", "in", "Lima"])
+    >>> x[0], x[-1], x[2:]
+    ('Ana', 'Lima', Sequence(['in', 'Lima'], 2 nodes))
     """
 
     __slots__ = ()
     shape = "sequence"
+
+    def __getitem__(self, node: Any) -> Any:
+        """Return the observation of a node, or the sequence of those in a slice."""
+        return Sequence(self.observations[node]) if isinstance(node, slice) else self.observations[node]
 
     @property
     def edges(self) -> np.ndarray:

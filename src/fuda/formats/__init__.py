@@ -56,7 +56,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from fuda import files
-from fuda.errors import DataError
+from fuda.errors import DataError, described
 
 if TYPE_CHECKING:
     from fuda.data.text import Text, tokenize
@@ -393,4 +393,9 @@ def write(dataset: Dataset, path: str | Path, format: str | None = None, **optio
     **options
         Those of the ``write`` of the format's module.
     """
+    if not hasattr(dataset, "records"):
+        raise DataError(
+            f"write(dataset, path): the dataset comes first, but {described(dataset)} was given; make one of "
+            "lists by Dataset([Record(Sequence(words), labels), …])"
+        )
     format_of(path, format).write_file(dataset, path, options)

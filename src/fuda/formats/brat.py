@@ -27,7 +27,7 @@ from fuda.data.text import tokenize
 from fuda.errors import DataError, place, short
 from fuda.files import fault, split_lines
 from fuda.formats.dataset import Dataset, Record, check_line, text_to_write
-from fuda.formats.spans import Span, check_known, labelled_record, spans_of, written_as
+from fuda.formats.spans import Span, check_spans, labelled_record, spans_of, written_as
 
 _ENTITY = re.compile(r"(T[^\t]*)\t([^ \t]+) ([0-9]{1,15}) ([0-9]{1,15})(?:\t.*)?", re.DOTALL)
 _PARTS = re.compile(r"T[^\t]*\t[^ \t]+ [0-9]+ [0-9]+(?:;[0-9]+ [0-9]+)+(?:\t|\Z)")
@@ -115,7 +115,7 @@ def write(records: Sequence[Record]) -> str:
     document, starts = _document(records)
     spans = []
     for index, (record, start) in enumerate(zip(records, starts, strict=True)):
-        check_known(index, record, "brat")
+        check_spans(index, record, "brat")
         text, found = spans_of(index, record)
         for first, last, label in found:
             if re.search(r"\s", label):

@@ -21,7 +21,7 @@ from fuda.errors import DataError, short
 from fuda.files import split_lines
 from fuda.formats.dataset import Dataset, Record
 from fuda.formats.jsonl import json_line, objects
-from fuda.formats.spans import Span, check_known, labelled_record, spans_of, written_as
+from fuda.formats.spans import Span, check_spans, labelled_record, spans_of, written_as
 
 KEYS = ("label", "labels", "entities")
 EXAMPLE = '{"text": "Ana sings.", "label": [[0, 3, "PER"]]}'
@@ -86,7 +86,7 @@ def write(records: Sequence[Record], after: Record | None = None) -> str:
     """
     lines = []
     for index, record in enumerate(records):
-        check_known(index, record, "doccano")
+        check_spans(index, record, "doccano")
         text, spans = spans_of(index, record)
         entries = record.rows if isinstance(record.rows, Entries) else Entries(KEYS[0], {})
         content: dict[str, Any] = {"text": text.content}

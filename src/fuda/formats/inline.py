@@ -18,7 +18,7 @@ from fuda.data.text import tokenize
 from fuda.errors import DataError, short
 from fuda.files import fault, split_lines
 from fuda.formats.dataset import Dataset, Record
-from fuda.formats.spans import Span, check_known, labelled_record, spans_of
+from fuda.formats.spans import Span, check_spans, labelled_record, spans_of
 from fuda.formats.text import Before, blank_lines
 
 _PART = re.compile(r"\\(.)|(\[)|(\])(?:\(((?:[^()\\]|\\.)*)\))?|[^\\\[\]]+|\\")
@@ -94,7 +94,7 @@ def write(records: Sequence[Record], after: Record | None = None) -> str:
     """
     lines: list[str] = []
     for index, record in enumerate(records):
-        check_known(index, record, "inline")
+        check_spans(index, record, "inline")
         text, spans = spans_of(index, record)
         parts, position = [], 0
         for start, end, label in spans:

@@ -23,7 +23,7 @@ from fuda.files import split_lines
 from fuda.formats.dataset import Dataset, Record
 from fuda.formats.doccano import entries_in, text_in
 from fuda.formats.jsonl import json_line, objects
-from fuda.formats.spans import Span, check_known, labelled_record, spans_of, written_as
+from fuda.formats.spans import Span, check_spans, labelled_record, spans_of, written_as
 
 EXAMPLE = '{"text": "Ana sings.", "spans": [{"start": 0, "end": 3, "label": "PER"}]}'
 
@@ -88,7 +88,7 @@ def write(records: Sequence[Record], after: Record | None = None) -> str:
     """
     lines = []
     for index, record in enumerate(records):
-        check_known(index, record, "prodigy")
+        check_spans(index, record, "prodigy")
         text, spans = spans_of(index, record)
         entries = record.rows if isinstance(record.rows, Entries) else Entries(None, {})
         content: dict[str, Any] = {"text": text.content, "tokens": entries.tokens or _tokens(text)}

@@ -59,8 +59,15 @@ def segments(labels: Sequence[Label]) -> list[schemes.Segment]:
     return [(label, node, node + 1) for node, label in enumerate(found) if label != schemes.OUTSIDE]
 
 
-def check_known(index: int, record: Record, format: str) -> None:
-    """Refuse labels of which only some are known: without a span they would be read as O."""
+def check_spans(index: int, record: Record, format: str) -> None:
+    """Refuse what spans cannot hold: edges, and labels that are not known beside such that are.
+
+    Without a span the latter would be read as O.
+    """
+    if record.structure.shape != "sequence":
+        raise DataError(
+            f"{place(index)}: a {record.structure.shape} in {format} would lose its edges; write jsonl"
+        )
     labels = labels_to_write(index, record) or []
     if None in labels and any(label is not None for label in labels):
         message = f"its label is not known, but {format} has only spans, so that it would be read as O"
