@@ -4,6 +4,9 @@ Training that the user started directly keeps what it has learned so far, warns,
 fitted model. Training that is part of larger work (a fold of a cross-validation, the prior of
 another model, a `partial_fit`) must not: the larger work would continue with an incomplete model.
 It ends at once, with the exception.
+
+Signals arrive in the main thread only. Training in another thread is ended from there: it looks
+after every iteration whether it is to end, and then does as if it were interrupted.
 """
 
 from __future__ import annotations
@@ -11,11 +14,13 @@ from __future__ import annotations
 import atexit
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import lru_cache
 
 _inner: ContextVar[bool] = ContextVar("inner", default=False)
+_is_to_end: ContextVar[Callable[[], bool]] = ContextVar("is_to_end", default=lambda: False)
 
 
 @contextmanager
@@ -31,6 +36,36 @@ def inner_training() -> Iterator[None]:
 def is_inner() -> bool:
     """Whether the current training is part of larger work."""
     return _inner.get()
+
+
+def guard_compiled_code() -> None:
+    """Keep KeyboardInterrupt out of where numba cannot have it.
+
+    Where a compiled function returns a named tuple, numba asks a Python function for its class, at
+    every call, and goes on with a null pointer if that raises: an interrupt at this moment is a
+    crash. A cache that is written in C answers without running Python code. What is asked for the
+    first time is left; the command lets signals wait there (`fuda.cli.signals`).
+    """
+    from numba.core import serialize
+
+    if not hasattr(serialize._numba_unpickle, "cache_info"):
+        serialize._numba_unpickle = lru_cache(maxsize=None)(serialize._numba_unpickle)
+
+
+@contextmanager
+def ended_by(is_to_end: Callable[[], bool]) -> Iterator[None]:
+    """Within the block, training is interrupted as soon as the function returns True."""
+    before = _is_to_end.set(is_to_end)
+    try:
+        yield
+    finally:
+        _is_to_end.reset(before)
+
+
+def check_end() -> None:
+    """Raise KeyboardInterrupt where another thread wants the training of this one to end."""
+    if _is_to_end.get()():
+        raise KeyboardInterrupt
 
 
 def own_process() -> None:

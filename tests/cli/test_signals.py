@@ -17,12 +17,18 @@ class Signalled:
         signal.raise_signal(signal.SIGINT)
 
 
-def test_a_signal_in_a_finalizer_is_not_lost():
-    """Python prints an exception there, and goes on."""
+def _numba_unpickle():
+    signal.raise_signal(signal.SIGINT)
+    return True
+
+
+@pytest.mark.parametrize("moment", [Signalled, _numba_unpickle])
+def test_a_signal_where_nothing_may_be_raised_is_not_lost(moment):
+    """In a finalizer, after which Python goes on, and where numba asks for a class."""
 
     def work():
         with Signals():
-            Signalled()  # ends at once
+            assert moment()  # which ends at once
             ended = time.monotonic() + 10
             while time.monotonic() < ended:
                 time.sleep(0.001)

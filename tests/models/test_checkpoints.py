@@ -154,7 +154,8 @@ def test_the_path_is_not_in_the_model_file(tmp_path):
 # States that do not fit, under a valid checksum.
 
 BAD = {
-    "shorter": lambda a: a[..., :-1],
+    "fewer rows": lambda a: a[:-1],
+    "shorter rows": lambda a: a[..., :-1],
     "another dtype": lambda a: a.astype(np.float64 if a.dtype == np.float32 else np.float32),
     "infinite": lambda a: np.where(np.arange(a.size).reshape(a.shape) == a.size - 1, np.inf, a),
 }
@@ -188,10 +189,8 @@ def test_states_that_do_not_fit(name, stop_at, tmp_path):
     members = [member for member in parts(path)[1] if np.load(io.BytesIO(parts(path)[1][member])).size]
     assert len(members) > 2
     for number, member in enumerate(members):
-        kinds = list(BAD)[number % 3 :][:1] if len(members) > 8 else list(BAD)
-        if "mistakes" in member:  # a list of any length
-            kinds = ["another dtype"]
-        for kind in kinds:
+        kinds = {"fewer rows", list(BAD)[1 + number % 3]} if len(members) > 8 else set(BAD)
+        for kind in sorted(kinds):
 
             def change(meta, members, member=member, kind=kind):
                 put(meta, members, member, BAD[kind](np.load(io.BytesIO(members[member]))))
@@ -202,6 +201,32 @@ def test_states_that_do_not_fit(name, stop_at, tmp_path):
                 fitted(name, checkpoint=bad)
             assert str(caught.value).endswith("; delete it or pass another path"), (member, kind)
             assert bad.read_bytes() == before
+
+
+def test_a_best_state_that_does_not_fit_is_found_at_once(stop_at, tmp_path):
+    """Not when the training has ended and returns to it."""
+    path, bad = tmp_path / "state", tmp_path / "bad"
+    for name in ("crf", "marginalized, gap"):
+        model, iterations = clone(LEARNERS[name]), []
+        model.set_params(callback=iterations.append, checkpoint=path)
+        stop_at(3)
+        with pytest.raises(Stopped):
+            model.fit(X, Y, X_val=X, y_val=Y)
+        stop_at(None)
+        iterations.clear()
+        filled = {name for name, data in parts(path)[1].items() if np.load(io.BytesIO(data)).size}
+        chosen = [name for name in filled if "_best_" in name or "_curve" in name]
+        assert len(chosen) > 1
+        for member in chosen:
+
+            def change(meta, members, member=member):
+                put(meta, members, member, np.load(io.BytesIO(members[member]))[:-1])
+
+            altered(path, bad, change)
+            with pytest.raises(ModelFileError, match="not a usable checkpoint file"):
+                model.set_params(checkpoint=bad).fit(X, Y, X_val=X, y_val=Y)
+            assert iterations == []
+        path.unlink()
 
 
 OUT_OF_RANGE = [

@@ -6,6 +6,7 @@ that the numbers mean the same in every run.
 """
 
 import inspect
+import subprocess
 import sys
 import warnings
 from copy import copy
@@ -301,3 +302,33 @@ def test_interrupted_it_has_the_mean_so_far(steps, monkeypatch):
     expected = [mean for mean in means if mean.any()]
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+IN_COMPILED_CODE = """
+import sys
+from typing import NamedTuple
+import fuda.models.base
+import numba
+
+class Pair(NamedTuple):
+    one: int
+    other: int
+
+@numba.njit
+def swapped(pair):
+    return Pair(pair.other, pair.one)
+
+swapped(Pair(1, 2))
+called = []
+sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" else None)
+found = swapped(Pair(1, 2))
+sys.setprofile(None)
+print(found == (2, 1), [name for name in called if "unpickle" in name])
+"""
+
+
+def test_no_python_code_runs_where_numba_would_crash_by_an_interrupt():
+    """It asks for the class of what is returned, and does not expect an exception."""
+    line = [sys.executable, "-c", IN_COMPILED_CODE]
+    found = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (0, "True []\n"), found.stderr

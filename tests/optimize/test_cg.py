@@ -19,6 +19,17 @@ def test_quadratics(size, condition):
     np.testing.assert_allclose(result.x, best, atol=1e-4)
 
 
+@pytest.mark.parametrize("step", [1e-9, 1e-15])
+def test_a_first_step_too_short_to_be_seen_ends_nothing(step):
+    """As after a direction along which nearly nothing could be gained."""
+    function, best = quadratic(0, 40, 1e4)
+    minimizer = ConjugateGradient(function, np.ones(40))
+    minimizer.minimize(tol=1e-10, max_iter=300)
+    minimizer.step = step
+    result = minimizer.minimize(tol=1e-10, max_iter=3000)
+    assert result.value == pytest.approx(function(best)[0], rel=1e-8)
+
+
 def test_rosenbrock():
     result = ConjugateGradient(rosenbrock, np.full(6, -1.2)).minimize(tol=1e-9, max_iter=5000)
     assert result.converged

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -24,7 +25,7 @@ def state(store, number):
 
 def consistent(store):
     """Whether the states that are repeated are those of the log."""
-    with sqlite3.connect(store.path) as reader:
+    with closing(sqlite3.connect(store.path)) as reader:
         repeated = {
             i: tuple(rest) for i, *rest in reader.execute("SELECT id, status, labels, source FROM items")
         }
@@ -124,16 +125,22 @@ def test_one_process_has_a_store_and_others_read_it(tmp_path, store):
 @pytest.mark.parametrize(
     "content", [b"not a database, but long enough to be one\n" * 20, b"SQLite format 3\0" + b"\0" * 600]
 )
-def test_what_is_no_store_is_refused(tmp_path, content):
+def test_what_is_no_store_is_refused(tmp_path, content, monkeypatch):
     path = tmp_path / "x.db"
     path.write_bytes(content)
+    opened, connect = [], sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **b: opened.append(connect(*a, **b)) or opened[-1])
     with pytest.raises(DataError, match=r"x\.db: .*store"):
         Store(path)
     assert path.read_bytes() == content
+    for connection in opened:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            connection.execute("SELECT 1")
+    assert opened
 
 
 def test_another_database_is_refused(tmp_path):
-    with sqlite3.connect(tmp_path / "x.db") as other:
+    with closing(sqlite3.connect(tmp_path / "x.db")) as other, other:
         other.execute("CREATE TABLE about (name, value)")
     with pytest.raises(DataError, match="is not a store of fuda label"):
         Store(tmp_path / "x.db")

@@ -16,9 +16,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize(("name", "runs"), [("kills", 2), ("interrupts", 6), ("labelling", 5)])
+@pytest.mark.parametrize(("name", "runs"), [("kills", 2), ("interrupts", 6), ("labelling", 3)])
 def test_a_small_campaign(name, runs):
-    line = [sys.executable, "-m", f"reliability.{name}", "--runs", str(runs), "--seed", "3"]
+    line = [sys.executable, "-m", f"reliability.{name}", "--runs", str(runs), "--seed", "1"]
     found = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith(f"{name}: ")

@@ -63,7 +63,8 @@ def put(meta, members, name, array):
 def test_the_good_one(good, tmp_path):
     path = altered(good, tmp_path / "state", lambda meta, members: None)
     meta, members = parts(good)
-    assert meta["stages"] == [{"name": "", "ended": True, "values": {"stopped": False, "count": 12}}]
+    values = {"stopped": False, "iterations": 12, "count": 12}
+    assert meta["stages"] == [{"name": "", "ended": True, "values": values}]
     assert set(members) == {f"arrays/s0_{name}.npy" for name in ARRAYS}
     whole = CRF(features="word", tol=1e-7).fit(X, Y)
     np.testing.assert_array_equal(fit(path).weights_, whole.weights_)
@@ -107,9 +108,15 @@ def test_a_model_is_not_a_checkpoint_nor_a_checkpoint_a_model(good, tmp_path):
         model_file.read(good)
 
 
+def test_an_older_format(good, tmp_path):
+    path = altered(good, tmp_path / "state", lambda meta, members: meta.update(format_version=2))
+    with pytest.raises(ModelFileError, match=r"written by fuda '.*', whose states were others; delete it"):
+        fit(path)
+
+
 def test_a_newer_format(good, tmp_path):
-    path = altered(good, tmp_path / "state", lambda meta, members: meta.update(format_version=3))
-    with pytest.raises(ModelFileError, match=r"format version 3, .*: install a newer fuda"):
+    path = altered(good, tmp_path / "state", lambda meta, members: meta.update(format_version=4))
+    with pytest.raises(ModelFileError, match=r"format version 4, .*: install a newer fuda"):
         fit(path)
 
 

@@ -12,7 +12,8 @@ from typing import Any, Self
 
 from fuda.interrupts import end_process
 
-_MOMENT = 0.01  # seconds after which a signal that came in a finalizer comes again
+_MOMENT = 0.01  # seconds after which a signal that came where it cannot be raised comes again
+_NOT_IN = ("__del__", "_numba_unpickle")
 
 
 class Signals:
@@ -48,7 +49,7 @@ class Signals:
                 signal.signal(number, handler)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if _is_finalizing(frame):  # where Python prints an exception and goes on
+        if _must_not_raise(frame):
             Timer(_MOMENT, os.kill, (os.getpid(), number)).start()
             return
         self.received, self.came_late = number, self._is_held
@@ -67,10 +68,13 @@ class Signals:
             self._is_held = False
 
 
-def _is_finalizing(frame: FrameType | None) -> bool:
-    """Whether a frame belongs to the end of an object."""
+def _must_not_raise(frame: FrameType | None) -> bool:
+    """Whether a frame belongs to the end of an object or to a question of compiled code.
+
+    After an exception in the one Python prints it and goes on, in the other numba crashes.
+    """
     while frame is not None:
-        if frame.f_code.co_name == "__del__" or frame.f_globals.get("__name__") == "weakref":
+        if frame.f_code.co_name in _NOT_IN or frame.f_globals.get("__name__") == "weakref":
             return True
         frame = frame.f_back
     return False

@@ -16,6 +16,10 @@ from fuda.optimize.line_search import wolfe
 from fuda.optimize.result import Function, Minimizer, Point, Watch
 from fuda.optimize.vectors import Vectors
 
+# What a first step promises to gain at least, relative to the value: of less than that the search
+# could not tell a decrease from rounding.
+_VISIBLE = 1e-12
+
 
 class ConjugateGradient(Minimizer):
     """Nonlinear conjugate gradient.
@@ -48,7 +52,8 @@ class ConjugateGradient(Minimizer):
                 direction, slope = -gradient, -vectors.dot(gradient, gradient)
             # a sharper curvature condition than quasi-Newton methods need keeps
             # directions conjugate
-            found = wolfe(function, self.x, value, slope, direction, self.step, vectors, curvature=0.2)
+            step = max(self.step, _VISIBLE * abs(value) / max(-slope, 1e-300))
+            found = wolfe(function, self.x, value, slope, direction, step, vectors, curvature=0.2)
             if found is None:
                 return
             x, value, new_gradient, step = found

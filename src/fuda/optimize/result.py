@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fuda.checks import check_arrays
+from fuda.checks import check_arrays, count_in
 from fuda.errors import DataError
 from fuda.estimators import ConvergenceWarning
 from fuda.interrupts import is_inner
@@ -239,11 +239,11 @@ class Minimizer:
         """Return what the next iteration depends on: values for JSON, and arrays, not copied."""
         rows = [(p.iteration, p.evaluations, p.objective, p.gradient_norm, p.seconds) for p in self.history]
         history = np.array(rows, dtype=np.float64).reshape(-1, 5)
-        return {"stopped": self.stopped}, {"x": self.x, "history": history}
+        return {"stopped": self.stopped, "iterations": len(history)}, {"x": self.x, "history": history}
 
     def restore(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from a `state()`; raises DataError where it does not fit this problem."""
-        check_arrays(arrays, {"x": self.x.shape, "history": (None, 5)})
+        check_arrays(arrays, {"x": self.x.shape, "history": (count_in(values, "iterations"), 5)})
         history: np.ndarray = arrays["history"]
         iterations, evaluations = history[:, 0], history[:, 1]
         numbered = np.array_equal(iterations, np.arange(1, len(history) + 1))

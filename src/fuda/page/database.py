@@ -129,8 +129,8 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+        self._opened.append(connection)  # first, so that it is closed also if the file is no database
         connection.execute("PRAGMA synchronous = FULL")
-        self._opened.append(connection)
         return connection
 
     @property

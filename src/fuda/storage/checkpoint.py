@@ -25,14 +25,14 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fuda.errors import DataError, ModelFileError
+from fuda.errors import DataError, ModelFileError, short
 from fuda.progress import warn
 from fuda.storage import container
 
 SECONDS_BETWEEN = 5.0
 _LONG = 0.25  # seconds; longer saves are repeated less often, for a twentieth of the time
 _REMEDY = "delete it or pass another path"
-_CHECKPOINT = container.Format("fuda-checkpoint", 2, (), "checkpoint", _REMEDY)
+_CHECKPOINT = container.Format("fuda-checkpoint", 3, (), "checkpoint", _REMEDY)
 
 
 class Learner(Protocol):
@@ -158,6 +158,11 @@ def checkpointed(path: str | Path | None, fingerprint: Callable[[], Any]) -> Ite
         file.save(finished=True)
 
 
+def is_checkpointed() -> bool:
+    """Return whether the current fit keeps a checkpoint."""
+    return _place.get() is not None
+
+
 @contextmanager
 def part(name: str) -> Iterator[None]:
     """Within the block, trainings belong to this part of the fit.
@@ -254,6 +259,8 @@ def remove_finished(path: str | Path) -> None:
 
 def _check_meta(meta: dict[str, Any]) -> None:
     """Check the entries of the metadata."""
+    if meta["format_version"] < _CHECKPOINT.version:
+        raise container.Damaged(f"it was written by fuda {short(meta['fuda'])}, whose states were others")
     types = {"fingerprint": str, "finished": bool, "stages": list}
     container.check_entries({name: isinstance(meta.get(name), type) for name, type in types.items()})
     types = {"name": str, "ended": bool, "values": dict}

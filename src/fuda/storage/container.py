@@ -103,8 +103,9 @@ def write(
         size = f"{len(head):,} bytes, and at most {_META_LIMIT:,} are allowed"
         message = f"labels and parameters take {size}; use shorter labels or a shorter template"
         raise DataError(f"{path}: cannot be written: {message}")
-    content = _zip({_META: [head], **members})
-    with whole_file(path) as target:
+    # Released here also where writing fails: its bytes may not go before it, in whatever order the
+    # error and all that it refers to are collected.
+    with _zip({_META: [head], **members}) as content, whole_file(path) as target:
         target.write(content)
         target.write(_seal(hashlib.sha256(content)))
 

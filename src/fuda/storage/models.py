@@ -101,12 +101,11 @@ def load(path: str | Path, features: Any = None) -> Any:
         If the file cannot be read, is damaged, or was written by a newer version.
     """
     meta, vocabularies, arrays = model_file.read(path)
-    stored = meta["parameters"].get("features")
-    by_function = isinstance(stored, dict) and "function" in stored
-    if features is not None and not (callable(features) and by_function):
+    if features is not None and not (callable(features) and _names_function(meta)):
         raise DataError(
             f"features={short(features)}: give the function that the model in {path} was fitted with, or "
-            f"leave features out where it was fitted with none; its features are {short(stored)}"
+            "leave features out where it was fitted with none; its features are "
+            f"{short(meta['parameters'].get('features'))}"
         )
     model = build(path, meta, vocabularies, arrays, features)
     model.reading_ = meta["reading"]
@@ -159,6 +158,19 @@ def build(
         raise ModelFileError(f"{path}: not a usable model file ({why}); save the model again") from error
 
 
+def _names_function(meta: dict[str, Any]) -> bool:
+    """Whether a model, or one within it, was fitted with a feature function."""
+    waiting = [meta["parameters"], meta.get("parts")]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict):
+            stored = found.get("features")
+            if isinstance(stored, dict) and "function" in stored:
+                return True
+            waiting += found.values()
+    return False
+
+
 def _serialize(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[str, np.ndarray]]:
     """Metadata, vocabularies and arrays of a model and of the models within it."""
     if type(model).__name__ not in MODELS:
@@ -176,6 +188,8 @@ def _serialize(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[s
     }
     if model.encoder_.vector_lengths:
         meta["observations"]["vectors"] = dict(model.encoder_.vector_lengths)
+    if model.encoder_.made_lengths:
+        meta["made_vectors"] = dict(model.encoder_.made_lengths)
     set_since = {name for name in model._live_params if getattr(model, name, None) is not None}
     stored = [name for name in model._defaulted if name in meta["parameters"]]
     if defaults := [name for name in stored if name not in set_since]:
@@ -237,7 +251,12 @@ def _deserialize(
     vocabularies, texts = _cut(vocabularies, meta.get("texts", 0))
     model.encoder_ = make_encoder(model.features, model.window)
     model.encoder_.restore(vocabularies, observations)
-    model.encoder_.vector_lengths = _vector_lengths(meta["observations"])
+    model.encoder_.vector_lengths = _vector_lengths(meta["observations"].get("vectors", {}))
+    if model.encoder_.vector_lengths and observations.name != "features":
+        raise DataError(f"its observations are of the kind {short(observations.name)} and have no vectors")
+    model.encoder_.made_lengths = _vector_lengths(meta.get("made_vectors", {}))
+    if model.encoder_.made_lengths and not callable(model.features):
+        raise DataError(f"its features are {short(model.features)}, by which there are no vectors")
     model._restore(arrays, texts, parts)
     model._defaulted += _default_names(meta.get("defaults", []), model)
     model.set_params(**dict.fromkeys(model._defaulted))
@@ -245,14 +264,12 @@ def _deserialize(
     return model
 
 
-def _vector_lengths(observations: dict[str, Any]) -> dict[str, int]:
-    """The lengths of vectors within observations, by name; older files have none."""
-    lengths: Any = observations.get("vectors", {})
+def _vector_lengths(lengths: Any) -> dict[str, int]:
+    """The lengths of vectors, by name; older files have none."""
     if not isinstance(lengths, dict) or not all(is_count(n) and n for n in lengths.values()):
         raise DataError(f"the lengths of its vectors are not valid, {short(lengths)}")
-    if lengths and observations["kind"] != "features":
-        raise DataError(f"its observations are of the kind {short(observations['kind'])} and have no vectors")
-    return lengths
+    checked: dict[str, int] = lengths
+    return checked
 
 
 def _cut(vocabularies: list[list[str]], count: Any) -> tuple[list[list[str]], list[list[str]]]:
