@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 import fuda
 from fuda import CRF, HMM, HMSVM, Dag, DataError, Tree
 from fuda.kernels import Delta, Polynomial
-from fuda.marginalized.labelled import labelled_kernel
+from fuda.marginalized.labelled import Similarity, labelled_kernel
 from fuda.metrics import evaluate
 from fuda.models.memm import MEMM
 from fuda.models.reranker import Reranker
+from fuda.training import ranking
 
 # The last label is told by the first word, too far away for a model of label pairs.
 LABELS = {"p": "A", "q": "B"}
@@ -100,6 +102,51 @@ def test_learns_by_the_definition(structures, y, average):
         for own, log_p in candidates
     ]
     assert model.predict([new])[0] == candidates[int(np.argmax(ranking))][0]
+
+
+@pytest.mark.parametrize("average", [True, False])
+@pytest.mark.parametrize(("structures", "y"), BOTH)
+def test_equal_structures_share_rows_and_coefficients(structures, y, average, monkeypatch):
+    """Also where they have other labels, and where their candidates come from other folds."""
+    structures, y = [structures[i] for i in (4, 5, 4, 7, 5, 4, 6)], [y[i] for i in (4, 5, 5, 7, 4, 5, 6)]
+    model = small(mixing=0.6, average=average, epochs=2, n=3)
+    seen, rows = [], Similarity.rows
+
+    def counted(self, a, chosen, b):
+        seen.append(len(b.owner))
+        return rows(self, a, chosen, b)
+
+    monkeypatch.setattr(Similarity, "rows", counted)
+    model.fit(structures, y)
+    assert max(seen) < 3 * len(structures)
+    expected, found = by_definition(model, structures, y)
+    merged = {}
+    for (i, c), w in sorted(expected.items()):
+        key = tuple(structures[i]), tuple(found[i][c][0])
+        merged[key] = merged.get(key, 0.0) + w
+    owners = np.repeat(np.arange(len(model.support_structures_)), np.diff(model.support_first_))
+    labels = np.split(model.classes_[model.support_labels_], len(model.alpha_))
+    learned = {
+        (tuple(model.support_structures_[i]), tuple(own)): w
+        for i, own, w in zip(owners, labels, model.alpha_, strict=True)
+    }
+    assert len(learned) == len(model.alpha_)
+    assert learned == pytest.approx({key: w for key, w in merged.items() if w})
+    assert len({tuple(x) for x in model.support_structures_}) == len(model.support_structures_)
+    alone = [model.predict([x])[0] for x in structures]
+    assert model.predict(structures).tolist() == alone
+
+
+def test_what_an_epoch_will_take_is_told_where_it_is_long(monkeypatch):
+    """By a clock in which a second has passed each time that one looks."""
+    model, clock = small(epochs=2), itertools.count()
+    monkeypatch.setattr(ranking, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    model.fit(X, Y)  # of 18 structures
+    monkeypatch.setattr(ranking, "_LONG", 7.0)
+    message = r"will take about \d minutes: .* \d\d distinct candidates of 18 structures; give fewer"
+    with pytest.warns(RuntimeWarning, match=message) as caught:
+        model.fit(X, Y)
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize(("structures", "y"), BOTH)

@@ -33,8 +33,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fuda.checks import check_arrays, check_counts, check_flags, check_numbers
-from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
+from fuda.data.graph import ranges
 from fuda.data.labels import as_object_array, flat_labels
 from fuda.errors import DataError, short
 from fuda.estimators import clone
@@ -49,6 +49,7 @@ from fuda.models.base import Labeler, check_without_checkpoint
 from fuda.models.crf import CRF
 from fuda.models.explained_markov import encoded_question
 from fuda.models.explained_reranker import RankedCandidates
+from fuda.models.reranker_candidates import Candidates, Distinct, distinct
 from fuda.models.training_data import TrainingData
 from fuda.models.validation import Validation
 from fuda.progress import Callback, Iterations
@@ -77,37 +78,6 @@ class OracleReport:
     base: Report
     reranked: Report
     oracle: Report
-
-
-class Candidates:
-    """What the base labeler lists: of each structure pairs (labels, log P(y|x)), best first.
-
-    Structure i has the candidates numbered first[i] .. first[i+1] − 1; `log_p` (m,) is that of
-    all.
-    """
-
-    def __init__(self, listed: list[list[tuple[list[Any], float]]]) -> None:
-        self.first = np.cumsum([0, *map(len, listed)])
-        self.labels = [labels for own in listed for labels, _ in own]
-        self.log_p = np.array([log_p for own in listed for _, log_p in own])
-
-    def best(self, ranking: Array) -> Array:
-        """(n,) the candidate of each structure that ranks highest, of several the first."""
-        return np.array([a + int(ranking[a:b].argmax()) for a, b in pairwise(self.first.tolist())])
-
-    def chosen(self, ranking: Array) -> Array:
-        """The labels of the candidates that rank highest."""
-        return as_object_array([self.labels[c] for c in self.best(ranking)])
-
-    def wrong(self, y: Any, weight: list[Array] | None = None) -> Array:
-        """(m,) the number of wrong labels of each candidate, or the sum of their weights."""
-        counts = np.zeros(len(self.labels))
-        for i, (a, b) in enumerate(pairwise(self.first.tolist())):
-            known = [(t, label) for t, label in enumerate(y[i]) if label is not None]
-            for c in range(a, b):
-                missed = [t for t, label in known if self.labels[c][t] != label]
-                counts[c] = len(missed) if weight is None else weight[i][missed].sum()
-        return counts
 
 
 class Reranker(Labeler):
@@ -356,23 +326,23 @@ class Reranker(Labeler):
     def _learn(self, data: TrainingData, candidates: Candidates, wrong: Array) -> None:
         """The kernel perceptron. A structure without a mistake costs nothing."""
         encoded, sample_weight = data.encoded, data.sample_weight
-        corpus, first = encoded.corpus, candidates.first
-        similarity = self._similarity(Numbering(corpus))
-        labelings = similarity.prepare(encoded, self._flat(candidates.labels), first)
+        corpus, similarity = encoded.corpus, self._similarity(Numbering(encoded.corpus))
+        alike = distinct(corpus, self._flat(candidates.labels), candidates.first)
+        labelings = similarity.prepare(encoded.take(alike.structures), alike.labels, alike.first)
         right = candidates.best(-wrong)
         weight = np.ones(len(corpus)) if sample_weight is None else sample_weight
-        ranking = self._fitted_params["base_weight"] * candidates.log_p
+        groups = alike.groups(self._fitted_params["base_weight"] * candidates.log_p)
 
-        @lru_cache(max(2, _CACHE_BYTES // (8 * len(ranking))))
-        def row(c: int) -> Array:
-            return similarity.rows(labelings, np.array([c]), labelings)[0]
+        @lru_cache(max(2, _CACHE_BYTES // (8 * len(labelings.owner))))
+        def row(number: int) -> Array:
+            return similarity.rows(labelings, np.array([number]), labelings)[0]
 
-        training = Ranking(first, right, wrong, weight, ranking)
+        training = Ranking(candidates.first, right, wrong, weight, *groups)
         of_held = [] if data.held is None else [self._candidates(data.held.encoded)]
 
         def predict(others: Encoded) -> list[list[Any]]:
             probe = copy(self)
-            probe._keep(training, corpus, labelings, candidates)
+            probe._keep(training, encoded, alike)
             return list(of_held[0].chosen(probe._ranking(others, of_held[0])))
 
         validation = Validation(training, data.held, predict)
@@ -386,18 +356,23 @@ class Reranker(Labeler):
         checkpoint.finish()
         if data.held is not None:
             self.validation_curve_ = validation.curve
-        self._keep(training, corpus, labelings, candidates)
+        self._keep(training, encoded, alike)
 
-    def _keep(self, training: Ranking, corpus: Corpus, labelings: Labelings, candidates: Candidates) -> None:
-        """Keep what has been learned: the candidates with coefficients, and these."""
-        self.mistakes_, alpha = training.mistakes, training.alpha
+    def _keep(self, training: Ranking, encoded: Encoded, alike: Distinct) -> None:
+        """Keep what has been learned: the distinct candidates with coefficients, and these."""
+        self.mistakes_, corpus = training.mistakes, encoded.corpus
         self.n_iter_ = len(self.mistakes_)
+        alpha: Array = np.bincount(alike.of, training.alpha)
+        lag = np.bincount(alike.of, training.lag)
         if self.average:
-            alpha = alpha - training.lag / (self.n_iter_ * len(corpus))
+            alpha = alpha - lag / (self.n_iter_ * len(corpus))
         kept = np.flatnonzero(alpha)
-        owners, counts = np.unique(labelings.owner[kept], return_counts=True)
-        self.support_structures_ = [corpus.structures[i] for i in owners]
-        self.support_labels_ = self._flat([candidates.labels[c] for c in kept])
+        owner = np.repeat(np.arange(len(alike.structures)), np.diff(alike.first))
+        owners, counts = np.unique(owner[kept], return_counts=True)
+        self.support_structures_ = [corpus.structures[i] for i in alike.structures[owners]]
+        sizes = np.diff(corpus.offsets)[alike.structures[owner]]
+        ends = np.cumsum(sizes)
+        self.support_labels_ = alike.labels[ranges((ends - sizes)[kept], sizes[kept])]
         self.support_first_ = np.cumsum([0, *counts])
         self.alpha_ = alpha[kept]
 
@@ -421,10 +396,12 @@ class Reranker(Labeler):
         if not len(self.alpha_):
             return ranking
         similarity, support = self._prepare(self.alpha_, self._support)
-        new = similarity.prepare(encoded, self._flat(candidates.labels), candidates.first)
+        alike = distinct(encoded.corpus, self._flat(candidates.labels), candidates.first)
+        new = similarity.prepare(encoded.take(alike.structures), alike.labels, alike.first)
+        ranking, number, group = alike.groups(ranking)
         for a, b in pairwise(self.support_first_.tolist()):
-            ranking += self.alpha_[a:b] @ similarity.rows(support, np.arange(a, b), new)
-        return ranking
+            ranking += (self.alpha_[a:b] @ similarity.rows(support, np.arange(a, b), new))[number]
+        return ranking[group]
 
     def _support(self) -> tuple[Similarity, Labelings]:
         """The kernel and the support candidates, ready to be compared with others."""

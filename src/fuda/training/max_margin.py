@@ -42,7 +42,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuda.checks import check_arrays, split_prefix
+from fuda.checks import check_arrays, count_in, split_prefix
 from fuda.errors import DataError, place
 from fuda.estimators import check_random_state
 from fuda.functions import TrainingScores
@@ -217,14 +217,16 @@ class MaxMargin:
         arrays = {name: getattr(packed, name) for name in _STORED}
         arrays |= {"idle": np.concatenate(idle), "history": history, "numbers": numbers}
         arrays |= {f"scores_{name}": array for name, array in self.scores.state().items()}
-        return {}, arrays | {"transitions": self.transitions, "random": stored_random(self.random)}
+        values = {"rounds": len(self.history)}
+        return values, arrays | {"transitions": self.transitions, "random": stored_random(self.random)}
 
     def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Continue from a `state()`, without its last measurement, by calling `measure`."""
         of_scores, arrays = split_prefix(arrays, "scores_")
         random = arrays.pop("random", np.empty(0))
         sets = {name: arrays.pop(name) for name in (*_STORED, "idle") if name in arrays}
-        shapes = {"transitions": self.transitions.shape, "history": (None, 3), "numbers": (2,)}
+        rounds = count_in(values, "rounds")
+        shapes = {"transitions": self.transitions.shape, "history": (rounds, 3), "numbers": (2,)}
         check_arrays(arrays, shapes)
         self.sets = unpack(sets, self.right, self.graph.offsets, len(self.transitions))
         history, (patience, expected) = arrays["history"], arrays["numbers"]

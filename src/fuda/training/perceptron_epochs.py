@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fuda.checks import split_prefix
+from fuda.checks import count_in, split_prefix
 from fuda.errors import DataError
 from fuda.estimators import check_random_state
 from fuda.randomness import restore_random, stored_random
@@ -89,13 +89,15 @@ class Epochs:
             arrays |= {f"scores_{name}": array for name, array in self.learner.scores.state().items()}
         if self.changes is not None:
             arrays |= {f"change_{name}": array for name, array in pack_corrections(self.changes).items()}
-        return {}, arrays
+        return {"epochs": len(self.mistakes)}, arrays
 
     def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Continue from a `state()`; raises DataError where it does not fit this problem."""
         learner, examples = self.learner, self.examples
         changes, arrays = split_prefix(arrays, "change_")
         mistakes = unpack_mistakes(arrays.pop("mistakes", None))
+        if len(mistakes) != count_in(values, "epochs"):
+            raise DataError(f"its array 'mistakes' is of {len(mistakes)} epochs, not {values['epochs']}")
         of_scores, arrays = split_prefix(arrays, "scores_")
         random = arrays.pop("random", np.empty(0))
         state = State.of(arrays, len(learner.state.nodes), examples.order, examples.label_count)
