@@ -147,7 +147,7 @@ def run(
     try:
         with suppress(RuntimeError, MemoryError):  # no more threads: those that have started work
             for _ in range(threads - 1):
-                _submit(help)
+                submit(help)
         work()
     except KeyboardInterrupt as error:
         errors[-1] = error
@@ -162,7 +162,7 @@ def run(
     return [results[k] for k in range(len(blocks))]
 
 
-def _submit(task: Callable[[], None]) -> None:
+def submit(task: Callable[[], None]) -> None:
     """Let a thread run a task: one that is idle, or a new one."""
     try:
         _idle.pop()

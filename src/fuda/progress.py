@@ -10,9 +10,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Protocol
+
+from fuda.interrupts import check_end
+
+_unsaid: ContextVar[tuple[type[Warning], ...]] = ContextVar("unsaid", default=())
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,19 @@ class Iteration:
         return ", ".join(text.format(value) for text, value in measured.items() if value is not None)
 
 
+@contextmanager
+def without(category: type[Warning]) -> Iterator[None]:
+    """Within the block, `warn` says nothing of a category, in this thread only.
+
+    The filters of Python's own `warnings.catch_warnings` are those of all threads.
+    """
+    before = _unsaid.set((*_unsaid.get(), category))
+    try:
+        yield
+    finally:
+        _unsaid.reset(before)
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn, naming the line outside of the package that the calls came from.
 
@@ -79,6 +97,8 @@ def warn(message: str, category: type[Warning]) -> None:
     category : type of Warning
         Its class.
     """
+    if issubclass(category, _unsaid.get()):
+        return
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("fuda."):
         frame, level = frame.f_back, level + 1
@@ -216,6 +236,7 @@ class Iterations:
 
     def __call__(self, iteration: Iteration) -> bool:
         """Validate, show an iteration and run the callbacks; return whether one ends training."""
+        check_end()
         if self.validation is not None:
             iteration = replace(iteration, validation=self.validation.measure())
         self.show(iteration.iteration, str(iteration))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import signal
+import threading
 import warnings
 
 import numpy as np
@@ -11,11 +13,13 @@ import fuda
 from fuda import CRF, HMM, Auto, Dag, DataError, MarginalizedPerceptron, Sequence, Tree
 from fuda.data.corpus import Corpus
 from fuda.models import auto
+from fuda.models.candidate_fits import Fits, Output
 from fuda.models.candidates import TABLE, candidates_for, kind_of
 from fuda.models.combination import Combination, Decoder, Tuner, sharpened
 from fuda.models.hm_perceptron import HMPerceptron
 from fuda.schemes import guess_scheme
-from fuda.selection import Goal, search
+from fuda.selection import Goal, Split, search
+from fuda.selection.search import Candidate
 from fuda.selection.validation import Times
 
 NAMES, PLACES = ["Ana", "Bo", "Eva", "Paz"], ["Lima", "Oslo", "Rome"]
@@ -65,6 +69,15 @@ def test_what_it_chose_is_taught_new_labels(tmp_path):
     loaded = fuda.load(tmp_path / "taught.fuda")
     assert loaded.predict(new).tolist() == model.predict(new).tolist() == [["B-Z", "O"]]
     assert loaded.partial_fit(new, [["O", "O"]]).predict(new).tolist() == [["O", "O"]]
+
+
+def test_models_that_decide_together_say_how_to_get_one_that_can_be_taught():
+    members = [CRF(features="word").fit(X, Y), HMM().fit(X, Y)]
+    model = Auto(candidates={"crf": members[0]}).fit(X, Y)
+    model.best_ = Combination(members, Decoder(np.ones(2), np.zeros(4), np.zeros((4, 4)), None))
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError, match=r"have no partial_fit; fit Auto\(combine=False\)"):
+        model.partial_fit(X, Y)
 
 
 def test_a_combination_decides_by_the_mean_and_is_stored(tmp_path):
@@ -213,13 +226,40 @@ def test_an_interrupt_fits_the_best_so_far(monkeypatch):
 
     monkeypatch.setattr(HMM, "_fit", interrupted)
     with pytest.warns(ConvergenceWarning, match="Auto was interrupted; it fits the best model so far"):
-        model = Auto(candidates=FEW).fit(X, Y)
+        model = Auto(candidates=FEW, n_jobs=1).fit(X, Y)
     assert model.predict(X[:1])[0] == Y[0]
     assert [row["folds"] for row in model.report_.rows if row["name"] == "crf"] == [1]
     calls.clear()
     with pytest.warns(ConvergenceWarning, match="interrupted"):  # before anything is known
         model = Auto(candidates={"hmm": HMM(), "crf": CRF()}).fit(X, Y)
     assert isinstance(model.best_, HMM)
+
+
+def test_an_interrupt_ends_the_fits_in_other_threads():
+    """The signal arrives in the main thread; the perceptron would go on for ever."""
+    epochs = []
+
+    def interrupt(progress):
+        epochs.append(threading.current_thread() is threading.main_thread())
+        if len(epochs) == 3:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    labels = [["N"], ["V"]] * 6  # of the same word
+    few = {"hmm": HMM(), "endless": HMPerceptron(epochs=10**9, callback=interrupt)}
+    with pytest.warns(ConvergenceWarning, match="Auto was interrupted; it fits the best model so far"):
+        model = Auto(candidates=few, n_jobs=2).fit([["x"]] * 12, labels)
+    assert isinstance(model.best_, HMM)
+    assert not any(epochs)
+    assert len(epochs) >= 3
+
+
+def test_side_by_side_the_scores_are_the_same():
+    def rows(n_jobs):
+        model = Auto(candidates=FEW, n_jobs=n_jobs).fit(X, Y)
+        assert model.n_jobs == n_jobs
+        return {row["name"]: (row["score"], row["spread"], row["folds"]) for row in model.report_.rows}
+
+    assert rows(1) == rows(3)
 
 
 def test_compilation_does_not_count(monkeypatch):
@@ -302,7 +342,7 @@ def test_the_default_is_chosen_unless_another_is_clearly_better():
         search.race.tests = [np.arange(40)]
         for trial, mistakes in zip(search.race.trials, (default_mistakes, other_mistakes), strict=True):
             own = np.where(np.isin(np.arange(200), mistakes), 1 - labels, labels)
-            trial.outputs = [auto._Output(np.eye(2)[own], own)]
+            trial.outputs = [Output(np.eye(2)[own], own)]
             trial.times = [(100, Times(seconds, seconds))]
         search.race._judge()
         return search.choice().trials[0].candidate.name
@@ -311,6 +351,43 @@ def test_the_default_is_chosen_unless_another_is_clearly_better():
     assert chosen(range(0, 200, 5), [7, 120]) == "other"
     assert chosen([7], [3, 50]) == "default"
     assert chosen(range(0, 200, 5), [7, 120], seconds=100.0) == "default"  # no time for the other
+
+
+def test_each_node_is_labelled_by_itself_where_that_is_better(monkeypatch, tmp_path):
+    """Labels without a scheme: the node of largest marginal is right where Viterbi is not."""
+    labels = [["a", "b", "a", "b", "c"] for _ in X[:8]]
+    said = Fits.said
+
+    def better_alone(self, model, test):
+        output = said(self, model, test)
+        assert output.posterior is not None
+        true = np.tile([0, 1, 0, 1, 2], len(test))
+        return output._replace(own=np.where(np.arange(len(true)) % 5 < 2, 2, true), posterior=true)
+
+    words = [x[:5] for x in X[:8]]
+    few = {"crf": CRF(features="word"), "hmm": HMM()}
+    model = Auto(candidates=few, combine=False, n_jobs=1).fit(words, labels)
+    assert model.best_.decode == "viterbi"
+    monkeypatch.setattr(Fits, "said", better_alone)
+    model.fit(words, labels)
+    assert model.best_.decode == "posterior"
+    assert "the best label of each node" in model.report_.chosen
+    model.save(tmp_path / "auto.fuda")
+    assert fuda.load(tmp_path / "auto.fuda").best_.decode == "posterior"
+
+
+def test_posterior_decoding_is_a_choice_for_labels_without_a_scheme():
+    corpus = Corpus([Sequence(x) for x in X])
+    split = Split(np.arange(6), np.arange(6, 12))
+    weights = {"sample_weight": None, "position_weight": None}
+    plain = Fits(corpus, [[label[0] for label in labels] for labels in Y], ["B", "I", "O"], weights, None)
+    posterior = CRF(features="word", decode="posterior").fit(X[:6], plain.y[:6]).predict(X[6:])
+    said = plain(Candidate("crf", CRF(features="word")), split, 1)
+    assert ["BIO"[k] for k in said.posterior] == [label for labels in posterior for label in labels]
+    assert plain(Candidate("perceptron", FEW["perceptron"]), split, 1).posterior is None
+    classes = sorted({label for labels in Y for label in labels})
+    schemed = Fits(corpus, Y, classes, weights, "IOB2")
+    assert schemed(Candidate("crf", CRF(features="word")), split, 1).posterior is None
 
 
 @pytest.mark.parametrize("power", [-1.0, 1e3, 1e90])
@@ -325,13 +402,13 @@ def test_powers_that_no_search_tries_are_refused(power, tmp_path):
 
 def test_what_compiles_takes_few_iterations(monkeypatch):
     """Outside of the budget, a learner that does not converge would take any time."""
-    seen, fitted = [], auto._Search._fitted
+    seen, fitted = [], Fits.fitted
 
-    def spied(self, candidate, members, quick):
+    def spied(self, candidate, members, quick, n_jobs):
         seen.append((candidate.name, len(members), candidate.quick))
-        return fitted(self, candidate, members, quick)
+        return fitted(self, candidate, members, quick, n_jobs)
 
-    monkeypatch.setattr(auto._Search, "_fitted", spied)
+    monkeypatch.setattr(Fits, "fitted", spied)
     X = [[f"w{(i * j) % 7}" for j in range(60)] for i in range(1, 21)]
     y = [["A" if word < "w3" else "O" for word in x] for x in X]
     auto.Auto(5, candidates={"crf": CRF(), "hm-perceptron": HMPerceptron()}).fit(X, y)

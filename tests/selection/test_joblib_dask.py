@@ -6,7 +6,7 @@ import joblib
 import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from fuda import CRF, MarginalizedPerceptron
+from fuda import CRF, HMM, Auto, MarginalizedPerceptron
 from usage_cases import usage
 
 distributed = pytest.importorskip("distributed", reason="Dask (fuda[cluster]) is not installed")
@@ -42,3 +42,14 @@ def test_grid_search(backend):
     with joblib.parallel_config(backend="sequential"):
         search.fit(X, Y)
     assert search.cv_results_["mean_test_score"].tolist() == there
+
+
+def test_auto(backend):
+    """Candidates are compared by the workers, with the same results."""
+    candidates = {"crf": CRF(tol=0.1), "hmm": HMM()}
+    there = Auto(candidates=candidates).fit(X, Y)
+    with joblib.parallel_config(backend="sequential"):
+        here = Auto(candidates=candidates, n_jobs=1).fit(X, Y)
+    scores = [[(row["name"], row["score"]) for row in model.report_.rows] for model in (there, here)]
+    assert scores[0] == scores[1]
+    assert there.predict(X).tolist() == here.predict(X).tolist()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,7 @@ class Clock:
         clock = self
 
         class Stopwatch:
-            def __init__(self):
+            def __init__(self, cpu=None):
                 self.began = clock.now
 
             def __call__(self):
@@ -51,7 +53,7 @@ def clock(monkeypatch):
 def race(clock, candidates, count=100, budget=60.0, observed=None):
     sizes = np.full(count, 10)
 
-    def observe(candidate, split):
+    def observe(candidate, split, threads):
         clock.now += candidate.estimator.speed * sizes[split.train].sum()
         if observed is not None:
             observed.append((candidate.name, len(split.train)))
@@ -83,7 +85,7 @@ def test_the_best_wins_and_the_default_stays_to_the_end(clock):
 def test_those_who_are_behind_take_no_place_among_the_better_half(clock):
     good = {f"good {k}": Learner(0.9 + k / 1000) for k in range(3)}
     made = race(clock, good | {f"bad {k}": type(f"Bad{k}", (Learner,), {})(0.2) for k in range(3)})
-    made._run_fold(next(made._plan())[0][0], restarts=True)
+    made._run_fold(next(made._plan(1000))[0][0], restarts=True)
     made._judge()
     made._halve()
     assert {trial.candidate.name for trial in made.running} == good.keys()
@@ -100,11 +102,11 @@ def test_what_takes_little_time_is_compared_on_more_structures_though_it_is_behi
     )
     observe = made.observe
 
-    def growing(candidate, split):
+    def growing(candidate, split, threads):
         if isinstance(candidate.estimator, Growing):
             quality = 0.4 if len(split.train) < 1000 else 0.8
-            return observe(Candidate(candidate.name, Growing(quality)), split)
-        return observe(candidate, split)
+            return observe(Candidate(candidate.name, Growing(quality)), split, threads)
+        return observe(candidate, split, threads)
 
     made.observe = growing
     made.run()
@@ -117,7 +119,7 @@ def test_what_there_will_be_no_time_for_takes_no_place_among_the_better_half(clo
     slow = {f"slow {k}": type(f"Slow{k}", (Learner,), {})(0.6, 1e-3) for k in range(2)}
     made = race(clock, {"default": Learner(0.6), "many features": Learner(0.6, 1.3e-4)} | slow, count=4000)
     observed, observe = [], made.observe
-    made.observe = lambda candidate, split: observed.append(candidate.name) or observe(candidate, split)
+    made.observe = lambda candidate, *where: observed.append(candidate.name) or observe(candidate, *where)
     made.run()
     assert [trial.status for trial in made.trials] == ["", "", "no time", "no time"]
     assert [observed.count(name) for name in slow] == [2, 2]
@@ -201,10 +203,26 @@ def test_many_structures_are_first_seen_in_parts(clock):
     made = race(clock, {"a": Learner(0.6), "b": Learner(0.7)}, count=10_000, budget=60.0, observed=observed)
     made.run()
     sizes = [size for _, size in observed]
-    assert sizes[0] == 450  # half of 150 nodes per second
+    assert sizes[0] == 112  # by which the first one is timed
+    assert sizes[1] == 450  # half of 150 nodes per second
     assert sizes == sorted(sizes)
     assert sizes[-1] == 8_000
     assert sum(map(len, made.tests)) == 20_000  # halves and folds of everything, once each
+
+
+def test_slow_candidates_are_first_seen_on_fewer_structures_so_that_all_are(clock):
+    """A fold of each on half of 9,000 nodes would take 36 s; after 24 s nobody is begun."""
+    observed = []
+    candidates = {f"{k}": type(f"L{k}", (Learner,), {})(0.6 + k / 100, 4e-4) for k in range(20)}
+    made = race(clock, candidates, count=1000, observed=observed)
+    made.run()
+    assert {name for name, _ in observed} == candidates.keys()
+    assert clock.now <= 60.0
+    assert sum(map(len, made.tests)) >= 1000
+    quick = {name: type(learner)(learner.quality, 1e-5) for name, learner in candidates.items()}
+    observed.clear()
+    race(clock, quick, count=1000, observed=observed).run()
+    assert observed[1][1] == 500  # half of all
 
 
 def test_the_best_of_each_family_comes_first():
@@ -224,7 +242,7 @@ def test_time_is_foretold_from_smaller_parts():
 
 
 def test_a_candidate_that_cannot_take_the_data_says_why_and_the_default_raises(clock):
-    def observe(candidate, split):
+    def observe(candidate, split, threads):
         if candidate.name == "broken":
             raise DataError("no such features")
         return np.ones((len(split.test), 1, 3))
@@ -243,13 +261,46 @@ def test_what_was_found_before_an_interrupt_counts(clock):
     made = race(clock, {"default": Learner(0.6), "good": Learner(0.9), "late": Learner(0.95)})
     observe = made.observe
 
-    def interrupted(candidate, split):
+    def interrupted(candidate, split, threads):
         if candidate.name == "late":
             raise KeyboardInterrupt
-        return observe(candidate, split)
+        return observe(candidate, split, threads)
 
     made.observe = interrupted
     with pytest.raises(KeyboardInterrupt):
         made.run()
     assert [trial.candidate.name for trial in made.running] == ["good", "default"]
     assert made.rows()[-1]["end"] == "no time"
+
+
+def test_candidates_run_side_by_side_with_the_same_results(clock):
+    """Fits of a fold wait for one another, which fits one by one would do for ever."""
+    candidates = {"default": Learner(0.5), "good": Learner(0.9), "fair": Other(0.88), "bad": Learner(0.3)}
+    alone, made = race(clock, candidates), race(clock, candidates)
+    alone.run()
+    together, threads, observe = threading.Barrier(2, timeout=60), [], made.observe
+
+    def observed(candidate, split, inner):
+        threads.append(threading.get_ident())
+        if len(split.train) == 50 and len(threads) <= 4:
+            together.wait()
+        return observe(candidate, split, inner)
+
+    made.observe, made.workers, fits = observed, 2, []
+    made.after_fit = lambda: fits.append(threading.get_ident())
+    made.run()
+    assert len(set(threads)) >= 2
+    assert set(fits) == {threading.get_ident()}
+    assert names_of(made.running) == names_of(alone.running)
+    assert [trial.scores for trial in made.trials] == [trial.scores for trial in alone.trials]
+
+
+def test_side_by_side_more_folds_are_affordable(clock):
+    """Two candidates whose folds take 18 s each, with 30 s left besides their last fits."""
+    candidates = {"default": Learner(0.6), "kernel": Other(0.8)}
+    made = with_scores(race(clock, candidates), (0.6, 0.8), (18.0, 18.0))
+    made.is_settled = True
+    made.budget = (30.0 + 2 * made.trials[0].seconds_to_refit(1000)) / 0.92
+    assert made._affordable(made.running, 500) == []
+    made.workers = 2
+    assert sorted(names_of(made._affordable(made.running, 500))) == ["default", "kernel"]

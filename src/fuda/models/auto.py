@@ -8,7 +8,6 @@ best few together (`fuda.models.combination`) are fitted to everything.
 from __future__ import annotations
 
 import json
-import warnings
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -18,19 +17,22 @@ import numpy as np
 from fuda.checks import check_arrays, check_flags, is_number
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
-from fuda.estimators import ConvergenceWarning, check_random_state, clone
+from fuda.estimators import ConvergenceWarning, check_random_state
 from fuda.explanations.decisions import Decision
 from fuda.interrupts import inner_training, is_inner
 from fuda.models.base import Labeler, TrainingData, check_without_checkpoint
+from fuda.models.candidate_fits import Fits, Output
 from fuda.models.candidates import candidates_for
-from fuda.models.combination import Combination, Decoder, Tuner, marginals_over
+from fuda.models.combination import Combination, Decoder, Tuner
 from fuda.models.explained_combination import combined_decision
 from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
 from fuda.selection.goals import Goal, goal_for
-from fuda.selection.search import Candidate, Race, SearchReport, Trial, behind
-from fuda.selection.validation import Stopwatch, taken
+from fuda.selection.search import Candidate, Race, Trial, behind
+from fuda.selection.search_report import SearchReport
+from fuda.selection.side_by_side import worker_count
+from fuda.selection.validation import Stopwatch
 
 Array = np.ndarray
 _MOST_MEMBERS = 4
@@ -50,18 +52,16 @@ def budget_for(nodes: int) -> float:
     return min(_MOST_SECONDS, _LEAST_SECONDS * max(1.0, nodes / _NODES))
 
 
-class _Output(NamedTuple):
-    """A model's marginals (N, L) of structures, and label numbers (N,) by its own decoding."""
-
-    marginals: Array
-    own: Array
-
-
 class _Choice(NamedTuple):
-    """Candidates to fit to everything, and how they decide together; None if there is only one."""
+    """Candidates to fit to everything, and how they decide.
+
+    That is by a decoder of their marginals; or, if it is None, a single one by Viterbi or by the
+    best label of each node.
+    """
 
     trials: list[Trial]
     decoder: Decoder | None
+    posterior: bool = False
 
 
 class Auto(Labeler):
@@ -82,7 +82,8 @@ class Auto(Labeler):
     candidates : dict of str to Labeler, optional
         Models to compare in place of those of the table, the default first.
     n_jobs : int or None, default=None
-        Threads; None is all cores. Acts at once.
+        Threads, in which candidates are compared side by side; None is all cores. Acts at once.
+        Within ``joblib.parallel_config(backend="dask")`` the workers of the cluster compare them.
     random_state : int, RandomState or None, default=0
         Seed of the folds.
     callback : callable or None, default=None
@@ -167,6 +168,11 @@ class Auto(Labeler):
         best = self.__dict__.get("best_")
         if best is None or name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name == "partial_fit" and isinstance(best, Combination):
+            raise AttributeError(
+                "the models that decide together in this Auto have no partial_fit; fit Auto(combine=False), "
+                "which chooses a single one"
+            )
         found = getattr(best, name)
         return self._teach if name == "partial_fit" else found
 
@@ -213,6 +219,8 @@ class Auto(Labeler):
                 warn("Auto was interrupted; it fits the best model so far", ConvergenceWarning)
             choice = search.choice()
             members = [search.refitted(trial, progress) for trial in choice.trials]
+        if choice.posterior:
+            members[0].set_params(decode="posterior")
         self.best_ = members[0] if choice.decoder is None else Combination(members, choice.decoder)
         self.report_ = search.report(choice)
 
@@ -265,78 +273,49 @@ class _Search:
 
     def __init__(self, auto: Auto, data: TrainingData) -> None:
         self.corpus, self.classes, self.labels = data.encoded.corpus, list(data.classes), data.labels
-        self.n_jobs, self.combine, self.X = auto.n_jobs, auto.combine, data.encoded.corpus.structures
+        self.n_jobs, self.combine = auto.n_jobs, auto.combine
         names = np.array([*self.classes, None], dtype=object)
-        self.y = [part.tolist() for part in self.corpus.split(names[self.labels])]
+        y = [part.tolist() for part in self.corpus.split(names[self.labels])]
         by_node = None if data.position_weight is None else self.corpus.split(data.position_weight)
-        self.weights = {"sample_weight": data.sample_weight, "position_weight": by_node}
-        self.goal: Goal = goal_for(self.y)
-        self.scheme = self.goal.scheme if self.corpus.is_chain else None
+        weights = {"sample_weight": data.sample_weight, "position_weight": by_node}
+        self.goal: Goal = goal_for(y)
+        self.fits = Fits(self.corpus, y, self.classes, weights, self.goal.scheme)
         candidates = candidates_for(self.corpus, auto.features)
         if auto.candidates is not None:
             candidates = [Candidate(name, model) for name, model in auto.candidates.items()]
         sizes = np.diff(self.corpus.offsets)
         budget = budget_for(self.corpus.size) if auto.budget is None else auto.budget
-        self.race = Race(candidates, sizes, self.goal, budget, self._observe, self._judge, self._show)
+        shown, workers = (self._show, self._after_fit), worker_count(auto.n_jobs)
+        self.race = Race(candidates, sizes, self.goal, budget, self.fits, self._judge, *shown, workers)
         self.race.seed = int(check_random_state(auto.random_state).randint(1 << 30))
         self._tuner: tuple[int, Tuner] | None = None
 
     def run(self, progress: Iterations) -> None:
         """Compare the candidates; there is nothing to compare on with a single structure."""
         self.progress = progress
-        if len(self.X) > 1 and len(self.race.trials) > 1:
+        if len(self.corpus) > 1 and len(self.race.trials) > 1:
             if self.corpus.size >= _COLD_NODES:
                 self._warm_up()
             self.race.run()
 
     def _warm_up(self) -> None:
         """Fit a model of each family to a few structures, so that no time includes compilation."""
-        few, families = np.arange(min(_FEW, len(self.X))), set[str]()
+        few, families = np.arange(min(_FEW, len(self.corpus))), set[str]()
         for trial in self.race.trials:
             if trial.family not in families:
                 families.add(trial.family)
                 self._show(f"compiling or loading {trial.candidate.name}")
                 with suppress(DataError):  # which the race will report
                     briefly = replace(trial.candidate, quick=trial.candidate.quick | _BRIEFLY)
-                    self._said(self._fitted(briefly, few, quick=True), few[:1])
+                    self.fits(briefly, Split(few, few[:1]), self.n_jobs)
         self.race.clock = Stopwatch()
 
     def _show(self, text: str) -> None:
         self.progress.show(self.progress.count + 1, text)
 
-    def _fitted(self, candidate: Candidate, members: Array, quick: bool) -> Labeler:
-        model: Labeler = clone(candidate.estimator)
-        names = model.get_params(deep=False)
-        settings: dict[str, Any] = {"n_jobs": self.n_jobs} if "n_jobs" in names else {}
-        settings |= {name: value for name, value in candidate.quick.items() if quick and name in names}
-        if "scheme" in names:
-            settings["scheme"] = self.scheme
-        if "decode" in names and self.corpus.shape != "dag":
-            settings["decode"] = "viterbi"
-        weights = {name: taken(value, members) for name, value in self.weights.items()}
-        if isinstance(model.features, str | None) and model._takes_vectors:
-            weights["unlabelled"] = self.corpus.vectors
-        model.set_params(**settings)
-        with warnings.catch_warnings():
-            if quick:  # a candidate may end early
-                warnings.simplefilter("ignore", ConvergenceWarning)
-            return model.fit(taken(self.X, members), taken(self.y, members), **weights)
-
-    def _observe(self, candidate: Candidate, split: Split) -> _Output:
-        output = self._said(self._fitted(candidate, split.train, quick=True), split.test)
+    def _after_fit(self) -> None:
         if self.progress.report():
             raise StopIteration
-        return output
-
-    def _said(self, model: Labeler, test: Array) -> _Output:
-        tested = taken(self.X, test)
-        number = {label: k for k, label in enumerate(self.classes)}
-        own = np.array([number[label] for labels in model.predict(tested) for label in labels])
-        if not hasattr(model, "predict_marginals"):
-            marginals = np.eye(len(self.classes))[own]
-        else:
-            marginals = marginals_over(model, tested, self.classes)
-        return _Output(marginals, own)
 
     def _tuner_of(self, tests: list[Array]) -> Tuner:
         """The tuner of these test parts, which is the same for all candidates."""
@@ -347,15 +326,28 @@ class _Search:
             self._tuner = len(members), made
         return self._tuner[1]
 
-    def _judge(self, tests: list[Array], outputs: list[_Output]) -> Array:
+    def _judge(self, tests: list[Array], outputs: list[Output]) -> Array:
         """Counts by a model's own decoding, or by a tuned one of its marginals if better."""
         tuner = self._tuner_of(tests)
-        own = tuner.counts(np.concatenate([output.own for output in outputs]))
+        own, _ = self._own(tuner, outputs)
         if not self.combine:
             return own
         marginals = np.concatenate([output.marginals for output in outputs])
         _, score, predicted = tuner.tuned([marginals], [tuner.power(marginals)])
         return own if self.goal.score(own) >= score else tuner.counts(predicted)
+
+    def _own(self, tuner: Tuner, outputs: list[Output]) -> tuple[Array, bool]:
+        """The counts of a model alone, and whether it labels each node by itself.
+
+        It does so where that is better than Viterbi by more than chance.
+        """
+        viterbi = tuner.counts(np.concatenate([output.own for output in outputs]))
+        found = [output.posterior for output in outputs if output.posterior is not None]
+        if len(found) == len(outputs):
+            posterior = tuner.counts(np.concatenate(found))
+            if behind(self.goal, posterior, viterbi, _ERRORS):
+                return posterior, True
+        return viterbi, False
 
     def choice(self) -> _Choice:
         """The best candidate alone, or the best few together, for which there is time.
@@ -373,7 +365,7 @@ class _Search:
         trials = [t for t in trials if t is default or self._seconds([t]) < left] or trials[:1]
         if default in trials and not behind(self.goal, trials[0].counts, default.counts, _ERRORS):
             trials = [default, *(trial for trial in trials if trial is not default)]
-        own = tuner.counts(np.concatenate([output.own for output in trials[0].outputs]))
+        own, posterior = self._own(tuner, trials[0].outputs)
         chosen, best, decoder = [trials[0]], self.goal.score(own), None
 
         def together(members: list[Trial]) -> tuple[Decoder, float]:
@@ -391,21 +383,22 @@ class _Search:
                 break
             chosen, decoder, best = max(found, key=_worth)
         self.out_of_fold = best
-        return _Choice(chosen, decoder)
+        return _Choice(chosen, decoder, posterior and decoder is None)
 
     def _seconds(self, trials: list[Trial]) -> float:
         return sum(trial.seconds_to_refit(self.corpus.size) for trial in trials)
 
     def refitted(self, trial: Trial, progress: Iterations) -> Labeler:
         """The model of a candidate, fitted to everything; quickly, where time is short."""
-        self._show(f"{trial.candidate.name} on all {len(self.X):,} structures")
+        self._show(f"{trial.candidate.name} on all {len(self.corpus):,} structures")
         quick = bool(trial.times) and self._seconds([trial]) > self.race.seconds_left
-        return self._fitted(trial.candidate, np.arange(len(self.X)), quick)
+        return self.fits.fitted(trial.candidate, np.arange(len(self.corpus)), quick, self.n_jobs)
 
     def report(self, choice: _Choice) -> SearchReport:
         """What was tried and chosen."""
         names = " + ".join(trial.candidate.name for trial in choice.trials)
-        how = "" if choice.decoder is None else ", decoded from marginals"
+        alone = ", the best label of each node" if choice.posterior else ""
+        how = alone if choice.decoder is None else ", decoded from marginals"
         score = f", {self.goal.name} {100 * self.out_of_fold:.2f}" if self.race.tests else ""
         return SearchReport(self.goal.name, self.race.rows(), names + how + score, *self.race.clock())
 

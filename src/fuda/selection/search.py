@@ -1,24 +1,29 @@
 """A race between candidates within a time budget, by cross-validation with successive halving.
 
 Candidates are compared in *heats*. Where there are many structures, first heats are on parts of
-them, so that even slow candidates show what they can. A heat has two halves, each of which is
-labelled by what was learned from the other: that costs as much as a single fit to everything, and
-tests on everything. The last heats have five folds of all structures, where time allows with
-several beginnings. After a heat the better half of the candidates goes on (the best of each family
-of learners first, since different learners are worth more to each other), unless a candidate is
-behind by more than chance. The first candidate, which is the one to use where nothing is known,
-always goes on, and so do, from part of the structures to more of them, all that take little time:
-what has many features is behind on few structures and may lead on many.
+them, so that even slow candidates show what they can. The pace of the first candidate tells how
+large the first part may be for most candidates to have their turn, however many labels there are.
+A heat has two halves, each of which is labelled by what was learned from the other: that costs as
+much as a single fit to everything, and tests on everything. The last heats have five folds of all
+structures, where time allows with several beginnings. After a heat the better half of the
+candidates goes on (the best of each family of learners first, since different learners are worth
+more to each other), unless a candidate is behind by more than chance. The first candidate, which
+is the one to use where nothing is known, always goes on, and so do, from part of the structures to
+more of them, all that take little time: what has many features is behind on few structures and may
+lead on many.
 
 The time of a fold is foretold from the same candidate's time on fewer nodes. A fold is begun only
-where there is time left for it and for fitting the leaders to everything.
+where there is time left for it and for fitting the leaders to everything. The candidates of a fold
+run side by side, as many as there are workers.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, pairwise
 from typing import Any
 
@@ -27,12 +32,16 @@ import numpy as np
 from fuda.errors import DataError
 from fuda.selection.folds import Split, splits
 from fuda.selection.goals import Goal
-from fuda.selection.tables import Table
+from fuda.selection.side_by_side import has_processes, side_by_side
 from fuda.selection.validation import Stopwatch, Times
 
 FOLDS = 5
 _NODES_A_SECOND = 150  # of the budget: nodes of the structures of the first heats,
 _MOST_NODES = 20_000  # and how many they are at most, so that slow candidates are soon known
+_PART_TIMED = 8  # the first candidate is timed on a part so many times smaller,
+_LEAST_TIMED = 500  # if that has so many nodes: fewer take no time worth foretelling
+_PACE = 2.0  # time of a candidate in units of the first one's, roughly
+_TURNS = 0.25  # of the budget, for the first fold of all candidates
 _GROWTH = 4  # of structures from one set of heats to the next
 _SMALL = 100  # nodes per second of budget up to which all folds are repeated with other starts
 _REPEATS = 2
@@ -124,58 +133,8 @@ class Trial:
         return self.candidate.slower * self.seconds_for(nodes)
 
 
-Observe = Callable[[Candidate, Split], Any]
+Observe = Callable[[Candidate, Split, int], Any]
 Judge = Callable[[list[np.ndarray], list[Any]], np.ndarray]
-
-
-@dataclass(frozen=True)
-class SearchReport:
-    """What was tried, what it reached and what it took.
-
-    Attributes
-    ----------
-    goal : str
-        The score that was to be large.
-    rows : list of dict
-        Of each candidate the name, score and spread over folds in per cent, the numbers of folds
-        and of nodes fitted on, seconds by the clock and of processors, and how it ended.
-    chosen : str
-        What was chosen.
-    seconds, cpu_seconds : float
-        The time of everything.
-    """
-
-    goal: str
-    rows: list[dict[str, Any]]
-    chosen: str
-    seconds: float
-    cpu_seconds: float
-
-    def table(self) -> Table:
-        """Return the table."""
-        header = ["candidate", self.goal, "folds", "nodes", "seconds", "CPU", "end"]
-        rows = []
-        for row in self.rows:
-            score = "–" if row["score"] is None else f"{row['score']:.1f}±{row['spread']:.1f}"
-            counts = [str(row["folds"]), f"{row['nodes']:,}"]
-            rows.append([row["name"], score, *counts, f"{row['wall']:.1f}", f"{row['cpu']:.1f}", row["end"]])
-        total = f"{self.seconds:.1f} s ({self.cpu_seconds:.1f} s of processors)"
-        return Table(header, rows, (f"chosen: {self.chosen}; {total}",))
-
-    def text(self) -> str:
-        """Return the table as text.
-
-        Returns
-        -------
-        str
-            Several lines.
-        """
-        return self.table().text()
-
-    __str__ = text
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
 
 class Race:
@@ -192,12 +151,18 @@ class Race:
     budget : float
         Seconds, those for the fit of the winner included.
     observe : callable
-        From a candidate and a split to an output: what its model, fitted on one part, says of the
-        other.
+        From a candidate, a split and a number of threads to an output: what its model, fitted on
+        one part, says of the other. Called in other threads than this one where there are several,
+        and pickled where joblib was told to use processes.
     judge : callable
         From test parts and outputs to counts of the goal, structure by structure.
     show : callable
         Called with a line of text on every step.
+    after_fit : callable
+        Called after every fit, in this thread; it may raise StopIteration to end the race.
+    workers : int, default=1
+        How many candidates can be fitted side by side. Where they are threads, those that there
+        are no candidates for work within the fits.
 
     Attributes
     ----------
@@ -205,6 +170,8 @@ class Race:
         One per candidate.
     tests : list of ndarray
         The test parts of the folds that all trials in the race have done on the last structures.
+    seed : int
+        The seed of the order of structures and of folds, 0 unless it is changed.
     """
 
     def __init__(
@@ -216,11 +183,12 @@ class Race:
         observe: Observe,
         judge: Judge,
         show: Callable[[str], None] = lambda _: None,
-        seed: int = 0,
+        after_fit: Callable[[], None] = lambda: None,
+        workers: int = 1,
     ) -> None:
         self.trials = [Trial(candidate) for candidate in candidates]
-        self.sizes, self.goal, self.budget, self.seed = sizes, goal, budget, seed
-        self.observe, self.judge, self.show = observe, judge, show
+        self.sizes, self.goal, self.budget, self.workers, self.seed = sizes, goal, budget, workers, 0
+        self.observe, self.judge, self.show, self.after_fit = observe, judge, show, after_fit
         self.clock = Stopwatch()
         self.tests: list[np.ndarray] = []
         self.seconds_to_judge, self.is_settled = 0.0, False
@@ -241,11 +209,13 @@ class Race:
     def run(self) -> None:
         """Run until a few candidates have been compared on all structures, or time is over."""
         try:
-            for (heat, restarts), (following, grows) in pairwise(chain(self._plan(), [([], False)])):
+            plan = self._plan(self._first_nodes())
+            for (heat, restarts), (following, grows) in pairwise(chain(plan, [([], False)])):
                 for k, split in enumerate(heat):
+                    is_first = not self.tests
                     if not self._run_fold(split, restarts=restarts and k == 0):
                         return
-                    if len(self.trials[0].times) == 1:  # from now on, the better ones come first
+                    if is_first:  # from now on, the better ones come first
                         self._judge()
                 self._judge()
                 self._halve(following[0] if grows else None)
@@ -275,14 +245,33 @@ class Race:
             )
         return rows
 
-    def _plan(self) -> Iterator[tuple[list[Split], bool]]:
-        """Yield the splits of each heat, and whether its structures differ from the last one's."""
+    def _first_nodes(self) -> int:
+        """How many nodes the first heat has: most candidates have their turn in its first fold."""
+        most = min(int(self.sizes.sum()), _MOST_NODES, int(self.budget * _NODES_A_SECOND))
+        if most < _PART_TIMED * _LEAST_TIMED:
+            return most
+        few, default = self._part(most // _PART_TIMED), self.trials[0]
+        for _ in self._outputs([default], Split(few, few[:1])):
+            self.after_fit()
+        known, times = default.times[-1]
+        turn = _TURNS * self.budget * self.workers / (_PACE * len(self.trials))
+        fold = known * (turn / max(times.wall, _LEAST)) ** (1 / _EXPONENT)
+        return int(min(most, max(known, 2 * fold)))
+
+    def _part(self, nodes: int) -> np.ndarray:
+        """Random structures with so many nodes, at least two; more nodes contain fewer."""
+        order = np.random.RandomState(self.seed).permutation(len(self.sizes))
+        few = int(np.searchsorted(np.cumsum(self.sizes[order]), nodes, side="right"))
+        return np.sort(order[: max(2, few)])
+
+    def _plan(self, some: int) -> Iterator[tuple[list[Split], bool]]:
+        """Yield the splits of each heat, and whether its structures differ from the last one's.
+
+        The first heat has `some` nodes.
+        """
         count, nodes = len(self.sizes), int(self.sizes.sum())
-        order = np.random.RandomState(self.seed).permutation(count)
-        some = min(nodes, _MOST_NODES, int(self.budget * _NODES_A_SECOND))
         while some * _GROWTH <= 2 * nodes:
-            few = int(np.searchsorted(np.cumsum(self.sizes[order]), some, side="right"))
-            members = np.sort(order[: max(2, few)])
+            members = self._part(some)
             halves = splits(len(members), 2, self.seed)
             yield [Split(members[train], members[test]) for train, test in halves], True
             some *= _GROWTH
@@ -302,8 +291,9 @@ class Race:
             trial.status = "no time"
         found: dict[int, Any] = {}
         try:
-            for trial in chosen:
-                found[id(trial)] = self._observed(trial, split)
+            for trial, output in self._outputs(chosen, split):
+                found[id(trial)] = output
+                self.after_fit()
         except (KeyboardInterrupt, StopIteration):
             if not self.tests:  # what has been found is all that is known
                 for trial in chosen:
@@ -332,23 +322,33 @@ class Race:
             self.seconds_to_judge = stopwatch().wall
             trial.scores = [self.goal.score(trial.counts[i:j]) for i, j in pairwise(bounds)]
 
-    def _observed(self, trial: Trial, split: Split) -> Any:
-        """The output of a candidate in a fold; what makes it impossible becomes its status."""
-        nodes, is_default = int(self.sizes[split.train].sum()), trial is self.trials[0]
-        if not is_default and not trial.times and self.clock().wall > _FIRST_SHARE * self.budget:
-            trial.status = "no time"
-            return None
-        self.show(f"{trial.candidate.name} on {len(split.train):,} structures")
-        stopwatch = Stopwatch()
-        try:
-            output = self.observe(trial.candidate, split)
-        except DataError as error:
-            if is_default:
-                raise
-            trial.status = str(error)
-            return None
-        trial.times.append((nodes, stopwatch()))
-        return output
+    def _outputs(self, chosen: list[Trial], split: Split) -> Iterator[tuple[Trial, Any]]:
+        """Yield outputs of candidates in a fold; what makes one impossible becomes its status."""
+        nodes, together = int(self.sizes[split.train].sum()), min(self.workers, len(chosen))
+        if together > 1 and self.tests:  # the longest first, so that no thread waits for the last
+            chosen = sorted(chosen, key=lambda trial: -trial.seconds_for(nodes))
+        # Where fits run side by side, the process tells nothing of the time of one of them.
+        cpu = time.process_time if together == 1 else time.thread_time
+        threads = 1 if has_processes() else self.workers // together
+
+        def tasks() -> Iterator[tuple[Trial, Callable[[], Any]]]:
+            for trial in chosen:
+                is_late = self.clock().wall > _FIRST_SHARE * self.budget
+                if trial is not self.trials[0] and not trial.times and is_late:
+                    trial.status = "no time"
+                    continue
+                self.show(f"{trial.candidate.name} on {len(split.train):,} structures")
+                observe = partial(self.observe, trial.candidate, split, threads)
+                yield trial, partial(_timed, observe, cpu)
+
+        for trial, outcome in side_by_side(tasks(), together):
+            if not isinstance(outcome, DataError):
+                trial.times.append((nodes, outcome[1]))
+                yield trial, outcome[0]
+            elif trial is self.trials[0]:
+                raise outcome
+            else:
+                trial.status = str(outcome)
 
     def _affordable(self, running: list[Trial], nodes: int) -> list[Trial]:
         """Those of the candidates for which there is time; none where the race is over.
@@ -384,11 +384,11 @@ class Race:
         refits = [trial.seconds_to_refit(whole) for trial in running[:_LEADERS]]
         left -= refits[0] + sum(seconds for seconds in refits[1:] if seconds < _SHARE * left)
         left -= _JUDGED * len(running) * self.seconds_to_judge
-        chosen = []
+        together, chosen = min(self.workers, len(running)), []
         for trial in sorted(running, key=lambda trial: trial not in (running[0], default)):
             most = left if trial in (running[0], default) else share * left
             if trial.seconds_for(nodes) <= most:
-                left -= trial.seconds_for(nodes)
+                left -= trial.seconds_for(nodes) / together
                 chosen.append(trial)
         return chosen
 
@@ -413,6 +413,12 @@ class Race:
         for trial in by_family(self.running)[kept:]:
             if id(trial) not in staying:
                 trial.status = "halved"
+
+
+def _timed(observe: Callable[[], Any], cpu: Callable[[], float]) -> tuple[Any, Times]:
+    """An output, and the time that it took."""
+    stopwatch = Stopwatch(cpu)
+    return observe(), stopwatch()
 
 
 def by_family(trials: list[Trial]) -> list[Trial]:

@@ -24,14 +24,20 @@ class Times(NamedTuple):
 
 
 class Stopwatch:
-    """Measures seconds since it was made."""
+    """Measures seconds since it was made.
 
-    def __init__(self) -> None:
-        self._began = time.perf_counter(), time.process_time()
+    Parameters
+    ----------
+    cpu : callable, default=time.process_time
+        Tells the seconds of processors: of the process, or by `time.thread_time` of this thread.
+    """
+
+    def __init__(self, cpu: Callable[[], float] = time.process_time) -> None:
+        self._cpu, self._began = cpu, (time.perf_counter(), cpu())
 
     def __call__(self) -> Times:
         """Return the seconds until now."""
-        return Times(time.perf_counter() - self._began[0], time.process_time() - self._began[1])
+        return Times(time.perf_counter() - self._began[0], self._cpu() - self._began[1])
 
 
 def taken(values: Any, members: np.ndarray) -> Any:

@@ -1,0 +1,58 @@
+"""The report of a race between candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fuda.selection.tables import Table
+
+
+@dataclass(frozen=True)
+class SearchReport:
+    """What was tried, what it reached and what it took.
+
+    Attributes
+    ----------
+    goal : str
+        The score that was to be large.
+    rows : list of dict
+        Of each candidate the name, score and spread over folds in per cent, the numbers of folds
+        and of nodes fitted on, seconds by the clock and of processors, and how it ended.
+    chosen : str
+        What was chosen.
+    seconds, cpu_seconds : float
+        The time of everything.
+    """
+
+    goal: str
+    rows: list[dict[str, Any]]
+    chosen: str
+    seconds: float
+    cpu_seconds: float
+
+    def table(self) -> Table:
+        """Return the table."""
+        header = ["candidate", self.goal, "folds", "nodes", "seconds", "CPU", "end"]
+        rows = []
+        for row in self.rows:
+            score = "–" if row["score"] is None else f"{row['score']:.1f}±{row['spread']:.1f}"
+            counts = [str(row["folds"]), f"{row['nodes']:,}"]
+            rows.append([row["name"], score, *counts, f"{row['wall']:.1f}", f"{row['cpu']:.1f}", row["end"]])
+        total = f"{self.seconds:.1f} s ({self.cpu_seconds:.1f} s of processors)"
+        return Table(header, rows, (f"chosen: {self.chosen}; {total}",))
+
+    def text(self) -> str:
+        """Return the table as text.
+
+        Returns
+        -------
+        str
+            Several lines.
+        """
+        return self.table().text()
+
+    __str__ = text
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
