@@ -37,7 +37,7 @@ _BLOCK = 1024
 _PUSHES = 200
 _ROUNDS = 7
 _LABELS = 9
-_LEGAL, _POINTWISE = {"decode": "viterbi", "scheme": "IOB2"}, {"decode": "pointwise", "scheme": None}
+_LEGAL, _POSTERIOR = {"decode": "viterbi", "scheme": "IOB2"}, {"decode": "posterior", "scheme": None}
 
 
 @njit(nogil=True)
@@ -102,17 +102,17 @@ def _small(X: list[list[str]], y: list[list[str]]) -> list[tuple[str, str]]:
         outside = slice(60 * fold, 60 * fold + 60)
         model = MarginalizedPerceptron(**_LEGAL).fit([X[i] for i in inside], [y[i] for i in inside])
         whole = model.predict(X[outside])
-        pointwise = label_scores(y[outside], model.set_params(**_POINTWISE).predict(X[outside])).micro.f1
+        posterior = label_scores(y[outside], model.set_params(**_POSTERIOR).predict(X[outside])).micro.f1
         scores.append(
             (
-                pointwise,
+                posterior,
                 label_scores(y[outside], whole).micro.f1,
                 entity_scores(y[outside], whole).micro.f1,
             )
         )
     seconds, means = time.perf_counter() - began, 100 * np.mean(scores, axis=0)
     return [
-        ("300 sentences, 5 folds: label F1 pointwise", f"{means[0]:.1f}"),
+        ("300 sentences, 5 folds: label F1 posterior", f"{means[0]:.1f}"),
         ("… with the legal Viterbi decoding: label F1, entity F1", f"{means[1]:.1f}, {means[2]:.1f}"),
         ("… all folds", f"{seconds:.1f} s"),
     ]
@@ -126,7 +126,7 @@ def _whole(X: list[list[str]], y: list[list[str]]) -> list[tuple[str, str]]:
     whole = model.predict(new)
     tagged = time.perf_counter()
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    found = model.set_params(**_POINTWISE).predict(new)
+    found = model.set_params(**_POSTERIOR).predict(new)
     labels, entities = label_scores(truth, whole).micro.f1, entity_scores(truth, whole).micro.f1
     one = time.perf_counter()
     model.partial_fit(new[:1], truth[:1])
@@ -135,7 +135,7 @@ def _whole(X: list[list[str]], y: list[list[str]]) -> list[tuple[str, str]]:
         ("esp.train, 8 epochs, word + spelling", f"{trained - began:.1f} s, {gigabytes:.2f} GB"),
         ("… mistakes of each epoch", ", ".join(map(str, model.mistakes_[:8]))),
         ("tagging testb", f"{tagged - trained:.1f} s"),
-        ("label F1 on testb, pointwise", f"{100 * label_scores(truth, found).micro.f1:.2f}"),
+        ("label F1 on testb, posterior", f"{100 * label_scores(truth, found).micro.f1:.2f}"),
         (
             "… with the legal Viterbi decoding: label F1, entity F1",
             f"{100 * labels:.2f}, {100 * entities:.2f}",

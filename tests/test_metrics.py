@@ -234,6 +234,9 @@ def test_report_agrees_with_the_single_functions():
         (["U-X", "NOUN"], None, 2),
         (["NOUN", "VERB"], None, None),
         (["H", "E", "C", "B", "S"], None, None),
+        (["B", "I", "B", "O"], None, 2),
+        (["B", "I", "L", "U", "O"], "BILOU", 2),
+        (["I", "O"], None, None),  # two classes, as far as one can tell
         ([1, 2], None, None),
     ],
 )

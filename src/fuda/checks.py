@@ -258,6 +258,14 @@ def check_arrays(
             raise DataError(f"its array {name!r} is not finite")
 
 
+def count_in(values: dict[str, Any], name: str) -> int:
+    """Return a number that the values of a file count; raise DataError where they do not."""
+    found: Any = values.get(name)
+    if not is_count(found):
+        raise DataError(f"it counts {short(found)} {name}, which is no number of them")
+    return int(found)
+
+
 def split_prefix(
     arrays: dict[str, np.ndarray], prefix: str
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:

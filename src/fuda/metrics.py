@@ -29,9 +29,9 @@ from typing import Any
 import numpy as np
 
 from fuda.checks import listed
-from fuda.data.labels import Label, plain_label
+from fuda.data.labels import Label, encode_segments, plain_label, reading_of
 from fuda.errors import DataError, described, place
-from fuda.schemes import OUTSIDE, Segment, check_labels, entities, is_segment_label, scheme_name
+from fuda.schemes import OUTSIDE, Segment, check_labels, entities, scheme_name
 
 _Lists = list[list[Label]]
 
@@ -259,9 +259,10 @@ def entity_scores(y_true: Any, y_pred: Any, scheme: str | None = None) -> Scores
 def evaluate(y_true: Any, y_pred: Any, scheme: str | None = None, outside: Label = OUTSIDE) -> Report:
     """Return all scores in one `Report`.
 
-    Entity scores are computed if some label looks like that of a segment, such as ``B-PER``, and
-    always with a `scheme`. Without one the interpretation is lenient, except for BILOU labels: the
-    lenient interpretation does not know L and U, so they are interpreted by their scheme.
+    Entity scores are computed if the labels encode segments, like ``B-PER`` or bare ``B``, ``I``
+    and ``O``, and always with a `scheme`. Without one the labels decide how they are read: by the
+    lenient interpretation, which is right for well-formed labels of IOB1, IOB2, IOE1, IOE2 and
+    IOBES alike, or, since it does not know L and U, by the scheme BILOU where labels have these.
 
     Parameters
     ----------
@@ -287,8 +288,8 @@ def evaluate(y_true: Any, y_pred: Any, scheme: str | None = None, outside: Label
     """
     truth, guess = _aligned(y_true, y_pred)
     labels, counts = _confusion(truth, guess)
-    scheme = _fitting_scheme(labels) if scheme is None else scheme_name(scheme)
-    segments = scheme is not None or any(map(is_segment_label, labels))
+    scheme = reading_of(labels) if scheme is None else scheme_name(scheme)
+    segments = scheme is not None or encode_segments(labels)
     return Report(
         structures=len(truth),
         tokens=int(counts.sum()),
@@ -451,13 +452,6 @@ def _all_entities(lists: _Lists, known: list[bool], scheme: str | None) -> set[S
             check_labels(labels, scheme, structure=i)
             joined += [*labels, OUTSIDE]
     return set(entities(joined, scheme))
-
-
-def _fitting_scheme(labels: list[Label]) -> str | None:
-    """BILOU if all labels follow it, the only scheme that the lenient interpretation lacks."""
-    inner = [label for label in labels if label != OUTSIDE]
-    prefixes = {label[0] for label in inner} if all(map(is_segment_label, inner)) else set()
-    return "BILOU" if prefixes <= set("BILU") and prefixes & set("LU") else None
 
 
 def _ratio(part: float, whole: float) -> float:

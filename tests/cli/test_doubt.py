@@ -42,6 +42,24 @@ def test_json(file):
     assert found[0]["suggested"] == ["B-PER", "I-PER"]
 
 
+def test_several_files_are_judged_together(file, tmp_path):
+    other = tmp_path / "more.conll"
+    other.write_text(SENTENCE.format("Lima") + WRONG.replace("Lima", "Tacna"), encoding="utf-8")
+    lines = run(str(other), file, "--top", "2").output.splitlines()
+    places = [line.split("  ")[0] for line in lines if line[:1].isdigit()]
+    assert sorted(place.split(". ")[1] for place in places) == [
+        "structure more.conll 1, nodes 0 to 1",
+        "structure names.conll 12, nodes 0 to 1",
+    ]
+    found = json.loads(run(str(other), file, "--top", "2", "--json").output)
+    assert {(one["file"], one["structure"]) for one in found} == {(str(other), 1), (file, 12)}
+    raw = tmp_path / "raw.conll"
+    raw.write_text("Ana\n\n", encoding="utf-8")
+    refused = run(file, str(raw))
+    assert refused.exit_code == 2
+    assert "raw.conll" in refused.output
+
+
 def test_a_file_without_labels(tmp_path):
     path = tmp_path / "raw.txt"
     path.write_text("Ana lives in Lima\n", encoding="utf-8")

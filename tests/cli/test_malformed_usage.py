@@ -23,6 +23,7 @@ OPTIONS = [
     (TRAIN + " --nonsense", "No such option"),
     (TRAIN + " --set nonsense=1", "--set nonsense=…: crf has no such parameter; it has .*window"),
     (TRAIN + " --set smoothing=1", "crf has no such parameter"),
+    (TRAIN + " --set c1=1", "crf has no such parameter; l1 is CRFsuite's c1"),
     (TRAIN + " --learner hmm --set loss=markov", "hmm has no such parameter; it has class_weight, decode"),
     (TRAIN + " --set window", "--set window: write --set NAME=VALUE"),
     (TRAIN + " --set =1", "write --set NAME=VALUE"),

@@ -165,7 +165,7 @@ def test_inspection_of_pairs_stretches_and_kernels(run, tmp_path):
     assert "features\n" not in svm.split("size")[1]
     fuda.MarginalizedPerceptron(epochs=1).fit(X, y).save(path)
     assert_refused(
-        run, tmp_path, ["inspect", path, "--top", 3], "a MarginalizedPerceptron has none; leave it out"
+        run, tmp_path, ["inspect", path, "--top", 3], "MarginalizedPerceptron has none; leave it out"
     )
 
 
@@ -177,3 +177,20 @@ def test_inspect_shows_what_was_chosen_by_the_data(run, tmp_path):
     assert json.loads(run("inspect", path, "--json").out)["chosen"] == {"mixing": model.mixing_}
     fuda.MarginalizedPerceptron(epochs=1, mixing=0.5).fit([["a", "b"]], [["X", "Y"]]).save(path)
     assert "by the data" not in run("inspect", path).out.decode()
+
+
+def test_inspection_reaches_the_models_within_a_model(run, tmp_path):
+    X, y, path = [["a", "b"], ["b", "a"]] * 2, [["X", "Y"], ["Y", "X"]] * 2, tmp_path / "m.fuda"
+    machine = fuda.MarginalizedPerceptron(epochs=1)
+    auto = fuda.Auto(candidates={"machine": machine}, combine=False).fit(X, y)
+    auto.save(path)
+    shown = " ".join(run("inspect", path).out.decode().split())
+    assert f"mixing={auto.best_.mixing_:.4g}" in shown
+    assert "mixing=None" not in shown
+    fuda.Auto(candidates={"crf": fuda.CRF(features="word")}, combine=False).fit(X, y).save(path)
+    text = run("inspect", path, "--top", 1).out.decode()
+    assert "member0: CRF\n\nfeatures\n\nX\n" in text
+    assert "transitions, most likely" in text
+    fuda.MarginalizedPerceptron(prior=fuda.HMM(), epochs=1).fit(X, y).save(path)
+    found = json.loads(run("inspect", path, "--top", 1, "--json").out)
+    assert set(found["within"]) == {"prior"}

@@ -42,19 +42,28 @@ def combined(shape):
 
 @pytest.mark.parametrize("shape", ["sequence", "tree", "dag"])
 @settings(max_examples=25)
-@given(st.lists(st.sampled_from(WORDS), min_size=1, max_size=4), st.integers(0, 3))
-def test_the_label_that_is_predicted_and_the_best_other_one(shape, words, at):
+@given(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=4),
+    st.integers(0, 3),
+    st.lists(st.sampled_from([None, None, "O", "B-x"]), min_size=4, max_size=4),
+)
+def test_the_label_that_is_predicted_and_the_best_other_one(shape, words, at, labels):
     model, x, node = combined(shape), shaped(shape, words), at % len(words)
-    found = model.explain(x, node)
-    assert found.chosen.label == model.predict([x])[0][node]
+    known = labels[: len(words)] if any(labels[: len(words)]) else None
+    given_labels = None if known is None else [known]
+    found = model.explain(x, node, known=known)
+    assert found.chosen.label == model.predict([x], known=given_labels)[0][node]
     assert sum(part.value for part in found.contributions) == pytest.approx(found.difference, abs=1e-9)
     corpus, number = Corpus([x]), model.classes_.tolist().index
+    fixed = None if known is None else np.array([-1 if b is None else number(b) for b in known])
     scores, pairs = model.decoder.scored(
-        corpus, model.decoder.mean(model.marginals([x])), model.classes_.tolist()
+        corpus, model.decoder.mean(model.marginals([x], given_labels)), model.classes_.tolist(), fixed
     )
     if shape == "dag":
         ranked = sorted(scores[node], reverse=True)
-        assert found.difference == pytest.approx(ranked[0] - ranked[1], abs=1e-9)
+        assert (found.rival is None) == (known is not None and known[node] is not None)
+        if found.rival is not None:
+            assert found.difference == pytest.approx(ranked[0] - ranked[1], abs=1e-9)
         return
     labelings = [
         (y, value) for y, value in all_labelings(corpus.graph.heads, scores, pairs) if value > -1e300

@@ -120,9 +120,7 @@ def labelings_of(model, encoded, known):
     heads = corpus.graph.heads
     if hasattr(model, "mixing_"):
         scores, transitions = model._calibration.labelings(model._evidence(encoded))
-        if model.scheme:
-            scores, transitions = CRF._allowed(model, corpus, scores, transitions, None)
-        return all_labelings(heads, scores, transitions)
+        return all_labelings(heads, *CRF._allowed(model, corpus, scores, transitions, known))
     if isinstance(model, HMPerceptron) and model.order_ > 1:
         scores, allowed = model._allowed(corpus, model._node_scores(encoded), np.zeros((size, size)), known)
         tables = higher_order.by_context(model._grams, model.order_)
@@ -146,7 +144,7 @@ def labelings_of(model, encoded, known):
 def wanted(model, x, node, known):
     """The difference between the label that is predicted and the best other one, or None."""
     encoded = model._encode([x])
-    predicted = model.predict([x], *([] if known is None else [[known]]))[0]
+    predicted = model.predict([x], **({} if known is None else {"known": [known]}))[0]
     number = model.classes_.tolist().index(predicted[node])
     if isinstance(model, Reranker):
         candidates = model._candidates(encoded)
@@ -159,6 +157,8 @@ def wanted(model, x, node, known):
         return None if best[1] is None else best[0] - best[1]
     if hasattr(model, "mixing_") and model._decoding == "posterior":
         values = model._calibration.ranks(model._evidence(encoded))[node]
+        if known and known[node]:
+            values = np.where(model.classes_ == known[node], values, -math.inf)
     elif getattr(model, "_voted", False) and model.scheme is None:
         values = model._marginals(encoded, None if known is None else [known])[node]
         values = np.where(values == 0, -math.inf, values) if known and known[node] else values
@@ -243,6 +243,13 @@ def test_kernel_models_name_the_positions_that_speak():
         assert voice.matched == ["in", "Lima", "now"]
         assert found.chosen.voices[0].share == max(v.share for v in found.chosen.voices)
         assert "in [Lima] now  (structure 0, node 1)" in str(found)
+
+
+def test_the_transitions_of_a_prior_are_told_apart_from_its_scores():
+    for name, told in (("marginalized Viterbi", True), ("marginalized prior", False)):
+        found = fitted(name, "sequence").explain(["Ana", "eats"], 0)
+        (text,) = [c.text for c in found.contributions if c.kind == "prior"]
+        assert text.endswith(", apart from its transitions") is told
 
 
 def test_a_label_without_an_alternative_has_no_rival():

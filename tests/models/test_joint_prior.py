@@ -51,6 +51,25 @@ def test_a_prior_that_has_not_seen_a_label_does_not_score_labelings():
     assert model.score(X, Y) > 0.9
 
 
+def test_its_marginals_are_used_where_they_label_better(tmp_path, monkeypatch):
+    labelings = calibration.Calibration.labelings
+
+    def turned(fitted, evidence):
+        scores, pairs = labelings(fitted, evidence)
+        return (-scores, -pairs) if fitted.by_labelings else (scores, pairs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(calibration.Calibration, "labelings", turned)
+        model = MarginalizedPerceptron(prior=CRF(), decode="viterbi", epochs=3, orders=1).fit(X, Y)
+    assert not model._calibration.by_labelings
+    assert model._calibration.pairs.any()
+    model.save(tmp_path / "m.fuda")
+    loaded = fuda.load(tmp_path / "m.fuda")
+    assert not loaded._calibration.by_labelings
+    assert [*loaded.predict(OTHERS)] == [*model.predict(OTHERS)]
+    assert model.score(X, Y) > 0.9
+
+
 def test_gradient_of_the_likelihood_beside_a_joint_prior():
     random = np.random.RandomState(0)
     labels = random.randint(-1, 3, 12)

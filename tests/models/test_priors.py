@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import clone
 import oracles
 from fuda import CRF, HMM, Dag, DataError, Sequence, Tree
 from fuda.data.corpus import Corpus
+from fuda.models import priors
 from fuda.models.base import number_labels
 from fuda.models.folds import FOLDS
 from fuda.models.priors import SHARE, check_prior, for_training
@@ -161,6 +163,41 @@ def test_an_unfitted_labeler_is_trained_out_of_fold(form, weight) -> None:
     everything = clone(hmm).fit(X, Y, sample_weight=weight)
     expected, _ = for_training(everything, form, corpus, labels, classes)
     np.testing.assert_allclose(source.prior_of(corpus).nodes, expected.nodes, atol=1e-12)
+
+
+def test_trainings_at_the_same_time_give_the_same_prior(monkeypatch) -> None:
+    corpus, labels, classes = encoded(X, Y)
+    expected, alone = for_training(CRF(n_jobs=3), "marginals", corpus, labels, classes)
+    threads = set[int]()
+    fit = CRF._fit_encoded
+
+    def noted(self, data):
+        threads.add(self.n_jobs)
+        return fit(self, data)
+
+    monkeypatch.setattr(CRF, "_fit_encoded", noted)
+    monkeypatch.setattr(priors, "thread_count", lambda _: 14)
+    found, source = for_training(CRF(n_jobs=3), "marginals", corpus, labels, classes)
+    assert threads == {3}  # 14 cores for six trainings
+    assert (found.nodes == expected.nodes).all()
+    assert (source.source.weights_ == alone.source.weights_).all()
+    assert (source.source.n_jobs, source.source.callback) == (3, None)
+
+
+def test_an_interrupt_ends_all_trainings_at_the_same_time(monkeypatch) -> None:
+    def endless(self, data):
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        while True:
+            self.callback(None)
+
+    corpus, labels, classes = encoded(X, Y)
+    monkeypatch.setattr(CRF, "_fit_encoded", endless)
+    monkeypatch.setattr(priors, "thread_count", lambda _: 12)
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        for_training(CRF(), "marginals", corpus, labels, classes)
+    assert threading.active_count() <= before + 5  # helpers, which wait for other work
 
 
 def test_labels_not_known_stay_so_for_the_labeler() -> None:

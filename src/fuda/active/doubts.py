@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from fuda.active.edits import Change, Field, changes
+from fuda.active.edits import Change, Field, changes, segments_of
 from fuda.data.corpus import Corpus
 from fuda.data.labels import flat_labels
 from fuda.data.structures import Structure, as_structures
@@ -27,7 +27,7 @@ from fuda.models.crf import CRF
 from fuda.models.hmm import HMM
 from fuda.models.memm import MEMM
 from fuda.render.text import shown
-from fuda.schemes import OUTSIDE, SCHEMES, entities, guess_scheme, legal
+from fuda.schemes import OUTSIDE, SCHEMES, guess_scheme, legal
 from fuda.selection.folds import splits
 
 Array = np.ndarray
@@ -274,7 +274,7 @@ def _doubt(i: int, own: list[Any], change: Change, names: list[Any], scheme: str
     start, end = change.nodes[0], change.nodes[-1] + 1
     if scheme is not None:
         for labels in (["O" if label is None else label for label in own], after):
-            for _, a, b in entities(labels):
+            for _, a, b in segments_of(labels, scheme):
                 if any(a <= t < b for t in change.nodes):
                     start, end = min(start, a), max(end, b)
     return Doubt(i, start, end, own[start:end], after[start:end], change.score, list(change.nodes))

@@ -164,14 +164,26 @@ def _all_changes(
             yield Change(field.total(changed) - before - _FURTHER * (len(nodes) - 1), nodes, changed)
 
 
+def segments_of(labels: list[str], scheme: str | None) -> list[Segment]:
+    """Return the segments of labels, some of which may break the rules of their scheme.
+
+    >>> segments_of(["U-LOC", "U-LOC", "O"], "BILOU")
+    [('LOC', 0, 1), ('LOC', 1, 2)]
+    """
+    if scheme == "BILOU":  # the lenient interpretation knows E and S only
+        known = {"L": "E", "U": "S"}
+        labels = [known.get(label[0], label[0]) + label[1:] for label in labels]
+    return entities(labels)
+
+
 def _segment_changes(labels: Array, best: Array, names: list[str], scheme: str) -> Iterator[Array]:
     """The label numbers after each change of an entity."""
     number = {name: k for k, name in enumerate(names)}
-    given = entities([names[k] for k in labels])
+    given = segments_of([names[k] for k in labels], scheme)
     owner = np.full(len(labels), -1)
     for j, (_, start, end) in enumerate(given):
         owner[start:end] = j
-    kinds = sorted({kind for kind, _, _ in entities(names)})
+    kinds = sorted({kind for kind, _, _ in segments_of(names, scheme)})
 
     def written(removed: list[int], segment: Segment | None) -> Iterator[Array]:
         changed = labels.copy()
@@ -194,7 +206,7 @@ def _segment_changes(labels: Array, best: Array, names: list[str], scheme: str) 
         for a, b in moves:
             if 0 <= a < b <= len(labels) and np.isin(owner[a:b], [-1, j]).all():
                 yield from written([j], (kind, a, b))
-    for segment in entities([names[k] for k in best]):
+    for segment in segments_of([names[k] for k in best], scheme):
         if segment not in given:
             _, start, end = segment
             yield from written(sorted(set(owner[start:end].tolist()) - {-1}), segment)

@@ -59,6 +59,13 @@ class Commands(click.Group):
         """Return the names of the subcommands in the order in which they were added."""
         return list(self.commands)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the arguments; without any, which is wrong usage, the help is a message."""
+        if not args and not ctx.resilient_parsing:  # versions of click differ in the exit code
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
     def make_context(self, *given: Any, **further: Any) -> click.Context:
         """Return the context of a run; the help is printed here."""
         try:

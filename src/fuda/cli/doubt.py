@@ -1,4 +1,4 @@
-"""fuda doubt: the labels of a file that the rest of the file contradicts."""
+"""fuda doubt: the labels of files that the rest of the files contradicts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _EXAMPLES = """\b
 Examples:
   fuda doubt esp.train
   fuda doubt esp.train --top 50 --folds 10
+  fuda doubt batch1.conll batch2.conll
   fuda doubt train.conllu --label UPOS --graph tree --learner crf
   fuda doubt esp.train --top 500 --json > doubts.json
 """
@@ -28,47 +29,55 @@ _AROUND = 6  # nodes of context
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("file", metavar="FILE")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @click.option("--learner", type=click.Choice(list(LEARNERS)), help=_LEARNER)
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help=_FOLDS)
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="How many to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @options.reading_options
-def doubt(file: str, learner: str | None, folds: int, top: int, as_json: bool, **how: Any) -> None:
-    """Show the labels of FILE that the rest of it contradicts.
+def doubt(
+    paths: tuple[str, ...], learner: str | None, folds: int, top: int, as_json: bool, **how: Any
+) -> None:
+    """Show the labels of FILEs that the rest of them contradicts.
 
-    Every structure is judged by a model that has learned from the others; the most doubtful labels
-    come first. A doubt is about a node or an entity: how it is labelled, what the model suggests
-    instead, how sure it is of that if one of both is right, and what speaks for it.
+    Every structure is judged by a model that has learned from the others, in all files together;
+    the most doubtful labels come first. A doubt is about a node or an entity: how it is labelled,
+    what the model suggests instead, how sure it is of that if one of both is right, and what
+    speaks for it.
     """
     from fuda.active.doubts import doubts
+    from fuda.files import display_name
     from fuda.progress import bar
 
-    model = None if learner is None else make_learner(learner, {})
-    data = options.read(file, options.reading_keywords(**how))
-    if data.y is None:
-        raise DataError(f"{file}: has no labels to doubt; name their column with --label")
-    with options.errors_name_file([file], [data]), shown_warnings(), bar("judging", folds, True) as advance:
+    model, keywords = None if learner is None else make_learner(learner, {}), options.reading_keywords(**how)
+    parts = [options.read(path, keywords) for path in paths]
+    for path, part in zip(paths, parts, strict=True):
+        if part.y is None:
+            raise DataError(f"{display_name(path)}: has no labels to doubt; name their column with --label")
+    data, names = options.joined(paths, parts)
+    with options.errors_name_file(paths, parts), shown_warnings(), bar("judging", folds, True) as advance:
         found = doubts(
             data.X, data.y, estimator=model, folds=folds, top=top, progress=lambda share: advance(1)
         )
     if as_json:
-        click.echo(json.dumps([_with_words(one, data) for one in found], indent=2, ensure_ascii=False))
+        places = [(path, i) for path, part in zip(paths, parts, strict=True) for i in range(len(part))]
+        listed = [_with_words(one, data, *places[one.structure]) for one in found]
+        click.echo(json.dumps(listed, indent=2, ensure_ascii=False))
         return
     show = options.printer()
     for number, one in enumerate(found, start=1):
-        show(_lines(number, one, data), soft_wrap=True)
+        show(_lines(number, one, data, names[one.structure]), soft_wrap=True)
 
 
-def _with_words(one: Doubt, data: Dataset) -> dict[str, Any]:
-    """A doubt for JSON."""
+def _with_words(one: Doubt, data: Dataset, path: str, index: int) -> dict[str, Any]:
+    """A doubt for JSON: with its words, its file, and the number of the structure within it."""
     from fuda.render.text import shown
 
     words = data.X[one.structure].observations[one.start : one.end]
-    return one.to_dict() | {"words": list(map(shown, words))}
+    return one.to_dict() | {"file": path, "structure": index, "words": list(map(shown, words))}
 
 
-def _lines(number: int, one: Doubt, data: Dataset) -> Any:
+def _lines(number: int, one: Doubt, data: Dataset, where: str) -> Any:
     """A doubt for the terminal: where it is, both labelings in context, and why."""
     from rich.text import Text
 
@@ -76,7 +85,7 @@ def _lines(number: int, one: Doubt, data: Dataset) -> Any:
 
     nodes = f"node {one.start}" if one.end == one.start + 1 else f"nodes {one.start} to {one.end - 1}"
     text = Text()
-    text.append(f"{number}. structure {one.structure}, {nodes}", style="bold")
+    text.append(f"{number}. structure {plain(where)}, {nodes}", style="bold")
     text.append(f"  {100 * one.probability:.1f} %\n")
     for name, labels in (("given", one.given), ("suggested", one.suggested)):
         text.append(f"   {name:<11}", style="dim")

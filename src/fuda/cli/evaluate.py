@@ -60,7 +60,6 @@ def evaluate(
     """
     import fuda
     from fuda import files, metrics
-    from fuda.formats import Dataset
     from fuda.mistakes import find_mistakes
     from fuda.models.diagnosis import unseen
     from fuda.schemes import scheme_name
@@ -74,7 +73,7 @@ def evaluate(
         if part.y is None:
             problem = "has no labels to compare with; name their column or field with --label"
             raise DataError(f"{files.display_name(path)}: {problem}")
-    data = Dataset([record for part in parts for record in part.records])
+    data, names = options.joined(paths, parts)
     with options.errors_name_file(paths, parts):
         assert data.y is not None
         labels = {label for labels in data.y for label in labels if label is not None}
@@ -86,11 +85,9 @@ def evaluate(
         mistakes = None
         if errors or page_path is not None:
             mistakes = find_mistakes(data.y, predicted, report, unseen(model, data.X))
-    title, names = files.display_name(paths[0]), [str(i) for i in range(len(data))]
+    title = files.display_name(paths[0])
     if len(paths) > 1:
         title += f" and {options.counted(len(paths) - 1, 'other file')}"
-        short = [os.path.basename(files.display_name(path)) for path in paths]
-        names = [f"{name} {i}" for name, part in zip(short, parts, strict=True) for i in range(len(part))]
     _warn_of_other_labels(title, labels, set(model.classes_))
     if as_json:
         found = report.to_dict()

@@ -43,6 +43,14 @@ def inspect(model_path: str, top: int | None, as_json: bool) -> None:
     wrap = textwrap.TextWrapper(100, "", " " * _MARGIN, break_long_words=False, break_on_hyphens=False).fill
     for name, value in _lines(meta):
         click.echo(wrap(f"{name:<{_MARGIN}}{value}"))
+    _show_weights(weights)
+    for name, part in weights.get("within", {}).items():
+        click.echo(f"\n{name}: {meta['parts'][name]['class']}")
+        _show_weights(part)
+
+
+def _show_weights(weights: dict[str, Any]) -> None:
+    """Print weights kind by kind."""
     for kind, key in _KINDS.items():
         if key in weights:
             click.echo(f"\n{kind}")
@@ -57,22 +65,56 @@ def inspect(model_path: str, top: int | None, as_json: bool) -> None:
 
 
 def _chosen(path: str, meta: dict[str, Any]) -> dict[str, float]:
-    """Parameters that were left open, and the numbers that `fit` chose by the data."""
+    """Parameters that were left open, and the numbers that `fit` chose by the data.
+
+    Those of the models within it are put into their parameters.
+    """
     from fuda.storage.model_file import read
 
-    open_ones = [name for name, value in meta["parameters"].items() if value is None]
-    names = [name for name in open_ones if meta["members"].get(f"arrays/{name}.npy", {}).get("shape") == [1]]
-    arrays = read(path)[2] if names else {}
-    return {name: float(arrays[name][0]) for name in names}
+    parts = {"": meta} | {f"{name}__": part for name, part in meta.get("parts", {}).items()}
+    of_all = {
+        prefix: [
+            name
+            for name, value in part["parameters"].items()
+            if value is None and meta["members"].get(f"arrays/{prefix}{name}.npy", {}).get("shape") == [1]
+        ]
+        for prefix, part in parts.items()
+    }
+    arrays = read(path)[2] if any(of_all.values()) else {}
+    chosen = {
+        prefix: {name: float(arrays[prefix + name][0]) for name in names} for prefix, names in of_all.items()
+    }
+    own = chosen.pop("")
+    for prefix, values in chosen.items():
+        parts[prefix]["parameters"] |= values
+    return own
 
 
 def _largest(path: str, count: int) -> dict[str, Any]:
-    """The largest weights of a model file: of features by label, and of transitions."""
+    """The largest weights of a model file and of the models within it, by kind."""
     import fuda
+    from fuda.models.auto import Auto
+
+    model = fuda.load(path)
+    found = {} if isinstance(model, Auto) else _weights(model, count)  # whose weights are its members'
+    parts = {name: _weights(part, count) for name, part in model._parts().items()}
+    if parts := {name: weights for name, weights in parts.items() if weights}:
+        found["within"] = parts
+    if not found:
+        kind = type(model).__name__
+        raise DataError(
+            f"{path}: --top lists the weights of features and transitions, and {kind} has none; leave it "
+            "out, or use fuda explain"
+        )
+    return found
+
+
+def _weights(model: Any, count: int) -> dict[str, Any]:
+    """The largest weights of features by label, of those with label pairs, and of transitions."""
     from fuda.models import diagnosis
     from fuda.models.named_weights import largest
 
-    model, found = fuda.load(path), {}
+    found: dict[str, Any] = {}
     tables = diagnosis.feature_weights(model), diagnosis.pair_weights(model)
     for key, table in zip(_KINDS.values(), tables, strict=True):
         if table is not None:
@@ -80,12 +122,6 @@ def _largest(path: str, count: int) -> dict[str, Any]:
     transitions = diagnosis.transition_weights(model)
     if transitions is not None:
         found["transitions"] = _ends(*transitions, diagnosis.weighted(model), count)
-    if not found:
-        kind = type(model).__name__
-        raise DataError(
-            f"{path}: --top lists the weights of features and transitions, and a {kind} has none; leave it "
-            "out, or use fuda explain"
-        )
     return found
 
 
@@ -110,9 +146,9 @@ def _lines(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "model", f"{meta['class']} (version {meta['class_version']}), written by fuda {meta['fuda']}"
     yield "labels", f"{len(meta['labels'])}: {labels}"
     yield "shape", f"{meta['shape']}s"
-    yield "parameters", _assigned(meta["parameters"])
-    if "chosen" in meta:
-        chosen = {name: f"{value:.4g}" for name, value in meta["chosen"].items()}
+    chosen = meta.get("chosen", {})
+    yield "parameters", _assigned({k: value for k, value in meta["parameters"].items() if k not in chosen})
+    if chosen:
         yield "by the data", _assigned(chosen)
     for name, part in meta.get("parts", {}).items():
         yield "contains", f"{name}: {part['class']}, {_assigned(part['parameters'])}"
@@ -148,8 +184,12 @@ def _shown(value: Any) -> str:
         return _shown(value["kernel"])
     if isinstance(value, dict) and "vectors" in value:
         return " + ".join(filter(None, [value["base"], f"<vectors{value['vectors']}>"]))
+    if isinstance(value, dict) and "labelers" in value:
+        return f"<{', '.join(value['labelers'])}>"
     if isinstance(value, dict) and "array" in value:
         return f"<{value['array']}>"
+    if isinstance(value, float):
+        return f"{value:.4g}" if len(str(value)) > 10 else str(value)
     if isinstance(value, dict):
         return f"{next(iter(value), '')} {value.get('name') or value.get('function')}"
     return str(value)

@@ -170,6 +170,21 @@ def _read(path: str, format: Format, options: dict[str, Any]) -> Dataset:
     return data
 
 
+def joined(paths: Sequence[str], parts: Sequence[Dataset]) -> tuple[Dataset, list[str]]:
+    """The records of files as one dataset, and what its structures are called in messages.
+
+    A name is the number within a file, after the name of the file where there are several.
+    """
+    from fuda.files import display_name
+    from fuda.formats import Dataset
+
+    data = Dataset([record for part in parts for record in part.records])
+    if len(paths) == 1:
+        return data, [str(i) for i in range(len(data))]
+    short = [os.path.basename(display_name(path)) for path in paths]
+    return data, [f"{name} {i}" for name, part in zip(short, parts, strict=True) for i in range(len(part))]
+
+
 def as_trained(
     path: str, model: Any, keywords: dict[str, Any], labelled: bool
 ) -> tuple[Format, dict[str, Any]]:

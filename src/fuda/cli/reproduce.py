@@ -60,7 +60,8 @@ def _hm_svm(data: str, table: int | None, show: Show, progress: Show) -> None:
     show(_methods_compared(list(hm_svm.comparison(corpus, progress)), len(corpus)))
     show(
         "Means and standard deviations over five folds, in per cent. Label F1 is over labels other than O. "
-        "Ranks are by token error; the paper's, in brackets, come from bars without numbers."
+        "Ranks are by token error; the paper's, in brackets, come from bars without numbers. Seconds are of "
+        "processors."
     )
 
 
@@ -74,7 +75,8 @@ def _kernel_labeling(data: str, table: int | None, show: Show, progress: Show) -
                 show(_kernels_compared(comparison))
     show(
         "Means and standard deviations over folds, in per cent. Precision, recall and F1 are over labels "
-        "other than O; in brackets the papers' results, in table 2 on another corpus, which is private."
+        "other than O; in brackets the papers' results, in table 2 on another corpus, which is private. "
+        "Seconds are of processors."
     )
 
 
@@ -283,7 +285,7 @@ def _losses_tuned(results: list) -> object:
     """Table 1 of the Markov-loss paper."""
     from fuda.reproduce.markov_loss import PAPER_TABLE_1
 
-    columns = ("loss", "l2", "F1 testa", "precision", "recall", "F1", "F1 in the paper")
+    columns = ("loss", "l2", "F1 testa", "precision", "recall", "F1 testb", "F1 in the paper")
     table = _table("Table 1: CoNLL-2002 Spanish, S3 features, testb", columns)
     for tuned, paper in zip(results, PAPER_TABLE_1, strict=True):
         figures = (tuned.testa, tuned.precision, tuned.recall, tuned.testb, paper)
@@ -307,7 +309,7 @@ def _methods_compared(results: list, sentences: int) -> object:
     """The methods of the hidden Markov SVM paper, best first."""
     from fuda.reproduce.hm_svm import PAPER_ORDER
 
-    columns = ("method", "token error", "label F1", "entity F1", "seconds", "rank")
+    columns = ("method", "token error", "label F1", "entity F1", "seconds", "rank (paper)")
     table = _table(f"First {sentences} sentences of CoNLL-2002 Spanish, S3 features, 5 folds", columns)
     ranking = sorted(results, key=lambda row: -row.accuracy.mean)
     for row in sorted(results, key=lambda row: PAPER_ORDER.index(row.method)):

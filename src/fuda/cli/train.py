@@ -257,7 +257,10 @@ def make_learner(name: str, parameters: dict[str, Any], template: str | None = N
     known = cls._get_param_names()
     for given in parameters:
         if given not in known:
-            raise DataError(f"--set {given}=…: {name} has no such parameter; it has {', '.join(known)}")
+            from fuda.models.foreign_parameters import FOREIGN_PARAMETERS
+
+            hint = FOREIGN_PARAMETERS.get(given, f"it has {', '.join(known)}")
+            raise DataError(f"--set {given}=…: {name} has no such parameter; {hint}")
     if template is not None:
         from fuda.features.templates import Template
 

@@ -175,10 +175,13 @@ class Encoder:
         The kind of the observations that it was fitted on.
     vector_lengths : mapping of str to int
         The lengths of the vectors within these observations, by name, where they are dicts.
+    made_lengths : mapping of str to int
+        Those of the vectors that a feature function returned for them.
     """
 
     observations: Kind
     vector_lengths: Mapping[str, int] = MappingProxyType({})
+    made_lengths: Mapping[str, int] = MappingProxyType({})
     _least: ClassVar[int] = 1  # how often a text must occur to be in the vocabulary of a TextTable
 
     def fit(self, structures: list[Structure]) -> Encoded:

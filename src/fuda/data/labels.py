@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fuda.checks import LARGEST, SMALLEST, listed
 from fuda.errors import DataError, described, place
+from fuda.schemes import OUTSIDE, is_segment_label
 
 if TYPE_CHECKING:
     from fuda.data.corpus import Corpus
@@ -31,6 +33,38 @@ def plain_label(label: Any) -> Label:
     raise DataError(
         f"its label is {described(label)}; give an integer or a non-empty string, or None if it is not known"
     )
+
+
+def encode_segments(labels: Iterable[Any]) -> bool:
+    """Return whether labels encode segments, typed ones or, by O, B and I alone, untyped ones.
+
+    >>> encode_segments(["B-PER", "O"]), encode_segments(["B", "I", "O"])
+    (True, True)
+    >>> encode_segments(["NOUN", "VERB"]), encode_segments(["B", "E", "H", "S"])
+    (False, False)
+    """
+    alphabet = set(labels)
+    return any(map(is_segment_label, alphabet)) or _are_bare(alphabet)
+
+
+def reading_of(labels: Iterable[Any]) -> str | None:
+    """Return the scheme by which labels that encode segments are read; None is leniently.
+
+    The lenient interpretation is right for well-formed labels of all schemes but BILOU.
+
+    >>> reading_of(["U-PER", "B-LOC", "L-LOC", "O"]), reading_of(["B-LOC", "I-LOC", "O"])
+    ('BILOU', None)
+    """
+    inner = set(labels) - {OUTSIDE}
+    if not all(map(is_segment_label, inner)) and not _are_bare({*inner, OUTSIDE}):
+        return None
+    prefixes = {label[0] for label in inner}
+    return "BILOU" if prefixes <= set("BILU") and prefixes & set("LU") else None
+
+
+def _are_bare(alphabet: set[Any]) -> bool:
+    """Whether labels are prefixes without types."""
+    return {OUTSIDE, "B", "I"} <= alphabet <= {OUTSIDE, *"BIESLU"}
 
 
 def number_labels(y: Any, corpus: Corpus) -> tuple[list[Any], np.ndarray]:

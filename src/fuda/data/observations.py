@@ -172,12 +172,7 @@ class FeaturesKind(ObservationKind):
         return (dict, *names, *map(plain.__getitem__, names))
 
     def vector_lengths(self, x: Any) -> Iterable[tuple[str, int]]:
-        if isinstance(x, dict) and not _CONTAINERS.isdisjoint(map(type, x.values())):
-            for name, value in x.items():
-                if _is_vector(value):
-                    yield name, len(value)
-                elif isinstance(value, dict):
-                    yield from ((f"{name}:{inner}", length) for inner, length in self.vector_lengths(value))
+        return vector_lengths(x)
 
     def to_json(self, x: Any) -> Any:
         if isinstance(x, dict):
@@ -245,6 +240,20 @@ def same_observation(a: Observation, b: Observation) -> bool:
     if isinstance(a, dict):  # whose values may be arrays
         return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
     return bool(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b)
+
+
+def vector_lengths(x: Any) -> Iterable[tuple[str, int]]:
+    """Return the names and lengths of the vectors within a dict of features.
+
+    >>> list(vector_lengths({"word": "Lima", "of": {"shape": [3.0, 4.0]}}))
+    [('of:shape', 2)]
+    """
+    if isinstance(x, dict) and not _CONTAINERS.isdisjoint(map(type, x.values())):
+        for name, value in x.items():
+            if _is_vector(value):
+                yield name, len(value)
+            elif isinstance(value, dict):
+                yield from ((f"{name}:{inner}", length) for inner, length in vector_lengths(value))
 
 
 def plain_features(x: Any, depth: int = 1) -> Any:

@@ -134,11 +134,15 @@ Recoded = tuple[Table, Array | None]
 
 
 class FeatureTable(NamedTuple):
-    """The features of the types of a corpus by a set or function, and their vocabulary."""
+    """The features of the types of a corpus by a set or function, and their vocabulary.
+
+    `lengths` are those of the vectors among them, by name.
+    """
 
     features: Any
     vocabulary: dict[str, int]
     table: Table
+    lengths: dict[str, int]
 
 
 def _one_hot(count: int) -> Parts:

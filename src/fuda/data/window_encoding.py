@@ -12,7 +12,7 @@ import numpy as np
 
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Channel, Encoded, Encoder
-from fuda.data.observations import Kind
+from fuda.data.observations import Kind, vector_lengths
 from fuda.data.tables import (
     FeatureTable,
     NamedFeatures,
@@ -229,7 +229,8 @@ class WindowEncoder(Encoder):
 
     def _learn(self, corpus: Corpus) -> Table:
         """The table of types and marks, whose features are added to the vocabulary."""
-        features = (self._features_of(corpus, k) for k in range(len(corpus.observations)))
+        lengths = dict(self.made_lengths)
+        features = (self._features_of(corpus, k, lengths) for k in range(len(corpus.observations)))
         if self.vocabulary:
             types = feature_table(features, self.vocabulary)
         else:
@@ -237,9 +238,10 @@ class WindowEncoder(Encoder):
             if key not in corpus.feature_tables:
                 vocabulary: dict[str, int] = {}
                 table = feature_table(features, vocabulary)
-                corpus.feature_tables[key] = FeatureTable(self.features, vocabulary, table)
-            _, known, types = corpus.feature_tables[key]
+                corpus.feature_tables[key] = FeatureTable(self.features, vocabulary, table, lengths)
+            _, known, types, lengths = corpus.feature_tables[key]
             self.vocabulary = dict(known)
+        self.made_lengths = lengths
         for mark in self._marks():
             self.vocabulary.setdefault(mark, len(self.vocabulary))
         if self.window:
@@ -250,11 +252,20 @@ class WindowEncoder(Encoder):
             self._learned = list(corpus.keys()), types
         return types
 
-    def _features_of(self, corpus: Corpus, type_id: int) -> NamedFeatures:
-        """The features of a type by the set or function."""
+    def _features_of(
+        self, corpus: Corpus, type_id: int, lengths: dict[str, int] | None = None
+    ) -> NamedFeatures:
+        """The features of a type by the set or function.
+
+        Lengths of vectors that the function returns are added to `lengths`, if given.
+        """
         observation = corpus.observations[type_id]
         try:
-            return named_features(extract(self.features, observation))
+            found = extract(self.features, observation)
+            named = named_features(found)
+            if not isinstance(self.features, str):
+                self._check_made(found, lengths)
+            return named
         except Exception as error:  # whatever the user's function raises
             where = corpus.place_of_type(type_id)
             where += "" if isinstance(self.features, str) else ", by the feature function"
@@ -262,6 +273,19 @@ class WindowEncoder(Encoder):
                 raise DataError(f"{where}: {error}") from None
             message = f"{where}: {short(error)} was raised on {short(observation)}; correct the function"
             raise DataError(message) from error
+
+    def _check_made(self, features: Any, lengths: dict[str, int] | None) -> None:
+        """Raise DataError where a vector that a function returned has not its usual length."""
+        usual = self.made_lengths if lengths is None else lengths
+        for name, length in vector_lengths(features):
+            if length != usual.get(name, length):
+                others = "the model was fitted on vectors" if lengths is None else "nodes before have vectors"
+                raise DataError(
+                    f"the vector {name!r} has length {length}, but {others} of length {usual[name]}; return "
+                    "vectors of one length"
+                )
+            if lengths is not None:
+                lengths[name] = length
 
     def _vector_table(self, corpus: Corpus) -> Table:
         """The vectors, and one more column per boundary mark."""

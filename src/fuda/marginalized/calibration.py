@@ -13,14 +13,15 @@ Per node, and for labelings as a whole,
     m(ρ,σ) = log [ n(ρ,σ) n / (n(ρ) n(σ)) ],
 
 where z' has coefficients a', b' instead of a, b. Where the prior gives the scores of whole
-labelings, as a CRF does, these replace log P(σ|t) in z', and b' times its scores of pairs replace
-w m: a product of marginals, with m added, would be a worse labeler than the CRF itself. n(ρ,σ)
-counts the pairs of labels along edges of the training data, each count increased by 1; n(ρ), n(σ)
-and n are its sums. The five coefficients a, b, a', b', w are positive and maximize the likelihood
-of held-out scores: those of structures by machines trained on other structures. Likelihood
-measures confidence, though: a machine that is often right but sometimes very wrong gets a small
-a'. For labels of good quality, a' is then multiplied by the factor that gives the same structures
-the best F1 of entities or, where labels are not tags of entities, of labels.
+labelings, as a CRF does, these may replace log P(σ|t) in z', and b' times its scores of pairs
+replace w m: a product of marginals, with m added, may be a worse labeler than the CRF itself.
+n(ρ,σ) counts the pairs of labels along edges of the training data, each count increased by 1;
+n(ρ), n(σ) and n are its sums. The five coefficients a, b, a', b', w are positive and maximize the
+likelihood of held-out scores: those of structures by machines trained on other structures.
+Likelihood measures confidence, though: a machine that is often right but sometimes very wrong gets
+a small a'. For labels of good quality, a' is then multiplied by the factor, and the prior used in
+the one way or the other, that gives the same structures the best F1 of entities or, where labels
+are not tags of entities, of labels.
 """
 
 from __future__ import annotations

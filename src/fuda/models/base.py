@@ -36,6 +36,7 @@ from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError
 from fuda.estimators import BaseEstimator, check_is_fitted, clone
 from fuda.features.sets import resolve
+from fuda.interrupts import guard_compiled_code
 from fuda.kernels import as_kernel
 from fuda.metrics import token_accuracy
 from fuda.models.defaults import defaults_for, encoder_for
@@ -52,6 +53,8 @@ from fuda.registry import MODELS, model_class
 from fuda.storage import models as stored_models
 from fuda.storage.checkpoint import checkpointed
 from fuda.vectors import Vectors
+
+guard_compiled_code()
 
 Made = TypeVar("Made")
 _SHARED_PARAMETERS = {

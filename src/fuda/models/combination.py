@@ -192,7 +192,7 @@ class Combination(Probabilities):
             return as_object_array([q for _ in structures])
         return as_object_array(corpus.for_given(corpus.split(q), lambda: q[:0]))
 
-    def explain(self, x: Any, node: int, top: int = 5) -> Explanation:
+    def explain(self, x: Any, node: int, top: int = 5, known: Any = None) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
 
         What a member itself goes by, its own `explain` tells: ``members[0].explain(x, node)``.
@@ -205,6 +205,8 @@ class Combination(Probabilities):
             The node of x whose label is explained.
         top : int, default=5
             How many contributions of each kind to list; all of them add up to the difference.
+        known : list, optional
+            Labels of x that are given, None where the label is open.
 
         Returns
         -------
@@ -213,7 +215,8 @@ class Combination(Probabilities):
         """
         structures = as_structures([x])
         check_question(structures[0], node, top)
-        return explained(combined_decision(self, Corpus(structures)), node, top)
+        given = None if known is None else [known]
+        return explained(combined_decision(self, Corpus(structures), given), node, top)
 
     def _mean(self, X: Any, known: Any = None) -> tuple[list[Any], Corpus | None, Array]:
         """The structures, those with nodes as a corpus, and q (N, L) given the known labels."""

@@ -20,15 +20,17 @@ from fuda.data.corpus import Corpus
 from fuda.errors import short
 from fuda.explanations.base import Contribution
 from fuda.explanations.decisions import Decision, Labelings, Pointwise, pairs
+from fuda.models.labelings import label_numbers
 
 Array = np.ndarray
 
 
-def combined_decision(combination: Any, corpus: Corpus) -> Decision:
+def combined_decision(combination: Any, corpus: Corpus, known: Any = None) -> Decision:
     """Return what several labelers decide together about the one structure of a corpus."""
     decoder, classes = combination.decoder, combination.classes_.tolist()
-    parts = decoder.sharpened(combination.marginals(corpus.structures))
-    scores, allowed = decoder.scored(corpus, parts.mean(axis=0), classes)
+    given = None if known is None else label_numbers(known, corpus, combination.classes_)
+    parts = decoder.sharpened(combination.marginals(corpus.structures, known))
+    scores, allowed = decoder.scored(corpus, parts.mean(axis=0), classes, given)
     names = [short(member) for member in combination.members]
 
     def terms(node: int, a: int, b: int, top: int) -> list[Contribution]:

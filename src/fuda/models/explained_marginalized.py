@@ -21,34 +21,34 @@ from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Settings
 from fuda.marginalized.support import Support
-from fuda.schemes import forbid
+from fuda.models.labelings import fix_known
 
 Array = np.ndarray
 
 
-def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None) -> Decision:
+def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None, known: Any = None) -> Decision:
     """Return what a model with the marginalized kernel decides about one structure."""
     corpus, classes = encoded.corpus, model.classes_.tolist()
     of_x = model._prior_of(corpus, None if prior is None else [prior])
     scores = model._scores_by(model._support, encoded, of_x)
     evidence = model._with_memory(encoded, of_x, scores)
-    about = corpus.structures[0], classes, model._decided(encoded, evidence)
+    about = corpus.structures[0], classes, model._decided(encoded, evidence, known)
+    given = np.full(corpus.size, -1) if known is None else model._numbers(known, corpus)
     calibration = model._calibration
     if model._decoding == "posterior":
         scale = calibration.point[0] if evidence.memory.any() else None
         positions = _marginalized_positions(model, encoded, of_x, scores, scale)
 
         def values(node: int) -> Array:
-            return positions(node).shares.sum(axis=0)
+            found = positions(node).shares.sum(axis=0)
+            fix_known(found[None], given[[node]])
+            return found
 
         def terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
             return positions(node).terms(a, b, node, top)
 
         return Pointwise(*about, "score", values, terms, positions)
-    table, allowed = calibration.labelings(evidence)
-    if model.scheme is not None:
-        ends = corpus.graph.roots, corpus.graph.leaves
-        allowed = forbid(table, allowed, model.classes_, model.scheme, *ends)
+    table, allowed = model._allowed(corpus, *calibration.labelings(evidence), known)
     positions = _marginalized_positions(model, encoded, of_x, scores, calibration.whole[0])
     # The prior alone:
     logs, _ = calibration.labelings(Evidence(np.zeros_like(of_x.nodes), of_x.nodes, joint=of_x.joint))
@@ -58,8 +58,10 @@ def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None) -> De
 
     def node_terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
         found = positions(node).terms(a, b, node, top)
-        by_prior = found[-1].value + float(logs[node, a] - logs[node, b])
-        return [*found[:-1], replace(found[-1], value=by_prior)]
+        by_prior = replace(found[-1], value=found[-1].value + float(logs[node, a] - logs[node, b]))
+        if calibration.by_labelings and of_x.joint is not None:  # the marginals it names contain these
+            by_prior = replace(by_prior, text=f"{by_prior.text}, apart from its transitions")
+        return [*found[:-1], by_prior]
 
     contexts = pairs(corpus.graph.heads, allowed)
     return Labelings(*about, "score of the best labeling", table, contexts, best, node_terms, positions)

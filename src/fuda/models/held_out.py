@@ -12,7 +12,6 @@ compared before, at one c: those with sides, and then the best of them without.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import copy
 from functools import cache
@@ -31,6 +30,7 @@ from fuda.marginalized.problem import Examples, Sources
 from fuda.marginalized.support import members_of
 from fuda.models.folds import TRIED, calibration_parts, some_structures
 from fuda.models.marginalized_checks import checked_scores
+from fuda.progress import without
 from fuda.schemes import OUTSIDE
 from fuda.selection.goals import goal_for
 from fuda.storage.checkpoint import part
@@ -81,10 +81,12 @@ def calibrated(
     held_out, of_members = examples.take(members).encoded, labels[corpus.nodes_of(members)]
     graph = None if corpus.shape == "dag" else held_out.corpus.graph
     pairs = calibration.pair_information(labels, corpus.graph.edges, len(learner.classes_))
-    fitted = calibration.fit(evidence, of_members, graph, pairs, learner.n_jobs)
+    data = of_members, graph, pairs, learner.n_jobs
+    fitted = calibration.fit(evidence, *data)
     if graph is None:
         return fitted
-
+    # A CRF's scores of labelings are better than its marginals on some data, and worse on others.
+    by_marginals = [] if evidence.joint is None else [calibration.fit(evidence._replace(joint=None), *data)]
     true = learner._named(held_out, of_members)
     goal = goal_for(true)
 
@@ -92,7 +94,8 @@ def calibrated(
         predicted = learner._best(held_out, *candidate.labelings(evidence))
         return goal.score(goal.counts(true, learner._named(held_out, predicted)))
 
-    return max(fitted.candidates(), key=quality)
+    candidates = [candidate for one in (fitted, *by_marginals) for candidate in one.candidates()]
+    return max(candidates, key=quality)
 
 
 class Choice(NamedTuple):
@@ -165,8 +168,7 @@ def _quality(
         trial = learner._trial(choice)._quick()
         sources = Sources(trial._settings, some, learner.n_jobs, *whole)
         whole[:] = [sources]
-        with part(f"{choice.parts} at {choice.mixing!r}, {most} nodes"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a trial may end early
+        with part(f"{choice.parts} at {choice.mixing!r}, {most} nodes"), without(ConvergenceWarning):
             evidence = _held_out(trial, sources, labels, amounts, folds)
         return calibration.label_f1(known, evidence.scores.argmax(axis=1), _outside(learner))
 

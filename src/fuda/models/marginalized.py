@@ -108,7 +108,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
     _validating: Held | None = None  # during a fit
     _most_epochs: int | None = None  # where folds learn for as long as the model did
 
-    def explain(self, x: Any, node: int, prior: Any = None, top: int = 5) -> Explanation:
+    def explain(self, x: Any, node: int, prior: Any = None, top: int = 5, known: Any = None) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
 
         Parameters
@@ -122,6 +122,8 @@ class MarginalizedLabeler(MarginalizedPredictions):
         top : int, default=5
             How many support positions, and other contributions of each kind, to list: those with
             the largest shares first. All contributions add up to the difference.
+        known : list, optional
+            Labels of x that are given, None where the label is open.
 
         Returns
         -------
@@ -129,11 +131,12 @@ class MarginalizedLabeler(MarginalizedPredictions):
             Of `fuda.explanations`; ``print`` shows it.
         """
         encoded = encoded_question(self, x, node, top)
-        return explained(self._decision(encoded, prior), node, top)
+        given = None if known is None else [known]
+        return explained(self._decision(encoded, given, prior), node, top)
 
-    def _decision(self, encoded: Encoded, prior: Any = None) -> Decision:
+    def _decision(self, encoded: Encoded, known: Any = None, prior: Any = None) -> Decision:
         """What `predict` decides about one structure."""
-        return marginalized_decision(self, encoded, prior)
+        return marginalized_decision(self, encoded, prior, known)
 
     @property
     def support_(self) -> list[SupportPosition]:

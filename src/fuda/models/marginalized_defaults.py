@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from fuda.data.corpus import Corpus
+from fuda.data.labels import encode_segments
 from fuda.kernels import Constant, Kernel, Linear, Polynomial
 from fuda.marginalized.parts import branches
-from fuda.schemes import is_segment_label
 
 _MANY = 1 << 12  # distinct observations, beyond which tables of all kernel values are too large
 _ANY_TWO_NODES = 0.5  # what they have in common, where those that are equal have 1 more
@@ -42,7 +42,7 @@ def marginalized_defaults(model: Any, corpus: Corpus, letters: str | None) -> di
     """
     features, kernel = (_of_branches if branches(corpus) else _of_lines)(model, corpus, letters)
     labels = getattr(model, "classes_", ())
-    in_segments = corpus.is_chain and model.calibrate and any(map(is_segment_label, labels))
+    in_segments = corpus.is_chain and model.calibrate and encode_segments(labels)
     return {"features": features, "kernel": kernel, "decode": "viterbi" if in_segments else "posterior"}
 
 

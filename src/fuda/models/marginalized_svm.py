@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from fuda.checks import check_arrays, check_counts, check_numbers, split_prefix
+from fuda.checks import check_arrays, check_counts, check_numbers, count_in, split_prefix
 from fuda.errors import DataError, short
 from fuda.estimators import ConvergenceWarning, check_random_state
 from fuda.marginalized.engines import make_engine
@@ -313,13 +313,14 @@ class _Ascent:
         arrays["history"] = np.array(self.history, dtype=np.float64).reshape(-1, len(Epoch._fields))
         if not final:
             arrays |= {f"engine_{name}": array for name, array in self.engine.state().items()}
-        return {"final": final}, arrays
+        return {"final": final, "epochs": len(self.history)}, arrays
 
     def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Continue from a `state()`; raises DataError where it does not fit this problem."""
         of_engine, arrays = split_prefix(arrays, "engine_")
         random = arrays.pop("random", np.empty(0))
-        check_arrays(arrays, {"alpha": self.alpha.shape, "history": (None, len(Epoch._fields))})
+        epochs = count_in(values, "epochs")
+        check_arrays(arrays, {"alpha": self.alpha.shape, "history": (epochs, len(Epoch._fields))})
         if values.get("final") is not True:
             self.engine.restore(of_engine)
         restore_random(self.random, random)

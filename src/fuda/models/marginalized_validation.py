@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fuda.checks import check_arrays, count_in
 from fuda.data.encoding import Encoded
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine
@@ -61,11 +62,15 @@ def validation_of(
     def keep() -> State:
         return {"count": len(validation.curve) + 1}, {"alpha": alpha()}
 
+    def return_to(values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        check_arrays(arrays, {"alpha": alpha().shape})
+        go_back(arrays["alpha"], count_in(values, "count"))
+
     validation = Validation(
         training,
         model._validating,
         predict,
         keep,
-        lambda values, arrays: go_back(arrays["alpha"], values["count"]),
+        return_to,
     )
     return validation

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fuda.checks import check_arrays, is_count, split_prefix
-from fuda.errors import DataError, short
+from fuda.checks import check_arrays, count_in, split_prefix
+from fuda.errors import DataError
 from fuda.estimators import check_random_state
 from fuda.marginalized.engines.base import Engine, Foreseen, PerceptronState
 from fuda.randomness import restore_random, stored_random
@@ -111,6 +111,7 @@ class Orders:
         arrays = {"alpha": self.alpha, "random": stored_random(self.random)}
         arrays |= {"first_mistakes": np.array(self.model.mistakes_, dtype=np.int64)}
         values = {"number": number, "epochs": self.model.n_iter_, "steps": perceptron.steps}
+        values |= {"first_epochs": len(self.model.mistakes_), "own_epochs": len(self.mistakes)}
         if number < self.model.orders_:
             arrays |= {"sums": perceptron.sums, "mistakes": np.array(self.mistakes, dtype=np.int64)}
             arrays |= {f"engine_{name}": array for name, array in self.engine.state().items()}
@@ -118,15 +119,14 @@ class Orders:
 
     def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Continue from a `state()`; raises DataError where it does not fit this problem."""
-        counts: Any = (values.get(name) for name in ("number", "epochs", "steps"))
-        number, epochs, steps = counts
-        if not (is_count(number) and is_count(epochs) and is_count(steps)) or number > self.model.orders_:
-            raise DataError(f"it counts {short((number, epochs, steps))} perceptrons, epochs and steps")
+        number, epochs, steps = (count_in(values, name) for name in ("number", "epochs", "steps"))
+        if number > self.model.orders_:
+            raise DataError(f"it has ended {number} perceptrons, and there are {self.model.orders_}")
         of_engine, arrays = split_prefix(arrays, "engine_")
         random = arrays.pop("random", np.empty(0))
-        shapes = {"alpha": self.alpha.shape, "first_mistakes": (None,)}
+        shapes = {"alpha": self.alpha.shape, "first_mistakes": (count_in(values, "first_epochs"),)}
         if number < self.model.orders_:
-            shapes |= {"sums": self.perceptron.sums.shape, "mistakes": (None,)}
+            shapes |= {"sums": self.perceptron.sums.shape, "mistakes": (count_in(values, "own_epochs"),)}
         check_arrays(arrays, shapes, dict.fromkeys(("first_mistakes", "mistakes"), np.int64))
         restore_random(self.random, random)
         self.number = number

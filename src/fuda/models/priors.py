@@ -31,12 +31,15 @@ from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
 from fuda.estimators import clone
+from fuda.interrupts import inner_training
 from fuda.marginalized.priors import Joint, Prior, given_prior, uniform_prior
 from fuda.models.base import check_without_checkpoint
 from fuda.models.folds import prior_folds
 from fuda.models.markov import MarkovLabeler
 from fuda.models.semi_crf import SemiCRF
-from fuda.storage.checkpoint import part
+from fuda.models.training_data import TrainingData
+from fuda.parallel import run, thread_count
+from fuda.storage.checkpoint import is_checkpointed, part
 
 FORMS = ("marginals", "chain")
 UNIFORM, GIVEN = "uniform", "given"
@@ -212,12 +215,13 @@ def _out_of_fold(
     L = len(classes)
     nodes, scores, pairs = np.empty((corpus.size, L)), np.empty((corpus.size, L)), []
     before, after = (np.empty((corpus.size, L, L)) if form == "chain" else None for _ in range(2))
-    for fold in range(folds.max() + 1):
-        members = np.flatnonzero(folds == fold)
-        some, others = data.split(np.flatnonzero(folds != fold), members)
-        with part(f"fold {fold + 1}"):
-            fitted = clone(prior)._fit_encoded(some)
-        found = _posterior(fitted, form, classes, others)
+    held_out = [
+        data.split(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(folds.max() + 1)
+    ]
+    names = [*(f"fold {k + 1}" for k in range(len(held_out))), "all"]
+    *fitted, of_all = _trained(prior, dict(zip(names, [*(some for some, _ in held_out), data], strict=True)))
+    for fold, (_, others) in enumerate(held_out):
+        found = _posterior(fitted[fold], form, classes, others)
         at = np.flatnonzero(np.repeat(folds == fold, np.diff(corpus.offsets)))
         for packed, own in ((nodes, found.nodes), (before, found.before), (after, found.after)):
             if packed is not None:
@@ -227,8 +231,43 @@ def _out_of_fold(
             pairs.append(found.joint.pairs)
     # The pairs of the parts hardly differ, and calibration needs no more than their mean.
     joint = Joint(scores, np.mean(pairs, axis=0)) if len(pairs) == folds.max() + 1 else None
-    with part("all"):
-        return Prior(nodes, before, after, joint), PriorSource(clone(prior)._fit_encoded(data), form, classes)
+    return Prior(nodes, before, after, joint), PriorSource(of_all, form, classes)
+
+
+def _trained(prior: MarkovLabeler, parts: dict[str, TrainingData]) -> list[MarkovLabeler]:
+    """Clones of a labeler, fitted on parts of a corpus: at the same time where there are cores.
+
+    A training uses few cores well. Results are the same however many run at a time. Where somebody
+    watches, or a checkpoint is kept, they run one after another.
+    """
+    jobs, watched = (
+        getattr(prior, "n_jobs", 1),
+        getattr(prior, "callback", None) or getattr(prior, "verbose", 0),
+    )
+    cores = thread_count(jobs)
+    count = (
+        1 if watched or is_checkpointed() or not hasattr(prior, "callback") else min(len(parts), cores // 2)
+    )
+    names, stopped = list(parts), list[None]()
+
+    def stop(_: object) -> None:
+        if stopped:
+            raise KeyboardInterrupt
+
+    def fitted(name: str) -> MarkovLabeler:
+        with part(name):
+            if count < 2:
+                return clone(prior)._fit_encoded(parts[name])
+            labeler = clone(prior).set_params(n_jobs=-(-cores // count), callback=stop)
+            try:
+                with inner_training():
+                    labeler._fit_encoded(parts[name])
+            except BaseException:
+                stopped.append(None)  # the others need not end what they do
+                raise
+            return labeler.set_params(n_jobs=jobs, callback=None)
+
+    return [fitted(name) for name in names] if count < 2 else run(fitted, names, count)
 
 
 def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: Encoded) -> Prior:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuda.checks import check_arrays
+from fuda.checks import check_arrays, count_in
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.labels import flat_labels
@@ -143,6 +143,7 @@ class Validation:
         values, arrays = self.training.state(final)
         if self.held is None:
             return values, arrays
+        values = values | {"scores": len(self.curve)}
         arrays = arrays | {"validation_curve": np.array(self.curve, dtype=np.float64)}
         if self._best is not None:
             values = values | {"best": self._best[0]}
@@ -157,10 +158,12 @@ class Validation:
         best = {name[5:]: array for name, array in arrays.items() if name.startswith("best_")}
         own = {name: array for name, array in arrays.items() if not name.startswith("best_")}
         curve = own.pop("validation_curve", np.empty(0))
-        check_arrays({"validation_curve": curve}, {"validation_curve": (None,)})
+        check_arrays({"validation_curve": curve}, {"validation_curve": (count_in(values, "scores"),)})
         of_best = values.get("best")
         if not isinstance(of_best, dict | None) or (of_best is None and best):
             raise DataError("its best iteration is not described")
+        if of_best is not None:
+            self.go_back(of_best, best)  # a state that does not fit is found now, not at the end
         self.training.restore({key: value for key, value in values.items() if key != "best"}, own)
         self.curve = curve.tolist()
         self._best = None if of_best is None else (of_best, best)

@@ -24,7 +24,7 @@ class Row(NamedTuple):
     entity_f1 : Figure or None
         F1 of whole entities; None if the labels do not encode entities.
     seconds : float
-        The time of all folds.
+        Of processors, for all folds.
     """
 
     method: str
@@ -72,5 +72,5 @@ def cross_validated(
         found.figure(lambda report: report.label_scores.micro.recall),
         found.label_f1,
         found.entity_f1,
-        sum(times.wall for times in [*found.fits, *found.predicts]),
+        sum(times.cpu for times in [*found.fits, *found.predicts]),
     )

@@ -158,9 +158,9 @@ def entity_methods() -> dict[str, Any]:
     return {
         HM: HMPerceptron(features="S3", **papers),
         SEQUENCE: MarginalizedPerceptron(mixing=1.0, features="S2", calibrate=False, **papers),
-        "ours, pointwise": MarginalizedPerceptron(features="spelling", calibrate=False),
+        "ours, posterior": MarginalizedPerceptron(features="spelling", decode="posterior", calibrate=False),
         "ours, legal Viterbi": MarginalizedPerceptron(**ours),
-        "ours, large margin": MarginalizedSVM(**ours),
+        "ours, large margin, legal Viterbi": MarginalizedSVM(**ours),
         "CRF alone": crf,
         "ours, CRF's marginals as prior": MarginalizedPerceptron(**with_prior),
         "ours, CRF's chain as prior": MarginalizedPerceptron(prior_form="chain", orders=1, **with_prior),
