@@ -355,7 +355,7 @@ def test_the_page_says_that_the_model_is_being_prepared(
     compiled = Event()
     monkeypatch.setattr(Teacher, "_warm_up", lambda self: compiled.wait(PATIENCE))
     file = tmp_path / "news.txt"
-    file.write_text("Anna Lind lives in Oslo.\nAnna Lind lives in Oslo.\nBert sings.\n", encoding="utf-8")
+    file.write_text("Anna Lind lives in Oslo.\n" * 3, encoding="utf-8")  # any of them may come next
     for served in serving(tmp_path, file, "PER"):
         page = opened(served)
         wait_for_sentence(page, "Anna")

@@ -185,6 +185,47 @@ def _up(begin: int, end: int, shape: Shape, grams: Grams, scores: Array, sums: A
 
 
 @compiled
+def _decode_pairs(
+    begin: int, end: int, shape: Shape, grams: Grams, scores: Array, values: Array, labels: Array
+) -> float:
+    """Do what `decode` does for k = 1, where the context of a node is the label of its parent.
+
+    In half of the time: nothing has to be divided to number contexts. `values` become
+    s_t(b) + Σ_{children u} m_u(b).
+    """
+    order, parents = shape[0], shape[1]
+    start, pairs, size = grams.short[0], grams.full[0], scores.shape[1]
+    message = np.empty(size)
+    values[: end - begin] = scores[: end - begin]
+    for i in range(end - 1, begin - 1, -1):
+        t, p = order[i] - begin, parents[order[i]] - begin
+        if p < 0:
+            continue
+        message[:] = -np.inf
+        for b in range(size):
+            value = values[t, b]
+            for a in range(size):
+                x = pairs[b, a] + value
+                message[a] = x if x > message[a] else message[a]
+        for a in range(size):
+            values[p, a] += message[a]
+    total = 0.0
+    for i in range(begin, end):
+        t, p = order[i] - begin, parents[order[i]] - begin
+        gram = pairs[:, labels[max(p, 0)]]
+        if p < 0:
+            gram = start
+        label, top = 0, -np.inf
+        for b in range(size):
+            x = values[t, b] + gram[b]
+            if x > top:
+                label, top = b, x
+        labels[t] = label
+        total += scores[t, label] + gram[label]
+    return total
+
+
+@compiled
 def decode(
     begin: int, end: int, shape: Shape, grams: Grams, scores: Array, sums: Array, below: Array, labels: Array
 ) -> float:  # fmt: skip
@@ -195,6 +236,8 @@ def decode(
     """
     order, parents, depths, bounds = shape
     size, most, last = scores.shape[1], len(bounds) - 2, grams.full.shape[2]
+    if most == 1:
+        return _decode_pairs(begin, end, shape, grams, scores, sums, labels)
     sums[: end - begin] = 0.0
     if most > 0:
         _up(begin, end, shape, grams, scores, sums)
