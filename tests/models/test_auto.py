@@ -3,6 +3,7 @@ from __future__ import annotations
 import signal
 import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,6 +131,60 @@ def test_rare_labels_get_the_bias_that_the_goal_asks_for():
     assert score > 0.9
     accuracy = Tuner(corpus, labels, ["-", "+"], Goal("token accuracy"), 1).tuned([p], [1.0])[0]
     assert not accuracy.bias.any()
+
+
+def test_settings_stay_usual_where_few_structures_cannot_tell(monkeypatch):
+    goal = Goal("macro F1", None, ("+", "-"))
+
+    def bias(structures, seed):
+        """Rare labels have probability 0.25 where they are right, 0.05 elsewhere, in the mean."""
+        random = np.random.RandomState(seed)
+        labels = (random.rand(10 * structures) < 0.2).astype(int)
+        right = np.where(labels == 1, random.beta(2, 6, len(labels)), random.beta(1, 19, len(labels)))
+        corpus = Corpus([Sequence(["x"] * 10) for _ in range(structures)])
+        tuner = Tuner(corpus, labels, ["-", "+"], goal, 1)
+        return tuner.tuned([np.column_stack([1 - right, right])], [1.0])[0].bias[0]
+
+    few, many = [bias(6, seed) for seed in range(20)], bias(600, 0)
+    monkeypatch.setattr(Tuner, "_error", lambda *_: 0.0)
+    by_score, by_score_of_many = [bias(6, seed) for seed in range(20)], bias(600, 0)
+    assert (np.array(few) <= by_score).all()
+    assert np.mean(few) < np.mean(by_score) - 0.3
+    assert by_score_of_many - 0.5 <= many <= by_score_of_many
+
+
+def test_some_candidates_join_others_on_proof_only():
+    corpus = Corpus([Sequence(["x"] * 5) for _ in range(40)])
+    labels = np.random.RandomState(0).randint(0, 2, 200)
+    model = Auto(candidates={"crf": CRF(), "other": HMM()})
+    data = model._training_data(corpus, ["a", "b"], labels)
+
+    def members(joins, sure):
+        """The first is wrong at every eighth node, though not sure; the other elsewhere."""
+        search = auto._Search(model, data)
+        search.race.tests = [np.arange(40)]
+        for k, trial in enumerate(search.race.trials):
+            own = np.where(np.arange(200) % (8 if k == 0 else 7) == 1, 1 - labels, labels)
+            right = np.where(own == labels, 0.8 if k == 0 else sure, 0.4 if k == 0 else 0.45)
+            p = np.empty((200, 2))
+            p[np.arange(200), labels], p[np.arange(200), 1 - labels] = right, 1 - right
+            trial.outputs, trial.times = [Output(p, own)], [(100, Times(0.1, 0.1))]
+            trial.candidate = replace(trial.candidate, joins=joins or k == 0)
+        search.race._judge()
+        return len(search.choice().trials)
+
+    assert members(joins=True, sure=0.51) == 2  # it brings nothing, and is of another family
+    assert members(joins=False, sure=0.51) == 1
+    assert members(joins=False, sure=0.9) == 2
+
+
+def test_the_table_says_who_joins_on_proof():
+    names = {c.name: c.joins for c in candidates_for(Corpus([Sequence(["a", "word"])]))}
+    assert names["crf l2=0.3"]
+    assert names["semi-crf"]
+    assert names["marginalized text"]
+    assert not names["hm-perceptron"]
+    assert not names["marginalized spelling"]
 
 
 def test_powers_make_probabilities_as_sure_as_they_are_right():

@@ -42,8 +42,9 @@ _COLD_NODES, _FEW = 1000, 8  # from so many nodes on, a few structures are fitte
 _BRIEFLY = {"max_iter": 3, "epochs": 2}
 _ERRORS = 1.0  # standard errors of the difference by which another must beat the default
 # What one more member must bring: nothing if it is of another family of learners, since means of
-# different models are better than out-of-fold scores of few structures can show.
-_GAIN, _GAIN_OF_ANOTHER = 0.002, -0.005
+# different models are better than out-of-fold scores of few structures can show. One that joins on
+# proof only must bring so many standard errors.
+_GAIN, _GAIN_OF_ANOTHER, _PROOF = 0.002, -0.01, 2.0
 _LARGEST_POWER = 64.0  # in files; far above those that are tried, and no probability vanishes
 
 
@@ -62,6 +63,15 @@ class _Choice(NamedTuple):
     trials: list[Trial]
     decoder: Decoder | None
     posterior: bool = False
+
+
+class _Joint(NamedTuple):
+    """Candidates that decide together, how they do, and their score and counts out of fold."""
+
+    members: list[Trial]
+    decoder: Decoder
+    score: float
+    counts: Array
 
 
 class Auto(Labeler):
@@ -365,25 +375,32 @@ class _Search:
         trials = [t for t in trials if t is default or self._seconds([t]) < left] or trials[:1]
         if default in trials and not behind(self.goal, trials[0].counts, default.counts, _ERRORS):
             trials = [default, *(trial for trial in trials if trial is not default)]
-        own, posterior = self._own(tuner, trials[0].outputs)
-        chosen, best, decoder = [trials[0]], self.goal.score(own), None
+        counts, posterior = self._own(tuner, trials[0].outputs)
+        chosen, best, decoder = [trials[0]], self.goal.score(counts), None
 
-        def together(members: list[Trial]) -> tuple[Decoder, float]:
+        def together(members: list[Trial]) -> _Joint:
             keys = [id(trial) for trial in members]
-            return tuner.tuned([marginals[key] for key in keys], [powers[key] for key in keys])[:2]
+            found = tuner.tuned([marginals[key] for key in keys], [powers[key] for key in keys])
+            return _Joint(members, *found[:2], tuner.counts(found[2]))
 
         alone = together(chosen)
-        if self.combine and alone[1] > best:
-            decoder, best = alone
+        if self.combine and alone.score > best:
+            _, decoder, best, counts = alone
         while self.combine and len(chosen) < min(_MOST_MEMBERS, len(trials)):
             more = [[*chosen, trial] for trial in trials if trial not in chosen]
             more = [members for members in more if self._seconds(members) < self.race.seconds_left]
-            found = [(members, *together(members)) for members in more]
-            if not found or _worth(max(found, key=_worth)) < best:
+            found = [joint for joint in map(together, more) if self._is_worth_it(joint, best, counts)]
+            if not found:
                 break
-            chosen, decoder, best = max(found, key=_worth)
+            chosen, decoder, best, counts = max(found, key=_worth)
         self.out_of_fold = best
         return _Choice(chosen, decoder, posterior and decoder is None)
+
+    def _is_worth_it(self, joint: _Joint, best: float, counts: Array) -> bool:
+        """Whether the last of some members is worth it, given score and counts of the others."""
+        if joint.members[-1].candidate.joins:
+            return _worth(joint) >= best
+        return joint.score > best and behind(self.goal, joint.counts, counts, _PROOF)
 
     def _seconds(self, trials: list[Trial]) -> float:
         return sum(trial.seconds_to_refit(self.corpus.size) for trial in trials)
@@ -403,8 +420,10 @@ class _Search:
         return SearchReport(self.goal.name, self.race.rows(), names + how + score, *self.race.clock())
 
 
-def _worth(found: tuple[list[Trial], Decoder, float]) -> float:
+def _worth(joint: _Joint) -> float:
     """The score of a combination, less what its last member must bring."""
-    *before, last = found[0]
+    *before, last = joint.members
+    if not last.candidate.joins:
+        return joint.score
     is_another = last.family not in {trial.family for trial in before}
-    return found[2] - (_GAIN_OF_ANOTHER if is_another else _GAIN)
+    return joint.score - (_GAIN_OF_ANOTHER if is_another else _GAIN)

@@ -71,12 +71,15 @@ class Candidate:
         Parameters that it has during the comparison, where it would take too long.
     slower : float
         How much longer it takes without them.
+    joins : bool
+        Whether it may decide together with others that it has not been shown to improve.
     """
 
     name: str
     estimator: Any
     quick: dict[str, Any] = field(default_factory=dict)
     slower: float = 1.0
+    joins: bool = True
 
 
 @dataclass(eq=False)
@@ -447,7 +450,27 @@ def behind(goal: Goal, best: np.ndarray, other: np.ndarray, errors: float = 2.0,
         Whether it is.
     """
     difference = goal.score(best) - goal.score(other)
-    draws = np.random.RandomState(0).multinomial(len(best), np.full(len(best), 1 / len(best)), rounds)
-    flat = [counts.reshape(len(counts), -1) for counts in (best, other)]
+    return bool(difference > errors * standard_error(goal, best, other, rounds))
+
+
+def standard_error(goal: Goal, one: np.ndarray, other: np.ndarray, rounds: int) -> float:
+    """The standard error of the difference of two scores on the same structures (bootstrap).
+
+    Parameters
+    ----------
+    goal : Goal
+        What is to be large.
+    one, other : ndarray of shape (n_structures, n_classes, 3)
+        The counts.
+    rounds : int
+        Samples of structures.
+
+    Returns
+    -------
+    float
+        The standard deviation of the difference over the samples.
+    """
+    draws = np.random.RandomState(0).multinomial(len(one), np.full(len(one), 1 / len(one)), rounds)
+    flat = [counts.reshape(len(counts), -1) for counts in (one, other)]
     scores = [np.array([goal.score((draw @ part).reshape(1, -1, 3)) for draw in draws]) for part in flat]
-    return bool(difference > errors * (scores[0] - scores[1]).std())
+    return float((scores[0] - scores[1]).std())
