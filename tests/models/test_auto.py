@@ -4,6 +4,7 @@ import signal
 import threading
 import warnings
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import fuda
 from fuda import CRF, HMM, Auto, Dag, DataError, MarginalizedPerceptron, Sequence, Tree
 from fuda.data.corpus import Corpus
-from fuda.models import auto
+from fuda.models import auto, candidates
 from fuda.models.candidate_fits import Fits, Output
 from fuda.models.candidates import TABLE, candidates_for, kind_of
 from fuda.models.combination import Combination, Decoder, Tuner, sharpened
@@ -187,6 +188,32 @@ def test_the_table_says_who_joins_on_proof():
     assert not names["marginalized spelling"]
 
 
+class Seen(CRF):
+    """Keeps what `fit` was given besides structures and labels."""
+
+    seen: ClassVar[list] = []
+
+    def fit(self, X, y, **given):
+        self.seen.append(given["unlabelled"])
+        return super().fit(X, y, **given)
+
+
+def test_classes_of_words_are_learned_from_much_text(monkeypatch):
+    few = Corpus([Sequence(["a", "word"])])
+    assert candidates.WITH_CLASSES not in {c.name for c in candidates_for(few)}
+    monkeypatch.setattr(candidates, "_NODES_FOR_CLASSES", 2)
+    found = next(c for c in candidates_for(few) if c.learns_words)
+    assert found.name == candidates.WITH_CLASSES
+    corpus = Corpus([Sequence(x) for x in X])
+    classes = sorted({label for y in Y for label in y})
+    model = Fits(corpus, Y, classes, {}, "IOB2").fitted(found, np.arange(6), True, 1)
+    assert "class4" in str(model.top_features(1000))
+    corpus.vectors = fuda.vectors.learn([["other", "text"]])  # what is known of words already
+    fits = Fits(corpus, Y, classes, {}, "IOB2")
+    fits.fitted(replace(found, estimator=Seen()), np.arange(6), True, 1)
+    assert Seen.seen == [corpus.vectors]
+
+
 def test_powers_make_probabilities_as_sure_as_they_are_right():
     random = np.random.RandomState(0)
     labels = (random.rand(4000) < 0.8).astype(int)
@@ -224,8 +251,9 @@ def test_only_learners_that_take_the_shape_are_tried():
 
 
 @pytest.mark.parametrize("kind", TABLE)
-def test_every_row_of_the_table_can_be_fitted(kind):
+def test_every_row_of_the_table_can_be_fitted(kind, monkeypatch):
     """With few iterations, on observations of that kind."""
+    monkeypatch.setattr(candidates, "_NODES_FOR_CLASSES", 0)
     make = {
         "text": lambda k: ["Ana", "is", "here"][k],
         "protein": lambda k: "AKS"[k],

@@ -80,12 +80,14 @@ class Fits:
         if "decode" in names and self.shape != "dag":
             settings["decode"] = "viterbi"
         weights = {name: taken(value, members) for name, value in self.weights.items()}
+        X = taken(self.X, members)
         if isinstance(model.features, str | None) and model._takes_vectors:
-            weights["unlabelled"] = self.vectors
+            is_own = candidate.learns_words and self.vectors is None
+            weights["unlabelled"] = X if is_own else self.vectors
         model.set_params(**settings)
         # A candidate may end early.
         with without(ConvergenceWarning) if quick else nullcontext():
-            return model.fit(taken(self.X, members), taken(self.y, members), **weights)
+            return model.fit(X, taken(self.y, members), **weights)
 
     def said(self, model: Labeler, test: Array) -> Output:
         """Return what a fitted model says of some structures."""

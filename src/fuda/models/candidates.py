@@ -42,6 +42,7 @@ TABLE: dict[str, list[Row]] = {
         ("hm-perceptron", "HMPerceptron", {}),
         ("crf l2=0.1", "CRF", {"l2": 0.1}),
         ("crf window=2", "CRF", {"window": 2}),
+        ("crf word classes", "CRF", {}),
         ("marginalized text", "MarginalizedPerceptron", _TEXT),
         ("marginalized spelling", "MarginalizedPerceptron", {"features": "spelling"}),
         ("crf pointwise l2=0.3", "CRF", {"loss": "pointwise", "l2": 0.3}),
@@ -99,6 +100,10 @@ TABLE: dict[str, list[Row]] = {
 # holds less in others than folds of the same text promise.
 ON_PROOF = ("hm-", "marginalized spelling", "marginalized prior")
 
+# What learns classes and vectors of words from the text itself, which is no better alone, but is
+# wrong elsewhere; where there are so many nodes that classes tell something.
+WITH_CLASSES, _NODES_FOR_CLASSES = "crf word classes", 20_000
+
 # By learner: parameters while it is compared, and how many times longer it takes without them.
 QUICK: dict[str, tuple[dict[str, Any], float]] = {"MarginalizedPerceptron": ({"orders": 2}, 2.0)}
 
@@ -143,8 +148,8 @@ def candidates_for(corpus: Corpus, features: Any = None) -> list[Candidate]:
     """
     found = []
     for name, learner, given in TABLE["features" if features is not None else kind_of(corpus)]:
-        cls = model_class(learner)
-        if corpus.shape not in cls._shapes:
+        cls, learns_words = model_class(learner), name == WITH_CLASSES
+        if corpus.shape not in cls._shapes or (learns_words and corpus.size < _NODES_FOR_CLASSES):
             continue
         parameters = dict(given) if features is None else given | {"features": features}
         if parameters.get("prior") == "crf":
@@ -152,5 +157,6 @@ def candidates_for(corpus: Corpus, features: Any = None) -> list[Candidate]:
                 continue
             parameters["prior"] = model_class("CRF")()
         quick = QUICK.get(learner, ({}, 1.0))
-        found.append(Candidate(name, cls(**parameters), *quick, not name.startswith(ON_PROOF)))
+        joins = not name.startswith(ON_PROOF)
+        found.append(Candidate(name, cls(**parameters), *quick, joins, learns_words))
     return found

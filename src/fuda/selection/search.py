@@ -73,6 +73,8 @@ class Candidate:
         How much longer it takes without them.
     joins : bool
         Whether it may decide together with others that it has not been shown to improve.
+    learns_words : bool
+        Whether it also learns classes and vectors of words from the structures it is fitted to.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Candidate:
     quick: dict[str, Any] = field(default_factory=dict)
     slower: float = 1.0
     joins: bool = True
+    learns_words: bool = False
 
 
 @dataclass(eq=False)
