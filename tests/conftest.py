@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,3 +54,14 @@ def cluster() -> Iterator[Any]:
         n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60
     ) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """The handlers of a new process, also where the tests run in the background of a shell."""
+    new: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in new.items()}
+    yield
+    assert {number: signal.getsignal(number) for number in new} == new
+    for number, handler in before.items():
+        signal.signal(number, handler)
