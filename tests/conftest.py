@@ -1,9 +1,11 @@
-"""What all tests share: how hypothesis runs, and where corpora outside of the project are."""
+"""What all tests share: how they are run, and where corpora outside of the project are."""
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,22 @@ settings.register_profile(
 settings.load_profile("fuda")
 
 CORPORA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests come first: the other processes wait for the end of one that begins last."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Modules and tests stay to the end: among these, no garbage is looked for, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +71,14 @@ def cluster() -> Iterator[Any]:
         n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60
     ) as cluster:
         yield cluster
+
+
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """The handlers of a new process, also where the tests run in the background of a shell."""
+    new: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in new.items()}
+    yield
+    assert {number: signal.getsignal(number) for number in new} == new
+    for number, handler in before.items():
+        signal.signal(number, handler)

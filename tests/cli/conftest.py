@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import signal
 import sys
 from pathlib import Path
 
@@ -62,14 +61,3 @@ def places(tmp_path: Path, models: dict[str, Path]) -> dict[str, Path]:
     found["model"] = tmp_path / "model.fuda"
     found["model"].write_bytes(models["conll"].read_bytes())
     return found | {"missing": tmp_path / "missing", "out": tmp_path / "out.fuda"}
-
-
-@pytest.fixture
-def default_signals():
-    """The handlers of a new process, also where the tests run in the background of a shell."""
-    new = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    before = {number: signal.signal(number, handler) for number, handler in new.items()}
-    yield
-    assert {number: signal.getsignal(number) for number in new} == new
-    for number, handler in before.items():
-        signal.signal(number, handler)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,8 @@ def _small_steps(monkeypatch):
     monkeypatch.setattr(codes, "_SMALL", 0)
     monkeypatch.setattr(problem, "_OFTEN", 5)
     if machine.device.card(machine.device.load()).is_simulated:
+        # Its launches poll their threads, for as long as they may keep the interpreter's lock.
+        sys.setswitchinterval(1e-4)
         monkeypatch.setattr(kernels, "ROWS", 3)
         monkeypatch.setattr(kernels, "KEPT", 2)
         monkeypatch.setattr(machine, "_FEWEST", 3)

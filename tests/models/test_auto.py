@@ -318,7 +318,7 @@ def test_an_interrupt_fits_the_best_so_far(monkeypatch):
     assert isinstance(model.best_, HMM)
 
 
-def test_an_interrupt_ends_the_fits_in_other_threads():
+def test_an_interrupt_ends_the_fits_in_other_threads(default_signals):
     """The signal arrives in the main thread; the perceptron would go on for ever."""
     epochs = []
 

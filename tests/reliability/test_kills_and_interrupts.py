@@ -15,6 +15,7 @@ from reliability import interrupts, kills, trainings
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(("name", "runs"), [("kills", 2), ("interrupts", 6), ("labelling", 3)])
 def test_a_small_campaign(name, runs):
