@@ -17,6 +17,7 @@ disagree about how sure a rare label must be, which is what b corrects.
 from __future__ import annotations
 
 import inspect
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -320,13 +321,18 @@ class Tuner:
             bias[self.common] = b
             return decoder._replace(bias=bias, pairs=w * self.pairs)
 
-        counts = [[self._counts_of(with_settings(w, b), q) for b in biases] for w in weights]
         usual = _nearest(weights, _USUAL_WEIGHT), _nearest(biases, _USUAL_BIAS)
-        smooth = _smoothed(np.array([[self.goal.score(one) for one in row] for row in counts]))
         steps = (np.arange(len(weights))[:, None] - usual[0]) ** 2 + (np.arange(len(biases)) - usual[1]) ** 2
-        i, j = np.unravel_index((smooth - self._error(counts, usual) * steps / 2).argmax(), smooth.shape)
-        best = with_settings(weights[i], biases[j])
-        return best, float(smooth[i, j]), best.decode(self.corpus, q, self.classes, self.n_jobs)
+        scores, near = np.empty(steps.shape), {}
+        for (i, w), (j, b) in product(enumerate(weights), enumerate(biases)):
+            counts = self._counts_of(with_settings(w, b), q)
+            scores[i, j] = self.goal.score(counts)
+            if steps[i, j] <= 1:  # the usual setting and those beside it; all may not fit into memory
+                near[steps[i, j], i, j] = counts
+        smooth = _smoothed(scores)
+        top = np.unravel_index((smooth - self._error(near) * steps / 2).argmax(), smooth.shape)
+        best = with_settings(weights[top[0]], biases[top[1]])
+        return best, float(smooth[top]), best.decode(self.corpus, q, self.classes, self.n_jobs)
 
     def _counts_of(self, decoder: Decoder, q: Array) -> Array:
         """Counts for the goal on the part that decoders are chosen on."""
@@ -334,12 +340,10 @@ class Tuner:
         predicted = decoder.decode(self.part, q[:size], self.classes, self.n_jobs)
         return self.count(self.labels[:size], predicted, self.part.offsets)
 
-    def _error(self, counts: list[list[Array]], usual: tuple[int, int]) -> float:
+    def _error(self, near: dict[tuple[int, int, int], Array]) -> float:
         """The mean standard error of one step in the grid, away from its usual entry."""
-        i, j = usual
-        others = [(i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)]
-        steps = [counts[k][m] for k, m in others if 0 <= k < len(counts) and 0 <= m < len(counts[0])]
-        errors = [standard_error(self.goal, counts[i][j], step, _ROUNDS) for step in steps]
+        usual, *others = [near[key] for key in sorted(near)]
+        errors = [standard_error(self.goal, usual, other, _ROUNDS) for other in others]
         return float(np.mean(errors)) if errors else 0.0
 
 
