@@ -174,8 +174,15 @@ def test_the_best_is_left_behind_where_there_is_no_time_for_it_and_its_lead_is_c
     made.trials[1].counts[0, 0, 0] += 2
     assert made.running[0] is made.trials[1]
     assert names_of(made._affordable(made.running, 500)) == ["default", "quick"]
-    clearly = with_scores(race(clock, candidates), (0.6, 0.9, 0.6), (1.0, 40.0, 1.0))
+    clearly = with_scores(race(clock, candidates), (0.6, 0.9, 0.6), (1.0, 20.0, 1.0))
     assert clearly._affordable(clearly.running, 500) == []
+
+
+def test_the_race_goes_on_without_a_leader_that_could_not_be_fitted_to_everything(clock):
+    candidates = {"default": Learner(0.6), "slow": Other(0.9), "quick": Learner(0.7)}
+    made = with_scores(race(clock, candidates), (0.6, 0.9, 0.7), (1.0, 40.0, 1.0))
+    assert made.trials[1].seconds_to_refit(1000) > made.seconds_left > 40.0
+    assert names_of(made._affordable(made.running, 500)) == ["quick", "default"]
 
 
 def test_once_all_is_labelled_the_best_of_each_family_go_on_together(clock):
@@ -186,7 +193,7 @@ def test_once_all_is_labelled_the_best_of_each_family_go_on_together(clock):
     made = with_scores(race(clock, candidates), (0.7, 0.8, 0.6), (1.0, 1.0, 80.0))
     made.is_settled = True
     assert sorted(names_of(made._affordable(made.running, 500))) == ["default", "kernel"]
-    made = with_scores(race(clock, candidates), (0.6, 0.7, 0.8), (1.0, 80.0, 1.0))
+    made = with_scores(race(clock, candidates), (0.6, 0.7, 0.8), (1.0, 20.0, 1.0))
     made.is_settled = True
     assert made._affordable(made.running, 500) == []
 

@@ -359,11 +359,13 @@ class Race:
     def _affordable(self, running: list[Trial], nodes: int) -> list[Trial]:
         """Those of the candidates for which there is time; none where the race is over.
 
-        Once all structures have been labelled, the best of each family go on together or
+        Whoever could not be fitted to everything in the time that is left cannot win it. Once all
+        structures have been labelled, the best of each family go on together or
         not at all: several models with the same evidence are worth more than one with a
         little more of it.
         """
-        default, running = self.trials[0], by_family(running)
+        default, whole, left = self.trials[0], int(self.sizes.sum()), self.seconds_left
+        running = [t for t in by_family(running) if t is default or t.seconds_to_refit(whole) < left]
         if self.is_settled:
             families = {trial.family for trial in running}
             finalists = [*running[: len(families)], *(t for t in running[len(families) :] if t is default)]
