@@ -359,13 +359,11 @@ class Race:
     def _affordable(self, running: list[Trial], nodes: int) -> list[Trial]:
         """Those of the candidates for which there is time; none where the race is over.
 
-        Whoever could not be fitted to everything in the time that is left cannot win it. Once all
-        structures have been labelled, the best of each family go on together or
+        Once all structures have been labelled, the best of each family go on together or
         not at all: several models with the same evidence are worth more than one with a
         little more of it.
         """
-        default, whole, left = self.trials[0], int(self.sizes.sum()), self.seconds_left
-        running = [t for t in by_family(running) if t is default or t.seconds_to_refit(whole) < left]
+        default, running = self.trials[0], by_family(running)
         if self.is_settled:
             families = {trial.family for trial in running}
             finalists = [*running[: len(families)], *(t for t in running[len(families) :] if t is default)]
@@ -377,7 +375,8 @@ class Race:
             chosen, best = self._in_time(running, nodes, _MOST_OF_TIME), running[0]
             if best in chosen:
                 return chosen
-            if best is default or behind(self.goal, best.counts, default.counts):
+            is_possible = best.seconds_to_refit(int(self.sizes.sum())) < self.seconds_left
+            if best is default or (is_possible and behind(self.goal, best.counts, default.counts)):
                 return []
             running = running[1:]  # more folds of the others are worth more
         return []
