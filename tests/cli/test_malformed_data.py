@@ -33,6 +33,7 @@ ANY = [
     ("utf16", "a O\nb O\n".encode("utf-16"), 1, "not UTF-8"),
     ("cut gzip", gzip.compress(b"\n" * 99)[:-9], None, "damaged gzip.*again"),
     ("damaged gzip", b"\x1f\x8b" + b"nonsense" * 9, None, "damaged gzip"),
+    ("utf-16", "Ana O\n".encode("utf-16"), 1, "not UTF-8: byte 0xff.*iconv -f utf-16"),
     ("latin1 in gzip", gzip.compress("ñ\n".encode("latin-1")), 1, "not UTF-8: byte 0xf1"),
 ]
 CONLL = [
