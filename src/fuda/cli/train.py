@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import click
@@ -95,6 +95,8 @@ def train(
     summary = _labels_found(y)
     if template is None:
         _warn_of_positions(X)
+    if held is not None:
+        options.warn_of_other_labels(str(dev), *({*chain(*some)} - {None} for some in (held.y or [], y)))
     if sys.stderr.isatty():
         click.echo(summary, err=True)
     reading = options.options_to_store(files[0], keywords, parts[0])
