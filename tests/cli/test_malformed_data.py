@@ -174,7 +174,7 @@ VECTORS = '{"observations": [[0.5, 1], [1, 2]], "labels": ["N", "V"]}\n'
 UNUSABLE = [
     ("train", "jsonl", GOOD + "}\n", [], "F: has no labels to learn from.*--label"),
     ("evaluate", "jsonl", GOOD + "}\n", [], "F: has no labels to compare with.*--label"),
-    ("train", "jsonl", TEXTS["jsonl"] + GOOD + "}\n", [], "F: has no labels"),
+    ("train", "jsonl", TEXTS["jsonl"] + GOOD + "}\n", [], "F: structure 2 has no labels to learn from"),
     ("train", "jsonl", GOOD + ', "labels": [null, null]}\n', [], "F: no node has a label"),
     ("evaluate", "jsonl", GOOD + ', "labels": [null, null]}\n', [], "F: every label in it is unknown"),
     ("train", "conll", "a NN _\nb NN _\n", [], "F: no node has a label"),

@@ -72,7 +72,7 @@ def evaluate(
     for path, part in zip(paths, parts, strict=True):
         if part.y is None:
             problem = "has no labels to compare with; name their column or field with --label"
-            raise DataError(f"{files.display_name(path)}: {problem}")
+            raise DataError(f"{options.first_unlabelled(path, part)} {problem}")
     data, names = options.joined(paths, parts)
     with options.errors_name_file(paths, parts):
         assert data.y is not None

@@ -88,8 +88,8 @@ def train(
     for path, part in zip((*files, dev), (*parts, held), strict=True):
         if part is not None and part.y is None:
             raise DataError(
-                f"{path}: has no labels to learn from; name their column with --label, or make some "
-                "with `fuda label`"
+                f"{options.first_unlabelled(str(path), part)} has no labels to learn from; name their column "
+                "with --label, or make some with `fuda label`"
             )
     X, y = [x for part in parts for x in part.X], [labels for part in parts for labels in part.y or []]
     summary = _labels_found(y)
