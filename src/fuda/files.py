@@ -6,6 +6,7 @@ vertical tab or a form feed inside a token never splits it.
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import re
@@ -114,9 +115,10 @@ def _decoded(data: bytes, name: str, lines_before: int = 0) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         line = lines_before + data.count(b"\n", 0, error.start) + 1
+        wide = data[error.start : error.start + 2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
         raise DataError(
             f"{name}:{line}: not UTF-8: byte 0x{data[error.start]:02x}; convert the file first, for example "
-            "with: iconv -f latin1 -t utf-8"
+            f"with: iconv -f {'utf-16' if wide else 'latin1'} -t utf-8"
         ) from None
 
 

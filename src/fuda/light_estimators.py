@@ -40,13 +40,18 @@ class BaseEstimator:
         vars(self).update(state)
 
     def __repr__(self) -> str:
-        given = inspect.signature(type(self)).parameters
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if repr(value) != repr(given[name].default)
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
+        return written(self)
+
+
+def written(estimator: Any) -> str:
+    """Return Python code of an estimator, with the parameters that differ from defaults."""
+    given = inspect.signature(type(estimator)).parameters
+    changed = [
+        f"{name}={value!r}"
+        for name, value in estimator.get_params(deep=False).items()
+        if repr(value) != repr(given[name].default)
+    ]
+    return f"{type(estimator).__name__}({', '.join(changed)})"
 
 
 class ConvergenceWarning(UserWarning):

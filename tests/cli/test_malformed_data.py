@@ -33,6 +33,7 @@ ANY = [
     ("utf16", "a O\nb O\n".encode("utf-16"), 1, "not UTF-8"),
     ("cut gzip", gzip.compress(b"\n" * 99)[:-9], None, "damaged gzip.*again"),
     ("damaged gzip", b"\x1f\x8b" + b"nonsense" * 9, None, "damaged gzip"),
+    ("utf-16", "Ana O\n".encode("utf-16"), 1, "not UTF-8: byte 0xff.*iconv -f utf-16"),
     ("latin1 in gzip", gzip.compress("ñ\n".encode("latin-1")), 1, "not UTF-8: byte 0xf1"),
 ]
 CONLL = [
@@ -173,7 +174,7 @@ VECTORS = '{"observations": [[0.5, 1], [1, 2]], "labels": ["N", "V"]}\n'
 UNUSABLE = [
     ("train", "jsonl", GOOD + "}\n", [], "F: has no labels to learn from.*--label"),
     ("evaluate", "jsonl", GOOD + "}\n", [], "F: has no labels to compare with.*--label"),
-    ("train", "jsonl", TEXTS["jsonl"] + GOOD + "}\n", [], "F: has no labels"),
+    ("train", "jsonl", TEXTS["jsonl"] + GOOD + "}\n", [], "F: structure 2 has no labels to learn from"),
     ("train", "jsonl", GOOD + ', "labels": [null, null]}\n', [], "F: no node has a label"),
     ("evaluate", "jsonl", GOOD + ', "labels": [null, null]}\n', [], "F: every label in it is unknown"),
     ("train", "conll", "a NN _\nb NN _\n", [], "F: no node has a label"),

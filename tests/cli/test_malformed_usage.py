@@ -160,7 +160,7 @@ OPTIONS = [
     ("inspect {model} --top 0", "0 is not in the range"),
     ("inspect {model} --top x", "'x' is not a valid integer"),
     ("convert {conll}", "Missing argument 'OUT'"),
-    ("convert {conll} {out}", "the extension '.fuda' does not belong to a format"),
+    ("convert {conll} {out}", "the extension '.fuda' does not belong to a format; .* --to for what convert"),
     ("convert {conll} {out} --to xml", "format 'xml' is not known"),
     ("convert {conll} {folder} --to jsonl", "is a folder; name a file"),
     ("convert {conll} {missing}/x.jsonl", "x.jsonl: there is no folder .*make it"),

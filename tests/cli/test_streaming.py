@@ -197,7 +197,7 @@ def test_a_sentence_on_one_line_is_refused(run, tmp_path):
         found = run("tag", model, stdin=b"Jan Jansen woont in Amsterdam .\n")
         assert (found.code, found.out) == (2, b"")
         assert found.err.startswith("fuda: <stdin>:1: 6 columns where 3 are expected with labels and 2")
-        assert "read raw text with --text" in found.err
+        assert "read raw text with format='text' (--format text, tag --text)" in found.err
 
 
 def test_lines_are_read_as_needed(tmp_path):

@@ -108,6 +108,15 @@ def test_validation_data_that_cannot_be_used(run, data, tmp_path):
         assert "Traceback" not in outcome.err
 
 
+def test_validation_data_with_other_labels_are_mentioned(run, data, tmp_path):
+    """Every iteration would be as good as any other."""
+    other = tmp_path / "other.conll"
+    other.write_text("Ana NP N\nvive VB V\n\n")
+    outcome = run("train", data, "-o", tmp_path / "m.fuda", "--dev", other)
+    assert outcome.code == 0
+    assert outcome.err.startswith(f"fuda: {other}: its labels (N, V) and those of the model (B-LOC, B-PER)")
+
+
 def test_labels_that_are_too_many_are_noticed(run, tmp_path):
     path = tmp_path / "words.conll"
     path.write_text("".join(f"a{i} w{i}\n" for i in range(60)))

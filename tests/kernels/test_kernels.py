@@ -238,7 +238,7 @@ def test_parameters_are_reached_through_the_algebra():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("rbf", "kernel='rbf': give a kernel of fuda.kernels"),
+        ("rbf", "kernel='rbf': give a kernel of fuda.kernels.*; parse_kernel makes one of text"),
         (None, "kernel=None: give a kernel"),
         (Polynomial, "that is a class; write Polynomial()"),
         (Polynomial(0), "degree=0"),

@@ -24,9 +24,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import fuda
-from fuda import HMM, DataError, Sequence, Template, Tree
+from fuda import HMM, HMSVM, DataError, Reranker, Sequence, Template, Tree
 from fuda.data.structures import as_structures
 from fuda.formats.dataset import Dataset, Record
+from fuda.kernels import RBF, Delta, Polynomial
 from fuda.metrics import entity_f1_scorer, label_f1_scorer, token_accuracy_scorer
 
 NAMES, CITIES = ["Ana", "Bo", "Cy", "Di"], ["Lima", "Oslo", "Rome"]
@@ -305,6 +306,16 @@ def test_how_it_shows_itself():
         assert "HMM" in model._repr_html_()
         assert "text/html" in model._repr_mimebundle_()
     assert repr(HMM(window=2)) == "HMM(window=2)"
+
+
+def test_kernels_and_models_within_a_model_are_shown_as_by_themselves():
+    kernel = RBF(0.1) * Delta() + Polynomial(2).normalized()
+    assert repr(HMSVM(kernel=kernel)) == f"HMSVM(kernel={kernel!r})"
+    within = Reranker(HMSVM(kernel=kernel), n=5)
+    assert eval(repr(within)).get_params()["base__kernel"] == kernel
+    many = repr(HMM(features="x" * 1000))
+    assert len(many) == 703
+    assert many.startswith("HMM(features='xx")
 
 
 def test_tags_say_that_structures_are_taken():

@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 import fuda
-from fuda import CRF, HMSVM, DataError, HMPerceptron, Reranker
+from fuda import CRF, HMSVM, DataError, HMPerceptron, Reranker, Tree
 from fuda.kernels import RBF, Polynomial
 from fuda.registry import MODELS, model_class
 from model_cases import ITERATIVE, X, Y, behaviour, make, saved
@@ -218,10 +218,10 @@ def test_decoding_is_chosen_when_predicting(name, tmp_path):
 @pytest.mark.parametrize("name", ["CRF", "MEMM", "HMPerceptron", "HMSVM"])
 def test_scheme_and_threads_are_chosen_when_predicting(name, tmp_path):
     model, there = make(name).fit(X, [["B-X", *["O"] * (len(x) - 1)] for x in X]), make(name)
-    there.set_params(scheme="IOE1", n_jobs=1).fit(X, [["B-X", *["O"] * (len(x) - 1)] for x in X])
-    for predictor in (model.set_params(scheme="IOE1"), there):
+    there.set_params(scheme="IOB2", n_jobs=1).fit(X, [["B-X", *["O"] * (len(x) - 1)] for x in X])
+    for predictor in (model, there):
         with pytest.raises(DataError, match="scheme IOE1"):
-            predictor.predict(X)
+            predictor.set_params(scheme="IOE1").predict(X)
     model.set_params(scheme="IOB2", n_jobs=1)
     there.set_params(scheme="IOB2")
     assert model.predict(X).tolist() == there.predict(X).tolist()
@@ -230,6 +230,16 @@ def test_scheme_and_threads_are_chosen_when_predicting(name, tmp_path):
     for call in (model.predict, model.predict_marginals, lambda X: model.predict_nbest(X, 1)):
         with pytest.raises(DataError, match="n_jobs='many'"):
             call(X)
+
+
+@pytest.mark.parametrize("name", ["CRF", "MEMM", "HMPerceptron", "HMSVM", "MarginalizedPerceptron"])
+def test_a_scheme_without_any_prediction_is_refused_by_fit(name):
+    """A training of hours would give a model, and a file, that refuses whatever it is asked."""
+    trees = [Tree(x, [-1, *range(len(x) - 1)]) for x in X]
+    with pytest.raises(DataError, match="structure 0 is a tree; set scheme=None"):
+        make(name, scheme="IOB2").fit(trees, [["O"] * len(x) for x in X])
+    with pytest.raises(DataError, match="the label 'place' is not of the scheme IOB2"):
+        make(name, scheme="IOB2").fit(X, [["place", *["O"] * (len(x) - 1)] for x in X])
 
 
 def test_verbosity_set_after_fit_is_saved(tmp_path):

@@ -22,8 +22,8 @@ def test_weighted_objective_is_where_training_ended():
 
 def test_scheme_on_trees_is_refused():
     trees = [Tree(x, [-1, *[0] * (len(x) - 1)]) for x in X]
-    model = CRF(features="word", scheme="IOB2").fit(trees, Y)
-    with pytest.raises(DataError, match="structure 0 is a tree; predict with scheme=None"):
+    model = CRF(features="word").fit(trees, Y).set_params(scheme="IOB2")
+    with pytest.raises(DataError, match="structure 0 is a tree; set scheme=None"):
         model.predict(trees)
 
 

@@ -55,8 +55,7 @@ def learner_for(
     Examples
     --------
     >>> learner_for([["Ana", "lives", "in", "Lima"]], scheme="IOB2", labelled=100)
-    CRF(features='text', l2=0.1, outside_penalty=0.5, scheme='IOB2', tol=0.001,
-        warm_start=True)
+    CRF(features='text', l2=0.1, outside_penalty=0.5, scheme='IOB2', tol=0.001, warm_start=True)
     >>> learner_for([list("MKTAYIAKQR")], kernel=True).features
     'protein'
     """

@@ -66,7 +66,8 @@ def compare(
     parts = [options.read(path, keywords) for path in files]
     for path, part in zip(files, parts, strict=True):
         if part.y is None:
-            raise DataError(f"{path}: has no labels to learn from; name their column with --label")
+            where = options.first_unlabelled(path, part)
+            raise DataError(f"{where} has no labels to learn from; name their column with --label")
     X, y = [x for part in parts for x in part.X], [labels for part in parts for labels in part.y or []]
     from fuda import selection
 

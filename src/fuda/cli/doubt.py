@@ -46,14 +46,14 @@ def doubt(
     speaks for it.
     """
     from fuda.active.doubts import doubts
-    from fuda.files import display_name
     from fuda.progress import bar
 
     model, keywords = None if learner is None else make_learner(learner, {}), options.reading_keywords(**how)
     parts = [options.read(path, keywords) for path in paths]
     for path, part in zip(paths, parts, strict=True):
         if part.y is None:
-            raise DataError(f"{display_name(path)}: has no labels to doubt; name their column with --label")
+            where = options.first_unlabelled(path, part)
+            raise DataError(f"{where} has no labels to doubt; name their column with --label")
     data, names = options.joined(paths, parts)
     with options.errors_name_file(paths, parts), shown_warnings(), bar("judging", folds, True) as advance:
         found = doubts(

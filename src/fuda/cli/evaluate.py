@@ -72,7 +72,7 @@ def evaluate(
     for path, part in zip(paths, parts, strict=True):
         if part.y is None:
             problem = "has no labels to compare with; name their column or field with --label"
-            raise DataError(f"{files.display_name(path)}: {problem}")
+            raise DataError(f"{options.first_unlabelled(path, part)} {problem}")
     data, names = options.joined(paths, parts)
     with options.errors_name_file(paths, parts):
         assert data.y is not None
@@ -88,7 +88,7 @@ def evaluate(
     title = files.display_name(paths[0])
     if len(paths) > 1:
         title += f" and {options.counted(len(paths) - 1, 'other file')}"
-    _warn_of_other_labels(title, labels, set(model.classes_))
+    options.warn_of_other_labels(title, labels, set(model.classes_))
     if as_json:
         found = report.to_dict()
         if errors and mistakes is not None:
@@ -104,18 +104,6 @@ def evaluate(
         content = _page(report, mistakes, data, list(predicted), names)
         title = f"{os.path.basename(model_path)} on {os.path.basename(title)}"
         files.write_text(page_path, page(title, content))
-
-
-def _warn_of_other_labels(name: str, labels: set[Any], known: set[Any]) -> None:
-    """Say so where the files have no label of the model, apart from O."""
-    if (labels & known) - {"O"} or not labels - {"O"}:
-        return
-    theirs, ours = (", ".join(sorted(map(str, some - {"O"}))[:5]) for some in (labels, known))
-    click.echo(
-        f"fuda: {name}: its labels ({theirs}) and those of the model ({ours}) have nothing in "
-        "common; name the right column or field with --label",
-        err=True,
-    )
 
 
 def _show(mistakes: Mistakes, data: Dataset, predicted: list[Any], names: list[str]) -> None:

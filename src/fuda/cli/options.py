@@ -262,6 +262,26 @@ def printer(err: bool = False, width: int = 0) -> Callable[..., None]:
     return show
 
 
+def first_unlabelled(path: str, data: Dataset) -> str:
+    """What to blame for the want of labels: the file, or the first of some structures in it."""
+    from fuda.files import display_name
+
+    bare = [i for i, record in enumerate(data.records) if record.labels is None]
+    return f"{display_name(path)}:{'' if len(bare) == len(data) else f' structure {bare[0]}'}"
+
+
+def warn_of_other_labels(name: str, labels: set[Any], known: set[Any]) -> None:
+    """Say so where files have no label that a model learns, apart from O."""
+    if (labels & known) - {"O"} or not labels - {"O"}:
+        return
+    theirs, ours = (", ".join(sorted(map(str, some - {"O"}))[:5]) for some in (labels, known))
+    click.echo(
+        f"fuda: {name}: its labels ({theirs}) and those of the model ({ours}) have nothing in "
+        "common; name the right column or field with --label",
+        err=True,
+    )
+
+
 def describe(*parts: Dataset) -> str:
     """The numbers of structures and nodes, in words."""
     structures = [structure for part in parts for structure in part.X]

@@ -8,7 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import click
@@ -88,13 +88,15 @@ def train(
     for path, part in zip((*files, dev), (*parts, held), strict=True):
         if part is not None and part.y is None:
             raise DataError(
-                f"{path}: has no labels to learn from; name their column with --label, or make some "
-                "with `fuda label`"
+                f"{options.first_unlabelled(str(path), part)} has no labels to learn from; name their column "
+                "with --label, or make some with `fuda label`"
             )
     X, y = [x for part in parts for x in part.X], [labels for part in parts for labels in part.y or []]
     summary = _labels_found(y)
     if template is None:
         _warn_of_positions(X)
+    if held is not None:
+        options.warn_of_other_labels(str(dev), *({*chain(*some)} - {None} for some in (held.y or [], y)))
     if sys.stderr.isatty():
         click.echo(summary, err=True)
     reading = options.options_to_store(files[0], keywords, parts[0])

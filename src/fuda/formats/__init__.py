@@ -353,7 +353,8 @@ def format_of(path: str | Path, format: str | None = None, default: str | None =
     )
     raise DataError(
         f"{path}: the extension {extension!r} does not belong to a format; pass format= (on the command "
-        f"line --format) or rename the file. The formats: {listed}"
+        "line --format, or --to for what convert and export write) or rename the file. The formats: "
+        f"{listed}"
     )
 
 

@@ -320,7 +320,7 @@ def _check_width(width: int, actual: int, all_observed: bool, name: str, number:
         message = (
             f"{_columns(actual)} where {width} are expected with labels and {width - 1} without; give "
             "one token per line with the same columns, or name both the columns observed and that of the "
-            "label (on the command line --columns and --label); read raw text with --text (format='text')"
+            "label (--columns and --label); read raw text with format='text' (--format text, tag --text)"
         )
         raise fault(name, number, message)
 

@@ -197,7 +197,7 @@ def find_layout(
             return names.index(column)
         if is_whole(column, 1, len(names)):
             return int(column) - 1
-        hint = "; give none (None) if there are no labels" if option == "label" else ""
+        hint = "; give label=None (--label none) if there are no labels" if option == "label" else ""
         raise DataError(f"{name}: {option}={column!r}: there is no such column; it has {short(names)}{hint}")
 
     if by_index:

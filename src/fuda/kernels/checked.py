@@ -45,9 +45,10 @@ def as_kernel(value: Any, name: str = "kernel") -> Kernel:
         raise DataError(f"{name}={value.__name__}: that is a class; write {value.__name__}()")
     value = algebra.as_operand(value)
     if not isinstance(value, Kernel):
+        of_text = "; parse_kernel makes one of text" if isinstance(value, str) else ""
         raise DataError(
             f"{name}={short(value)}: give a kernel of fuda.kernels ({', '.join(KERNELS)}) or a function of "
-            "two observations"
+            f"two observations{of_text}"
         )
     level, depth = [value], 0
     while level:

@@ -38,6 +38,7 @@ from fuda.estimators import BaseEstimator, check_is_fitted, clone
 from fuda.features.sets import resolve
 from fuda.interrupts import guard_compiled_code
 from fuda.kernels import as_kernel
+from fuda.light_estimators import written
 from fuda.metrics import token_accuracy
 from fuda.models.defaults import defaults_for, encoder_for
 from fuda.models.fingerprint import content, digest, parameters
@@ -133,6 +134,12 @@ class Labeler(BaseEstimator):
         for name in parameters.keys() & FOREIGN_PARAMETERS.keys() - set(cls._get_param_names()):
             raise TypeError(f"{cls.__name__} has no parameter {name!r}: {FOREIGN_PARAMETERS[name]}")
         return super().__new__(cls)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        # The printer of scikit-learn writes kernels in another way than their own, or as a tuple.
+        code = written(self)
+        half = N_CHAR_MAX // 2
+        return code if len(code) <= N_CHAR_MAX else f"{code[:half]}...{code[-half:]}"
 
     def fit(
         self,

@@ -53,6 +53,15 @@ def fix_known(scores: Array, labels: Array) -> None:
     scores[fixed, labels[fixed]] = kept
 
 
+def check_sequences(scheme: str, corpus: Corpus) -> None:
+    """Raise DataError where structures are no sequences, which alone have a tag scheme."""
+    if not corpus.is_chain:
+        raise DataError(
+            f"scheme={scheme!r}: a tag scheme defines which labels follow each other in a sequence, but "
+            f"structure 0 is a {corpus.shape}; set scheme=None"
+        )
+
+
 def check_count(n: Any) -> int:
     """Return how many labelings to find; DataError if it is not a whole number of at least 1."""
     if not is_whole(n, 1):

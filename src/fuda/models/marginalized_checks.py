@@ -11,6 +11,7 @@ from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, place, short
 from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.parts import usual_parts
+from fuda.models.labelings import check_sequences
 
 
 def check_fits(model: Any, corpus: Corpus) -> None:
@@ -36,11 +37,8 @@ def check_decoder(model: Any, corpus: Corpus) -> None:
             "decode='viterbi' finds the best labeling of a sequence or tree, but structure 0 is a dag; "
             "choose decode='posterior'"
         )
-    if model.scheme is not None and not corpus.is_chain:
-        raise DataError(
-            f"scheme={model.scheme!r}: a tag scheme defines which labels follow each other in a sequence, "
-            f"but structure 0 is a {corpus.shape}; set scheme=None"
-        )
+    if model.scheme is not None:
+        check_sequences(model.scheme, corpus)
 
 
 def checked_scores(model: Any, scores: Numbers, corpus: Corpus) -> Numbers:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,13 +24,13 @@ from fuda.explanations.decisions import Context, Decision, explained
 from fuda.explanations.positions import Positions
 from fuda.models.base import Labeler
 from fuda.models.explained_markov import encoded_question, markov_decision, markov_labelings
-from fuda.models.labelings import best_labelings, check_count, fix_known
+from fuda.models.labelings import best_labelings, check_count, check_sequences, fix_known
 from fuda.models.labelled_data import Probabilities
 from fuda.models.training_data import TrainingData, data_weights
 from fuda.models.validation import Held, Validation
 from fuda.optimize.result import INTERRUPTED, Minimizer, Result
 from fuda.progress import Iterations
-from fuda.schemes import OUTSIDE, forbid, scheme_name
+from fuda.schemes import OUTSIDE, forbid, legal, scheme_name
 from fuda.storage.checkpoint import Checkpoint
 
 Array = np.ndarray
@@ -192,18 +192,21 @@ class MarkovLabeler(Probabilities, Labeler):
         self, corpus: Corpus, scores: np.ndarray, transitions: np.ndarray, known: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         """Scores (changed in place) and transitions, −inf where scheme or known labels forbid."""
-        if self.scheme is not None and not corpus.is_chain:
-            raise DataError(
-                f"scheme={self.scheme!r}: a tag scheme defines which labels follow each other in a sequence, "
-                f"but structure 0 is a {corpus.shape}; predict with scheme=None"
-            )
         if self.scheme is not None:
+            check_sequences(self.scheme, corpus)
             transitions = forbid(
                 scores, transitions, self.classes_, self.scheme, corpus.graph.roots, corpus.graph.leaves
             )
         if known is not None:
             fix_known(scores, self._numbers(known, corpus))
         return scores, transitions
+
+    def _fit_encoded(self, data: TrainingData) -> Self:
+        if self.scheme is not None and "scheme" in self._live_params:
+            # No prediction would be possible; better to say so before the training than after it.
+            check_sequences(self.scheme, data.encoded.corpus)
+            legal(data.classes, self.scheme)
+        return super()._fit_encoded(data)
 
     def _labelled(self, X: Any, y: Any, sample_weight: Any, position_weight: Any) -> TrainingData:
         """Labelled structures that an objective is summed over."""
