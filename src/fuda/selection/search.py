@@ -54,6 +54,7 @@ _SHARE = 0.5  # of the time left, which the fit of the second leader may take
 _MOST_OF_TIME = 0.25  # left, which a fold of one candidate may take
 # Share of the time left: a fold on more structures is worth it, whoever leads on fewer.
 _LITTLE_TIME = 0.04
+_ENOUGH = 0.25  # of all nodes: who leads clearly on so many may win without more folds
 _LEADERS = 2  # for whose fit to everything time is kept
 
 
@@ -375,11 +376,20 @@ class Race:
             chosen, best = self._in_time(running, nodes, _MOST_OF_TIME), running[0]
             if best in chosen:
                 return chosen
-            is_possible = best.seconds_to_refit(int(self.sizes.sum())) < self.seconds_left
-            if best is default or (is_possible and behind(self.goal, best.counts, default.counts)):
+            if best is default or (self._can_win(best) and behind(self.goal, best.counts, default.counts)):
                 return []
             running = running[1:]  # more folds of the others are worth more
         return []
+
+    def _can_win(self, trial: Trial) -> bool:
+        """Whether a leader may win without further folds.
+
+        That takes time to fit it to everything, and structures that are not a small part of all:
+        on many others may lead than on few.
+        """
+        whole, compared = self.sizes.sum(), sum(self.sizes[test].sum() for test in self.tests)
+        is_in_time = trial.seconds_to_refit(int(whole)) < self.seconds_left
+        return bool(is_in_time and compared >= _ENOUGH * whole)
 
     def _in_time(self, running: list[Trial], nodes: int, share: float) -> list[Trial]:
         """The candidates, best first, for which there is time if the best are fitted to all.
