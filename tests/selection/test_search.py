@@ -154,6 +154,14 @@ def test_there_is_time_for_the_default_as_long_as_there_is_for_the_best(clock):
     assert names == ["best", "default"]
 
 
+def test_the_race_is_over_where_there_is_no_time_for_the_default(clock):
+    candidates = {"default": Learner(0.6), "quick": Other(0.9)}
+    made = with_scores(race(clock, candidates), (0.6, 0.9), (70.0, 1.0))
+    assert made._affordable(made.running, 500) == []
+    made = with_scores(race(clock, candidates), (0.6, 0.9), (40.0, 1.0))
+    assert names_of(made._affordable(made.running, 500)) == ["quick", "default"]
+
+
 def with_scores(made, scores, seconds):
     """The race after a fold of 500 nodes, in which candidates had these scores and times."""
     for trial, score, took in zip(made.trials, scores, seconds, strict=True):

@@ -374,8 +374,8 @@ class Race:
             return []
         while running:
             chosen, best = self._in_time(running, nodes, _MOST_OF_TIME), running[0]
-            if best in chosen:
-                return chosen
+            if best in chosen:  # all are compared with the default
+                return chosen if default in chosen else []
             if best is default or (self._can_win(best) and behind(self.goal, best.counts, default.counts)):
                 return []
             running = running[1:]  # more folds of the others are worth more
