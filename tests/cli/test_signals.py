@@ -6,8 +6,10 @@ import signal
 import time
 
 import pytest
+from llvmlite.binding.executionengine import ExecutionEngine
+from numba.core import serialize
 
-from fuda.cli.signals import Signals
+from fuda.cli.signals import _NOT_IN, Signals
 
 
 class Signalled:
@@ -22,9 +24,13 @@ def _numba_unpickle():
     return True
 
 
-@pytest.mark.parametrize("moment", [Signalled, _numba_unpickle])
+def _raw_object_cache_notify():
+    return _numba_unpickle()
+
+
+@pytest.mark.parametrize("moment", [Signalled, _numba_unpickle, _raw_object_cache_notify])
 def test_a_signal_where_nothing_may_be_raised_is_not_lost(moment):
-    """In a finalizer, after which Python goes on, and where numba asks for a class."""
+    """In a finalizer, after which Python goes on, and where numba or LLVM ask for something."""
 
     def work():
         with Signals():
@@ -39,3 +45,9 @@ def test_a_signal_where_nothing_may_be_raised_is_not_lost(moment):
             work()
     finally:
         signal.signal(signal.SIGINT, handler)
+
+
+def test_what_numba_and_llvm_ask_has_these_names():
+    asked = (serialize, "_numba_unpickle"), *((ExecutionEngine, name) for name in _NOT_IN[2:])
+    assert len(asked) == 3
+    assert all(callable(getattr(where, name)) for where, name in asked)

@@ -13,7 +13,7 @@ from typing import Any, Self
 from fuda.interrupts import end_process
 
 _MOMENT = 0.01  # seconds after which a signal that came where it cannot be raised comes again
-_NOT_IN = ("__del__", "_numba_unpickle")
+_NOT_IN = ("__del__", "_numba_unpickle", "_raw_object_cache_notify", "_raw_object_cache_getbuffer")
 
 
 class Signals:
@@ -69,9 +69,11 @@ class Signals:
 
 
 def _must_not_raise(frame: FrameType | None) -> bool:
-    """Whether a frame belongs to the end of an object or to a question of compiled code.
+    """Whether a frame belongs to the end of an object, or answers compiled code or the compiler.
 
-    After an exception in the one Python prints it and goes on, in the other numba crashes.
+    After an exception at the end of an object, or in an answer to the compiler, Python prints it
+    and goes on as if there were none; and a signal that comes while LLVM works is seen in its next
+    question. After one in an answer to compiled code numba crashes.
     """
     while frame is not None:
         if frame.f_code.co_name in _NOT_IN or frame.f_globals.get("__name__") == "weakref":
