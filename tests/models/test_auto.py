@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import warnings
 from dataclasses import replace
@@ -21,7 +22,7 @@ from fuda.models.combination import Combination, Decoder, Tuner, sharpened
 from fuda.models.hm_perceptron import HMPerceptron
 from fuda.schemes import guess_scheme
 from fuda.selection import Goal, Split, search
-from fuda.selection.search import Candidate
+from fuda.selection.search import Candidate, Race
 from fuda.selection.validation import Times
 
 NAMES, PLACES = ["Ana", "Bo", "Eva", "Paz"], ["Lima", "Oslo", "Rome"]
@@ -415,7 +416,7 @@ def test_mistakes_are_named(parameters, message):
         Auto(**parameters).fit(X, Y)
 
 
-def test_the_default_is_chosen_unless_another_is_clearly_better():
+def test_the_default_is_chosen_unless_another_is_clearly_better(monkeypatch):
     corpus = Corpus([Sequence(["x"] * 5) for _ in range(40)])
     labels = np.random.RandomState(0).randint(0, 2, 200)
     model = Auto(candidates={"default": HMM(), "other": HMM()}, combine=False)
@@ -432,6 +433,11 @@ def test_the_default_is_chosen_unless_another_is_clearly_better():
 
     assert chosen([3, 50, 90], [7, 120]) == "default"
     assert chosen(range(0, 200, 5), [7, 120]) == "other"
+    monkeypatch.setattr(
+        sys.modules[Race.__module__], "_ENOUGH", 1.1
+    )  # they were compared on a small part of all
+    assert chosen(range(0, 200, 5), [7, 120]) == "default"
+    monkeypatch.undo()
     assert chosen([7], [3, 50]) == "default"
     assert chosen(range(0, 200, 5), [7, 120], seconds=100.0) == "default"  # no time for the other
 

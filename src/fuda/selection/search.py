@@ -54,7 +54,7 @@ _SHARE = 0.5  # of the time left, which the fit of the second leader may take
 _MOST_OF_TIME = 0.25  # left, which a fold of one candidate may take
 # Share of the time left: a fold on more structures is worth it, whoever leads on fewer.
 _LITTLE_TIME = 0.04
-_ENOUGH = 0.25  # of all nodes: who leads clearly on so many may win without more folds
+_ENOUGH = 0.25  # of all nodes: who leads on fewer may not lead on all
 _LEADERS = 2  # for whose fit to everything time is kept
 
 
@@ -381,15 +381,15 @@ class Race:
             running = running[1:]  # more folds of the others are worth more
         return []
 
-    def _can_win(self, trial: Trial) -> bool:
-        """Whether a leader may win without further folds.
+    @property
+    def is_telling(self) -> bool:
+        """Whether candidates were compared on enough: on many others may lead than on few."""
+        compared = sum(self.sizes[test].sum() for test in self.tests)
+        return bool(compared >= _ENOUGH * self.sizes.sum())
 
-        That takes time to fit it to everything, and structures that are not a small part of all:
-        on many others may lead than on few.
-        """
-        whole, compared = self.sizes.sum(), sum(self.sizes[test].sum() for test in self.tests)
-        is_in_time = trial.seconds_to_refit(int(whole)) < self.seconds_left
-        return bool(is_in_time and compared >= _ENOUGH * whole)
+    def _can_win(self, trial: Trial) -> bool:
+        """Whether a leader may win without further folds, and there is time to fit it to all."""
+        return self.is_telling and trial.seconds_to_refit(int(self.sizes.sum())) < self.seconds_left
 
     def _in_time(self, running: list[Trial], nodes: int, share: float) -> list[Trial]:
         """The candidates, best first, for which there is time if the best are fitted to all.
@@ -400,7 +400,7 @@ class Race:
         left, whole, default = self.seconds_left, int(self.sizes.sum()), self.trials[0]
         refits = [trial.seconds_to_refit(whole) for trial in running[:_LEADERS]]
         left -= refits[0] + sum(seconds for seconds in refits[1:] if seconds < _SHARE * left)
-        left -= _JUDGED * len(running) * self.seconds_to_judge
+        left -= _JUDGED * max(_LEADERS, len(running) // 2) * self.seconds_to_judge  # half of them go on
         together, chosen = min(self.workers, len(running)), []
         for trial in sorted(running, key=lambda trial: trial not in (running[0], default)):
             most = left if trial in (running[0], default) else share * left
