@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import threading
 import warnings
 from dataclasses import replace
@@ -22,7 +21,7 @@ from fuda.models.combination import Combination, Decoder, Tuner, sharpened
 from fuda.models.hm_perceptron import HMPerceptron
 from fuda.schemes import guess_scheme
 from fuda.selection import Goal, Split, search
-from fuda.selection.search import Candidate, Race
+from fuda.selection.search import Candidate
 from fuda.selection.validation import Times
 
 NAMES, PLACES = ["Ana", "Bo", "Eva", "Paz"], ["Lima", "Oslo", "Rome"]
@@ -433,11 +432,9 @@ def test_the_default_is_chosen_unless_another_is_clearly_better(monkeypatch):
 
     assert chosen([3, 50, 90], [7, 120]) == "default"
     assert chosen(range(0, 200, 5), [7, 120]) == "other"
-    monkeypatch.setattr(
-        sys.modules[Race.__module__], "_ENOUGH", 1.1
-    )  # they were compared on a small part of all
-    assert chosen(range(0, 200, 5), [7, 120]) == "default"
-    monkeypatch.undo()
+    with monkeypatch.context() as small:  # compared on a small part of all
+        small.setattr(search, "_ENOUGH", 1.1)
+        assert chosen(range(0, 200, 5), [7, 120]) == "default"
     assert chosen([7], [3, 50]) == "default"
     assert chosen(range(0, 200, 5), [7, 120], seconds=100.0) == "default"  # no time for the other
 
