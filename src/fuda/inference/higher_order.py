@@ -190,7 +190,7 @@ def _decode_pairs(
 ) -> float:
     """Do what `decode` does for k = 1, where the context of a node is the label of its parent.
 
-    In half of the time: nothing has to be divided to number contexts. `values` become
+    Faster, since nothing has to be divided to number contexts. `values` become
     s_t(b) + Σ_{children u} m_u(b).
     """
     order, parents = shape[0], shape[1]
