@@ -18,12 +18,12 @@ from fuda.progress import bar, warn
 from fuda.selection.folds import cut, splits
 from fuda.selection.goals import Figure, Goal, goal_for
 from fuda.selection.significance import randomization_test
-from fuda.selection.tables import Table
+from fuda.selection.tables import Table, Tabular
 from fuda.selection.validation import Validation, cross_validate
 
 
 @dataclass
-class Comparison:
+class Comparison(Tabular):
     """The results of `compare`.
 
     Parameters
@@ -177,21 +177,6 @@ class Comparison:
             "by the clock and of processors, and to label the test part. bytes: of the model file.",
         )
         return Table(header, made, notes)
-
-    def text(self) -> str:
-        """Return the table as text.
-
-        Returns
-        -------
-        str
-            Several lines.
-        """
-        return self.table().text()
-
-    __str__ = text
-
-    def _repr_html_(self) -> str:
-        return self.table().html()
 
     def plot(self, path: str | Path | None = None, ax: Any = None) -> Any:
         """Draw the goal with its spread: curves over sizes, or a bar per model at a single size.

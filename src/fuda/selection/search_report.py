@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fuda.selection.tables import Table
+from fuda.selection.tables import Table, Tabular
 
 
 @dataclass(frozen=True)
-class SearchReport:
+class SearchReport(Tabular):
     """What was tried, what it reached and what it took.
 
     Attributes
@@ -41,18 +41,3 @@ class SearchReport:
             rows.append([row["name"], score, *counts, f"{row['wall']:.1f}", f"{row['cpu']:.1f}", row["end"]])
         total = f"{self.seconds:.1f} s ({self.cpu_seconds:.1f} s of processors)"
         return Table(header, rows, (f"chosen: {self.chosen}; {total}",))
-
-    def text(self) -> str:
-        """Return the table as text.
-
-        Returns
-        -------
-        str
-            Several lines.
-        """
-        return self.table().text()
-
-    __str__ = text
-
-    def _repr_html_(self) -> str:
-        return self.table().html()

@@ -80,3 +80,27 @@ class Table(NamedTuple):
         for cells in self.rows:
             table.add_row(*map(Text, cells))
         return table
+
+
+class Tabular:
+    """What is shown as a table, which `table` returns."""
+
+    def table(self) -> Table:
+        """Return the table."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """Return the table as text.
+
+        Returns
+        -------
+        str
+            Several lines.
+        """
+        return self.table().text()
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
