@@ -107,6 +107,15 @@ def test_a_folder_gets_a_file_of_the_same_name(run, models, places, tmp_path):
     assert {"other.jsonl.gz", "stdin.jsonl"} <= {path.name for path in folder.iterdir()}
 
 
+def test_a_folder_that_contains_the_files_is_refused(run, models, places, tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_bytes(before := places["conll"].read_bytes())
+    found = run("tag", models["conll"], path, "-o", tmp_path)
+    assert found.code == 2
+    assert "a.conll: is used twice by the same command and would be lost" in found.err
+    assert path.read_bytes() == before
+
+
 def test_raw_text_into_a_folder(run, tagger, places, tmp_path):
     (tmp_path / "a.txt").write_text(WORDS)
     assert run("tag", tagger, "--text", tmp_path / "a.txt", "-o", places["folder"]).code == 0
@@ -210,7 +219,8 @@ def test_columns_of_csv_by_name(run, tagger, tmp_path):
     train = ["train", path, "-o", model, "--learner", "hmm", "--label", "tag", "--columns", "word"]
     assert run(*train).code == 0
     assert run("tag", model, path).out == path.read_bytes()
-    found = run("tag", model, other)
+    assert run("tag", model, other).out == b"sentence,pos,word,tag\n1,NP,Ana,B-PER\n"
+    found = run("evaluate", model, other)
     assert found.code == 2
     assert "label='tag': there is no such column" in found.err
     assert run("tag", model, other, "--label", "none").out == b"sentence,pos,word,label\n1,NP,Ana,B-PER\n"

@@ -116,8 +116,8 @@ def tag(
     by_output = {output: sources}
     if folder:
         by_output = {path: [source] for path, source in _beneath(output, sources).items()}
-        for path in by_output:
-            options.check_output(path, model_path)
+        for path in by_output:  # a file named by -o itself may be labelled in place, one in a folder not
+            options.check_output(path, model_path, *(source for source in paths if source != "-"))
     with nullcontext(labeller) if cluster is None else _on_cluster(cluster, labeller) as labels:
         for path, parts in by_output.items():
             _label(labels, parts, path)

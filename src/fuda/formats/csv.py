@@ -32,14 +32,22 @@ _SENTENCE = re.compile(r"sent", re.IGNORECASE)
 _OFFSETS = ("start", "end")
 
 
+class IfThere(str):
+    """The name of a column of labels that a file may be without."""
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The names of the columns, and which are the sentence's, the label's and observed."""
+    """The names of the columns, and which are the sentence's, the label's and observed.
+
+    `added` is the name of a column for labels, where there is none.
+    """
 
     names: list[str]
     sentence: int
     label: int | None
     observed: list[int]
+    added: str = "label"
 
 
 @dataclass(slots=True)
@@ -178,11 +186,17 @@ def options_to_store(data: Dataset) -> dict[str, Any]:
 
 
 def options_for_model(path: str, given: dict, stored: dict | None, labelled: bool) -> dict[str, Any]:
-    """Require ``label`` for a model trained on another format, so that no column is replaced."""
+    """Require ``label`` for a model trained on another format, so that no column is replaced.
+
+    What is to be labelled may be without the column of the labels.
+    """
     if stored is None and "label" not in given:
         message = "the model was not trained on such files; name the column of the labels with --label"
         raise DataError(f"{path}: {message}, or none where a column is to be added, and --columns")
-    return (stored or {}) | given
+    found = (stored or {}) | given
+    if not labelled and "label" not in given and "label" in found:
+        found["label"] = IfThere(found["label"])
+    return found
 
 
 def find_layout(
@@ -210,6 +224,9 @@ def find_layout(
             problem = f"no column's name begins with 'sent': {short(names)}"
             raise DataError(f"{name}: {problem}; name that of the sentence (--option sentence=NAME)")
         place_of_sentence = likely[0]
+    added = "label"
+    if isinstance(label, IfThere) and label not in names:
+        label, added = None, str(label)
     of_label = None if label is None else index_of(len(names) if label == -1 else label, "label")
     if columns is None:
         left = {place_of_sentence, of_label}
@@ -220,7 +237,7 @@ def find_layout(
     if not observed or {of_label, place_of_sentence} & set(observed) or of_label == place_of_sentence:
         problem = f"sentence, label and observation are columns of their own; it has {short(names)}"
         raise DataError(f"{name}: {problem}; name others with sentence=, label= and columns=")
-    return Layout(names, place_of_sentence, of_label, observed)
+    return Layout(names, place_of_sentence, of_label, observed, added)
 
 
 def _rows(
@@ -265,7 +282,7 @@ def _rows_as_read(records: Sequence[Record]) -> tuple[list[str], list[tuple[int,
     header = list(layout.names)
     added = layout.label is None and any(record.labels is not None for record in records)
     if added:
-        header.append(next(x for x in ("label", "predicted", "new label") if x not in header))
+        header.append(next(x for x in (layout.added, "predicted", "new label") if x not in header))
     rows = []
     for index, record in enumerate(records):
         dataset.check_rows(index, record, len(record.rows.cells))
