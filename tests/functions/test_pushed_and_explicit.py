@@ -171,6 +171,7 @@ POLYNOMIALS = [
     Polynomial(3, offset=0.5, scale=0.25),
     Polynomial(4).normalized(),
     Linear().normalized(),
+    3 * Polynomial(2).normalized(),
 ]
 DICTS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from([1.0, 1.0, -0.5, 2.0, 0.0]), max_size=4)
 

@@ -407,9 +407,9 @@ def test_capabilities_are_those_of_the_values(kernel):
     assert len(kernel.norms(p)) == len(kernel.inners(p, p)) == kernel.inner_count
     assert (kernel.sees == Sees.FEATURES) == ("Delta" not in repr(kernel))
     if kernel.polynomial is not None:
-        *parameters, normalized = kernel.polynomial
+        *parameters, normalized, factor = kernel.polynomial
         same = Polynomial(*parameters).normalized() if normalized else Polynomial(*parameters)
-        np.testing.assert_allclose(same.gram(p, p), kernel.gram(p, p), rtol=1e-12)
+        np.testing.assert_allclose(factor * same.gram(p, p), kernel.gram(p, p), rtol=1e-12)
 
 
 def test_what_kernels_see_and_which_are_polynomials():
@@ -417,6 +417,8 @@ def test_what_kernels_see_and_which_are_polynomials():
     assert [kernel.sees.name for kernel in given] == (
         ["FEATURES"] * 3 + ["EQUALITY", "OBSERVATIONS", "OBSERVATIONS", "EQUALITY"]
     )
-    assert Linear().normalized().normalized().polynomial == (1, 0.0, 1.0, True)
-    assert Polynomial(3).polynomial == (3, 1.0, 1.0, False)
+    assert Linear().normalized().normalized().polynomial == (1, 0.0, 1.0, True, 1.0)
+    assert Polynomial(3).polynomial == (3, 1.0, 1.0, False, 1.0)
+    assert (2 * (Polynomial(1).normalized() * 3)).polynomial == (1, 1.0, 1.0, True, 6.0)
+    assert (2 * Linear()).normalized().polynomial == (1, 0.0, 1.0, True, 1.0)
     assert [k.polynomial for k in (*given[1:], Linear() + Delta())] == [None] * 7

@@ -362,11 +362,27 @@ def test_bad_parameters(parameters, words):
     assert words in str(caught.value)
 
 
+def test_defaults_by_the_kind_of_observations():
+    linear, square = 3 * Polynomial(1).normalized(), 3 * Polynomial(2).normalized()
+    words = HMSVM().fit(X, Y)
+    assert (words.kernel_, words.encoder_.features, words._fitted_params["rescale"]) == (linear, "text", True)
+    given = HMSVM(Polynomial(2)).fit(X, Y)
+    assert (given.encoder_.features, given._fitted_params["rescale"]) == ("spelling", False)
+    vectors = [[np.eye(2)[0], np.eye(2)[1]]] * 2
+    assert HMSVM().fit(vectors, [["A", "B"]] * 2).kernel_ == square
+    residues = HMSVM().fit([list("MKVLASTR"), list("GLWCMDEN")], [list("HHHHEEEE")] * 2)
+    assert (residues.kernel_, residues.encoder_.features) == (square, "protein")
+    assert HMSVM().fit([[{"a": 1}, ["b"]]] * 2, [["A", "B"]] * 2).kernel_ == linear
+    with pytest.raises(DataError, match="class_weight is the cost of a wrong node"):
+        HMSVM(Polynomial(2), class_weight="balanced").fit(X, Y)
+    HMSVM(class_weight="balanced").fit(X, Y)
+
+
 def test_bad_data():
     with pytest.raises(DataError, match="structure 1, node 1: its label is None, but an HMSVM"):
         small().fit([["a"], ["b", "c"]], [["A"], ["B", None]])
     with pytest.raises(DataError, match="position_weight is the cost of a wrong node where margins are"):
-        small().fit(X, Y, position_weight=[np.ones(len(y)) for y in Y])
+        small(rescale=False).fit(X, Y, position_weight=[np.ones(len(y)) for y in Y])
     with pytest.raises(DataError, match="structure 0, node 0: its label is None"):
         small().fit(X, Y).objective([["a"]], [[None]])
     with pytest.raises(DataError, match="nothing to sum the objective over"):

@@ -25,6 +25,8 @@ X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"], ["Bo", "and", "Ana",
 Y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O", "PER", "O"]]
 TREES = [fuda.Tree(words, [-1, *range(len(words) - 1)]) for words in X]
 DAGS = [fuda.Dag(words, [(i, i + 1) for i in range(len(words) - 1)]) for words in X]
+# Files of versions whose probabilities were those of the scores as they are.
+WITHOUT_SCALE = ("hmsvm-1.fuda", "hmsvm-push-1.fuda")
 MODELS = {
     "hmm-1.fuda": (fuda.HMM(), X),
     "crf-1.fuda": (fuda.CRF(), X),
@@ -36,7 +38,8 @@ MODELS = {
     "hmperceptron-1.fuda": (fuda.HMPerceptron(), X),
     "hmperceptron-2.fuda": (fuda.HMPerceptron(), X),
     "hmperceptron-dual-1.fuda": (fuda.HMPerceptron(kernel=Polynomial(2) + Delta()), TREES),
-    "hmsvm-1.fuda": (fuda.HMSVM(tol=1e-6), X),
+    "hmsvm-1.fuda": (fuda.HMSVM(Polynomial(2), tol=1e-6), X),
+    "hmsvm-2.fuda": (fuda.HMSVM(tol=1e-6), X),
     "hmsvm-push-1.fuda": (fuda.HMSVM(kernel=RBF(0.1), C=100.0, tol=1e-6), TREES),
     "reranker-1.fuda": (fuda.Reranker(base=fuda.CRF(l2=0.1), n=3, folds=3), X),
     "marginalizedperceptron-1.fuda": (fuda.MarginalizedPerceptron(features="spelling", orders=3), X),
@@ -62,11 +65,11 @@ def test_stored_models_load_and_label_as_they_did(name):
     assert [list(labels) for labels in stored.predict(structures)] == Y
     if not hasattr(model, "predict_marginals"):
         return
-    for old, new in zip(
-        stored.predict_marginals(structures),
-        clone(model).fit(structures, Y).predict_marginals(structures),
-        strict=True,
-    ):
+    again = clone(model).fit(structures, Y)
+    if name in WITHOUT_SCALE:
+        again._scale = 1.0
+    both = stored.predict_marginals(structures), again.predict_marginals(structures)
+    for old, new in zip(*both, strict=True):
         assert old == pytest.approx(new, abs=1e-3)
 
 

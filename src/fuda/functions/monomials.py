@@ -48,7 +48,7 @@ class Vectors:
     degree, offset, scale : int, float, float
         d, o and s of the polynomial.
     factors : (N,) array
-        1, or 1/√k(x_t, x_t) where the kernel is normalized.
+        The root of the kernel's factor, divided by √k(x_t, x_t) where the kernel is normalized.
     binary : bool
         Whether all values are 0 or 1.
     """
@@ -59,11 +59,11 @@ class Vectors:
         self.kernel = kernel
         self.indptr, self.indices, self.values = _side_by_side(list(map(_rows, views)), encoded.corpus.size)
         self.base = sum(view.points.features.shape[1] for view in views) + 1
-        self.degree, self.offset, self.scale, normalized = kernel.polynomial
-        self.factors = np.ones(len(self))
+        self.degree, self.offset, self.scale, normalized, factor = kernel.polynomial
+        self.factors = np.full(len(self), math.sqrt(factor))
         if normalized:
             square = Polynomial(self.degree, self.offset, self.scale).evaluate_self(norms_of(views, kernel))
-            self.factors = np.where(square > 0, 1 / np.sqrt(np.where(square > 0, square, 1.0)), 0.0)
+            self.factors *= np.where(square > 0, 1 / np.sqrt(np.where(square > 0, square, 1.0)), 0.0)
         self.binary = bool((self.values == 1).all())
 
     def __len__(self) -> int:

@@ -60,7 +60,7 @@ class Sees(IntEnum):
 
 
 class PolynomialForm(NamedTuple):
-    """(scale ⟨a, b⟩ + offset)^degree of feature vectors, normalized or not.
+    """factor · (scale ⟨a, b⟩ + offset)^degree of feature vectors, the power normalized or not.
 
     Parameters
     ----------
@@ -71,13 +71,16 @@ class PolynomialForm(NamedTuple):
     scale : float
         The factor of the inner product.
     normalized : bool
-        Whether k(a, b) is divided by √(k(a, a) k(b, b)).
+        Whether k(a, b), the power, is divided by √(k(a, a) k(b, b)).
+    factor : float
+        The factor of all values.
     """
 
     degree: int
     offset: float
     scale: float
     normalized: bool = False
+    factor: float = 1.0
 
 
 class Kernel(BaseEstimator):
@@ -413,6 +416,14 @@ class Product(_Pair):
 
     _operation, _sign, _precedence = operator.mul, "*", 1
 
+    @property
+    def polynomial(self) -> PolynomialForm | None:  # type: ignore[override]
+        """The polynomial of one of the kernels, if the other one is a constant."""
+        for one, other in ((self.left, self.right), (self.right, self.left)):
+            if isinstance(one, Constant) and (form := other.polynomial) is not None:
+                return form._replace(factor=form.factor * float(one.value))
+        return None
+
 
 class Normalized(_Composite):
     """k(a, b) / √(k(a, a) k(b, b)), 0 where a root is 0.
@@ -432,7 +443,7 @@ class Normalized(_Composite):
     def polynomial(self) -> PolynomialForm | None:  # type: ignore[override]
         """The polynomial of the kernel k, normalized."""
         form = self.kernel.polynomial
-        return None if form is None else form._replace(normalized=True)
+        return None if form is None else form._replace(normalized=True, factor=1.0)
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
         # evaluate_self calls itself once per level, so that the cost is not 3^depth

@@ -29,7 +29,7 @@ from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
 from fuda.selection.goals import Goal, goal_for
-from fuda.selection.search import Candidate, Race, Trial, behind
+from fuda.selection.search import Candidate, Race, Trial, behind, standard_error
 from fuda.selection.search_report import SearchReport
 from fuda.selection.side_by_side import worker_count
 from fuda.selection.validation import Stopwatch
@@ -41,10 +41,11 @@ _COLD_NODES, _FEW = 1000, 8  # from so many nodes on, a few structures are fitte
 # How long: on some data no small number of iterations would be enough.
 _BRIEFLY = {"max_iter": 3, "epochs": 2}
 _ERRORS = 1.0  # standard errors of the difference by which another must beat the default
-# What one more member must bring: nothing if it is of another family of learners, since means of
-# different models are better than out-of-fold scores of few structures can show. One that joins on
-# proof only must bring so many standard errors.
-_GAIN, _GAIN_OF_ANOTHER, _PROOF = 0.002, -0.01, 2.0
+# What one more member must bring. One of another family of learners may even cost something, if
+# that can be chance: means of different models are better than out-of-fold scores of few
+# structures can show. One that joins on proof only must bring so many standard errors.
+_GAIN, _COST_OF_ANOTHER, _CHANCE, _PROOF = 0.002, 0.01, 2.0, 2.0
+_ROUNDS = 200  # samples of structures, by which a standard error is found
 _LARGEST_POWER = 64.0  # in files; far above those that are tried, and no probability vanishes
 
 
@@ -394,21 +395,26 @@ class _Search:
         while self.combine and len(chosen) < min(_MOST_MEMBERS, len(trials)):
             more = [[*chosen, trial] for trial in trials if trial not in chosen]
             more = [members for members in more if self._seconds(members) < self.race.seconds_left]
-            found = [joint for joint in map(together, more) if self._is_worth_it(joint, best, counts)]
+            found = [(self._worth(joint, counts), joint) for joint in map(together, more)]
+            found = [(worth, joint) for worth, joint in found if worth >= best]
             if not found:
                 break
-            chosen, decoder, best, counts = max(found, key=_worth)
+            chosen, decoder, best, counts = max(found, key=lambda pair: pair[0])[1]
         self.out_of_fold = best
         return _Choice(chosen, decoder, posterior and decoder is None)
 
-    def _is_worth_it(self, joint: _Joint, best: float, counts: Array) -> bool:
-        """Whether the last of some members is worth it, given score and counts of the others."""
-        if joint.members[-1].candidate.joins:
-            return _worth(joint) >= best
-        return joint.score > best and behind(self.goal, joint.counts, counts, _PROOF)
+    def _worth(self, joint: _Joint, counts: Array) -> float:
+        """The score of a combination, less what its last member must bring to these counts."""
+        *before, last = joint.members
+        if not last.candidate.joins:
+            return joint.score if behind(self.goal, joint.counts, counts, _PROOF) else -np.inf
+        if last.family in {trial.family for trial in before}:
+            return joint.score - _GAIN
+        chance = _CHANCE * standard_error(self.goal, joint.counts, counts, _ROUNDS)
+        return joint.score + min(_COST_OF_ANOTHER, chance)
 
     def _seconds(self, trials: list[Trial]) -> float:
-        return sum(trial.seconds_to_refit(self.corpus.size) for trial in trials)
+        return sum(map(self.race.seconds_to_refit, trials))
 
     def refitted(self, trial: Trial, progress: Iterations) -> Labeler:
         """The model of a candidate, fitted to everything; quickly, where time is short."""
@@ -423,12 +429,3 @@ class _Search:
         how = alone if choice.decoder is None else ", decoded from marginals"
         score = f", {self.goal.name} {100 * self.out_of_fold:.2f}" if self.race.tests else ""
         return SearchReport(self.goal.name, self.race.rows(), names + how + score, *self.race.clock())
-
-
-def _worth(joint: _Joint) -> float:
-    """The score of a combination, less what its last member must bring."""
-    *before, last = joint.members
-    if not last.candidate.joins:
-        return joint.score
-    is_another = last.family not in {trial.family for trial in before}
-    return joint.score - (_GAIN_OF_ANOTHER if is_another else _GAIN)

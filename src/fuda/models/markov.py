@@ -54,6 +54,7 @@ class MarkovLabeler(Probabilities, Labeler):
     scheme: str | None = None
     outside_penalty: float = 0.0
     n_jobs: int | None = None
+    _scale: float = 1.0  # times which scores are logarithms of probabilities
     tol: float
     max_iter: int
     verbose: bool
@@ -161,7 +162,7 @@ class MarkovLabeler(Probabilities, Labeler):
         return None
 
     def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
-        allowed = self._allowed(encoded.corpus, *self._scores(encoded), known)
+        allowed = self._allowed(encoded.corpus, *self._log_scores(encoded), known)
         return best_labelings(encoded.corpus.graph, *allowed, n, self.classes_, self.n_jobs)
 
     def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
@@ -185,7 +186,7 @@ class MarkovLabeler(Probabilities, Labeler):
         return scores
 
     def _marginals(self, encoded: Encoded, known: Any) -> np.ndarray:
-        allowed = self._allowed(encoded.corpus, *self._scores(encoded), known)
+        allowed = self._allowed(encoded.corpus, *self._log_scores(encoded), known)
         return inference.marginals(encoded.corpus.graph, *allowed, n_jobs=self.n_jobs)[1]
 
     def _allowed(
@@ -221,6 +222,11 @@ class MarkovLabeler(Probabilities, Labeler):
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError
+
+    def _log_scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
+        """Node and pair scores that are logarithms of probabilities, up to a constant."""
+        scores, pairs = self._scores(encoded)
+        return (scores, pairs) if self._scale == 1.0 else (self._scale * scores, self._scale * pairs)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

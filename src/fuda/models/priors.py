@@ -279,7 +279,7 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     L = len(classes)
     if isinstance(labeler, SemiCRF):
         return Prior(_mixed(np.pad(labeler._marginals(encoded, None), [(0, 0), (0, 1)])[:, own], L))
-    free = labeler._scores(encoded)
+    free = labeler._log_scores(encoded)
     scores, transitions = labeler._allowed(encoded.corpus, free[0].copy(), free[1], None)
     scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=-np.inf)[:, own]
     around = [(0, 0)] * (transitions.ndim - 2) + [(0, 1), (0, 1)]

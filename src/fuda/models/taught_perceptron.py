@@ -1,10 +1,10 @@
 """A perceptron that learns more: with feature weights and order 0 or 1 as a CRF, else by an epoch.
 
 The mean of the weights over thousands of steps hardly moves by one more, so that a correction
-would not be predicted. But exp F / Z with the weights of the perceptron, times a number s, is a
-CRF: s is chosen where loss(s w) + ‖s w‖² of the data of the fit is smallest, and
-`fuda.models.taught_crf` says how a CRF learns more. What that changes is divided by s, and counts
-as if it had been learned in the first step: the mean and the last weights change by the same.
+would not be predicted. But exp F / Z with the weights of the perceptron, times a number s
+(`fuda.models.likeliest`), is a CRF, and `fuda.models.taught_crf` says how a CRF learns more. What
+that changes is divided by s, and counts as if it had been learned in the first step: the mean and
+the last weights change by the same.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import scipy.sparse as sp
 from fuda import inference
 from fuda.checks import check_arrays
 from fuda.data.encoding import Channel, Encoded
-from fuda.data.graph import Graph
 from fuda.data.labels import flat_labels, structure_weights
 from fuda.data.tables import Table
 from fuda.errors import DataError
 from fuda.models.crf import CRF
 from fuda.models.label_growth import added_labels, grow_perceptron
+from fuda.models.likeliest import LARGEST_SCALE, Ray, sampled
 from fuda.models.taught_crf import enlarged, teach
 from fuda.models.training_data import TrainingData
 from fuda.optimize.vectors import dot
@@ -33,7 +33,6 @@ from fuda.training.perceptron import Mistakes, State
 
 Array = np.ndarray
 Model = Any  # an `HMPerceptron`, which imports this module
-_SAMPLE, _HALVINGS = 200, 8  # structures that s is chosen by; s is found within 2 %
 _START = Table.of(sp.csr_matrix([[0.0], [1.0]]), np.zeros(2), np.zeros(2))
 
 
@@ -116,46 +115,14 @@ def firmness_of(model: Model, data: TrainingData) -> Firmness | None:
     encoded = twin.seen(data.encoded)
     nodes, pairs = score_structures(encoded, twin._layout, twin.weights_)
     weight = np.ones(len(corpus)) if data.sample_weight is None else data.sample_weight
-    scale = _Ray(corpus.graph, nodes, pairs, data.labels, weight).likeliest(dot(twin.weights_, twin.weights_))
+    chosen = sampled(len(corpus))
+    at, share = corpus.graph.nodes_of(chosen), len(chosen) / len(corpus)
+    ray = Ray(corpus.graph.take(chosen), nodes[at], pairs, data.labels[at], weight[chosen], share)
+    scale = ray.likeliest(dot(twin.weights_, twin.weights_))
     p = inference.marginals(corpus.graph, scale * nodes, scale * pairs, n_jobs=model.n_jobs)[1]
     counted = np.repeat(weight, np.diff(corpus.offsets))
     tables = [table.matrix.T for table in encoded.tables]
     return Firmness(scale, packed(diagonal_at(encoded, twin._layout, p, counted, tables)))
-
-
-class _Ray:
-    """The loss of the weights s w as a function of s, by a sample of the structures."""
-
-    def __init__(self, graph: Graph, nodes: Array, pairs: Array, labels: Array, weight: Array) -> None:
-        chosen = np.unique(np.linspace(0, len(graph) - 1, min(len(graph), _SAMPLE)).astype(np.int64))
-        self.share, at = len(chosen) / len(graph), graph.nodes_of(chosen)
-        self.graph, self.nodes, self.pairs = graph.take(chosen), nodes[at], pairs
-        self.weight = weight[chosen]
-        self.by_node = np.repeat(self.weight, np.diff(self.graph.offsets))[:, None]
-        known = np.flatnonzero(labels[at] >= 0)
-        self.all_known, self.fits = len(known) == len(self.nodes), self.nodes.copy()
-        self.fits[known] = -np.inf
-        self.fits[known, labels[at][known]] = self.nodes[known, labels[at][known]]
-
-    def likeliest(self, square: float) -> float:
-        """The s for which loss(s w) + s² ‖w‖² is smallest."""
-        spread = float(np.std(self.nodes - self.nodes.mean(axis=1, keepdims=True)))
-        if not 0 < spread < np.inf:
-            return 1.0
-        least, most = np.log([1e-2 / spread, 1e2 / spread])
-        given = self._mean(self.fits, 1.0)  # F of the labels, whatever s, where all are known
-        for _ in range(_HALVINGS):  # what is minimized is convex in s: its slope tells where to go
-            middle = (least + most) / 2
-            s = float(np.exp(middle))
-            given = given if self.all_known else self._mean(self.fits, s)
-            slope = (self._mean(self.nodes, s) - given) / self.share + 2 * s * square
-            least, most = (least, middle) if slope > 0 else (middle, most)
-        return float(np.exp((least + most) / 2))
-
-    def _mean(self, allowed: Array, s: float) -> float:
-        """Σ weight · E[F(y)] over the labelings that are allowed, at s w."""
-        _, p, edges = inference.expectations(self.graph, s * allowed, s * self.pairs, self.weight, n_jobs=1)
-        return float((self.by_node * p * self.nodes).sum() + (edges * self.pairs).sum())
 
 
 def grow_labels(model: Model, new: list[Any]) -> None:
@@ -263,6 +230,6 @@ def restored(model: Model, arrays: dict[str, Array]) -> Firmness | None:
     size = (sum(model._feature_counts()) + starts + L) * L
     check_arrays(found, {"curvature": (size,), "scale": (1,)}, {"curvature": STORED})
     stored, scale = found["curvature"], float(found["scale"][0])
-    if not ((stored >= 0) & (stored <= LARGEST_STORED)).all() or not 0 < scale < np.inf:
+    if not ((stored >= 0) & (stored <= LARGEST_STORED)).all() or not 0 < scale <= LARGEST_SCALE:
         raise DataError("its arrays 'curvature' and 'scale' have values that no data give")
     return Firmness(scale, stored)

@@ -46,7 +46,7 @@ _GROWTH = 4  # of structures from one set of heats to the next
 _SMALL = 100  # nodes per second of budget up to which all folds are repeated with other starts
 _REPEATS = 2
 _FIRST_SHARE = 0.4  # of the budget, after which no candidate without a known time is begun
-_EXPONENT = 1.3  # of time in nodes, where nothing is known
+_EXPONENT = 1.1  # of time in nodes, where nothing is known
 _LEAST = 1e-6  # seconds of a fit
 _JUDGED = 4  # how often each candidate is judged after the race
 _PROMISED = 0.92  # of the budget, since times vary
@@ -55,7 +55,9 @@ _MOST_OF_TIME = 0.25  # left, which a fold of one candidate may take
 # Share of the time left: a fold on more structures is worth it, whoever leads on fewer.
 _LITTLE_TIME = 0.04
 _ENOUGH = 0.25  # of all nodes: who leads on fewer may not lead on all
+_NEAR = 0.02  # so far behind, the best of its family may still be worth something to others
 _LEADERS = 2  # for whose fit to everything time is kept
+_SPEEDUP = 0.5  # exponent: how many times faster so many threads are
 
 
 @dataclass(frozen=True)
@@ -115,10 +117,10 @@ class Trial:
 
     @property
     def family(self) -> str:
-        """The class of the learner, and of the one that it begins from."""
-        estimator = self.candidate.estimator
+        """The class of the learner and of the one that it begins from; whether it learns words."""
+        estimator, words = self.candidate.estimator, ["words"] * self.candidate.learns_words
         inner = [value for value in estimator.get_params(deep=False).values() if hasattr(value, "fit")]
-        return " ".join(type(each).__name__ for each in [estimator, *inner])
+        return " ".join([*(type(each).__name__ for each in [estimator, *inner]), *words])
 
     def seconds_for(self, nodes: int) -> float:
         """Foretell the time of a fold; unknown is infinite."""
@@ -387,9 +389,14 @@ class Race:
         compared = sum(self.sizes[test].sum() for test in self.tests)
         return bool(compared >= _ENOUGH * self.sizes.sum())
 
+    def seconds_to_refit(self, trial: Trial) -> float:
+        """Foretell the time of the fit to everything, by all threads that folds had one of."""
+        threads = 1 if has_processes() else min(self.workers, len(self.trials))
+        return trial.seconds_to_refit(int(self.sizes.sum())) / threads**_SPEEDUP
+
     def _can_win(self, trial: Trial) -> bool:
         """Whether a leader may win without further folds, and there is time to fit it to all."""
-        return self.is_telling and trial.seconds_to_refit(int(self.sizes.sum())) < self.seconds_left
+        return self.is_telling and self.seconds_to_refit(trial) < self.seconds_left
 
     def _in_time(self, running: list[Trial], nodes: int, share: float) -> list[Trial]:
         """The candidates, best first, for which there is time if the best are fitted to all.
@@ -397,8 +404,8 @@ class Race:
         One that is neither the best nor the default may take no more than a share of
         the time left.
         """
-        left, whole, default = self.seconds_left, int(self.sizes.sum()), self.trials[0]
-        refits = [trial.seconds_to_refit(whole) for trial in running[:_LEADERS]]
+        left, default = self.seconds_left, self.trials[0]
+        refits = [self.seconds_to_refit(trial) for trial in running[:_LEADERS]]
         left -= refits[0] + sum(seconds for seconds in refits[1:] if seconds < _SHARE * left)
         left -= _JUDGED * max(_LEADERS, len(running) // 2) * self.seconds_to_judge  # half of them go on
         together, chosen = min(self.workers, len(running)), []
@@ -412,16 +419,19 @@ class Race:
     def _halve(self, more: Split | None = None) -> None:
         """Let the better half go on, but nobody who is behind by more than chance.
 
-        Where the next heat is on more structures, the default and whatever takes little time there
-        go on anyway.
+        The best of a family is left behind only by more than that. Where the next heat is on more
+        structures, the default and whatever takes little time there go on anyway.
         """
         running = self.running
         kept, best, staying = max(_LEADERS, math.ceil(len(running) / 2)), running[0], {id(self.trials[0])}
         if more is not None:
             nodes, most = int(self.sizes[more.train].sum()), _LITTLE_TIME * self.seconds_left
             staying |= {id(trial) for trial in running if trial.seconds_for(nodes) <= most}
+        least, families = self.goal.score(best.counts) - _NEAR, set[str]()
         for trial in running:
-            if id(trial) not in staying and behind(self.goal, best.counts, trial.counts):
+            is_near = trial.family not in families and self.goal.score(trial.counts) > least
+            families.add(trial.family)
+            if id(trial) not in staying and not is_near and behind(self.goal, best.counts, trial.counts):
                 trial.status = "behind"
         if more is not None:  # what there will be no time for takes no place
             possible = self._affordable(self.running, nodes) or self.running
