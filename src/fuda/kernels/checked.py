@@ -9,8 +9,9 @@ import numpy as np
 
 from fuda.errors import DataError, short
 from fuda.kernels import algebra, observations, substitution
-from fuda.kernels.algebra import Kernel, check_values
+from fuda.kernels.algebra import Kernel
 from fuda.kernels.points import Points
+from fuda.kernels.values import check_values
 
 DEEPEST = 100  # levels of kernels within kernels
 LARGEST_VALUE = 1e100  # of a kernel; squares and sums stay finite

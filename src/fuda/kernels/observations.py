@@ -9,8 +9,9 @@ import scipy.sparse as sp
 
 from fuda.checks import is_whole
 from fuda.errors import DataError, short
-from fuda.kernels.algebra import Array, Kernel, PolynomialForm, Sees, check_values
+from fuda.kernels.algebra import Array, Kernel, PolynomialForm, Sees
 from fuda.kernels.points import Points
+from fuda.kernels.values import check_values
 
 
 class _OfFeatures(Kernel):
