@@ -80,7 +80,7 @@ def test_integers_are_labels_too(tmp_path):
     ("model", "message"),
     [
         (CRF(class_weight="balanced"), "choose loss='pointwise' or 'markov'"),
-        (HMSVM(class_weight="balanced"), "set rescale=True"),
+        (HMSVM(rescale=False, class_weight="balanced"), "set rescale=True"),
         (MEMM(class_weight="equal"), "class_weight='equal': give a dict"),
         (MEMM(class_weight={"S": -1}), "that of the label 'S' is -1; give a number"),
         (MEMM(class_weight={"S": "x"}), "give a number"),

@@ -178,7 +178,7 @@ def test_a_stored_default_does_not_depend_on_the_default_of_today(tmp_path, monk
     model = make("HMSVM").fit(X, Y)
     model.save(tmp_path / "model.fuda")
     told = behaviour(model)
-    monkeypatch.setattr(HMSVM, "_defaults", {"kernel": Polynomial(1)})
+    monkeypatch.setattr(HMSVM, "_defaults_by", lambda *_: {"kernel": Polynomial(3)})
     loaded = fuda.load(tmp_path / "model.fuda")
     assert loaded.kernel is None
     assert behaviour(loaded) == told
@@ -195,7 +195,7 @@ def test_a_model_may_be_saved_before_and_after_its_base_is_changed(tmp_path):
 
 
 def test_defaults_are_resolved_at_fit():
-    assert make("HMSVM").fit(X, Y).kernel_ == Polynomial(2)
+    assert make("HMSVM").fit(X, Y).kernel_ == 3 * Polynomial(1).normalized()
     assert HMPerceptron().fit(X, Y).kernel_ is None
     model = Reranker(folds=2, n=2).fit(X, Y)
     assert model.kernel_ == Polynomial(2).normalized()

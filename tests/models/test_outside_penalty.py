@@ -28,7 +28,9 @@ def test_predictions_are_best_with_the_penalty_of_every_outside_label(name, word
     labelings = model.predict_nbest([words], 3 ** len(words))[0]
     model.set_params(outside_penalty=penalty)
     assert model.predict_nbest([words], 3 ** len(words))[0] == labelings
-    values = {tuple(labels): value - penalty * labels.count("O") for labels, value in labelings}
+    values = {
+        tuple(labels): value - model._scale * penalty * labels.count("O") for labels, value in labelings
+    }
     assert len(values) == 3 ** len(words)
     assert values[tuple(model.predict([words])[0])] == pytest.approx(max(values.values()), abs=1e-9)
 

@@ -37,7 +37,7 @@ MODELS = [CRF, MEMM, SemiCRF, HMPerceptron, HMSVM, MarginalizedPerceptron, Margi
 )
 def test_features_and_window_follow_the_alphabet(cls, X, features, window, tmp_path):
     model = cls().fit(X, labels(X))
-    named = cls(features=features or ("spelling" if cls is HMSVM else "text"))
+    named = cls(features=features or "text")
     if "window" in model.get_params():
         named.set_params(window=window)
     named.fit(X, labels(X))

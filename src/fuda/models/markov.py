@@ -116,8 +116,10 @@ class MarkovLabeler(Probabilities, Labeler):
             Lists of pairs (labels, log P(y|x)), best first.
         """
         self._check_live_params()
-        count = check_count(n)
-        return self._by_structure(X, lambda encoded: self._nbest(encoded, count, known), lambda: [([], 0.0)])
+        count, scaled = check_count(n), {} if self._scale == 1.0 else {"scale": self._scale}
+        return self._by_structure(
+            X, lambda encoded: self._nbest(encoded, count, known, **scaled), lambda: [([], 0.0)]
+        )
 
     def explain(self, x: Any, node: int, known: Any = None, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
@@ -161,8 +163,12 @@ class MarkovLabeler(Probabilities, Labeler):
         """The training positions that the scores of a node are sums over, if they are."""
         return None
 
-    def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
-        allowed = self._allowed(encoded.corpus, *self._log_scores(encoded), known)
+    def _nbest(
+        self, encoded: Encoded, n: int, known: Any = None, scale: float = 1.0
+    ) -> list[list[tuple[list[Any], float]]]:
+        """The n best labelings by scores times `scale`; re-rankers take them as they are."""
+        scores, pairs = self._scores(encoded)
+        allowed = self._allowed(encoded.corpus, scale * scores, scale * pairs, known)
         return best_labelings(encoded.corpus.graph, *allowed, n, self.classes_, self.n_jobs)
 
     def _best(self, encoded: Encoded, known: Any) -> np.ndarray:

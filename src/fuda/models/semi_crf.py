@@ -409,7 +409,9 @@ class SemiCRF(MarkovLabeler):
             total[lost] = 1.0
         return table / total[:, None]
 
-    def _nbest(self, encoded: Encoded, n: int, known: Any = None) -> list[list[tuple[list[Any], float]]]:
+    def _nbest(
+        self, encoded: Encoded, n: int, known: Any = None, scale: float = 1.0
+    ) -> list[list[tuple[list[Any], float]]]:
         scores, limits = self._problem(encoded), self._known(encoded, known)
         log_z, names = log_partition(scores, limits, self.n_jobs), self._labels.label_of.ravel()
         return [
