@@ -116,9 +116,9 @@ class MarkovLabeler(Probabilities, Labeler):
             Lists of pairs (labels, log P(y|x)), best first.
         """
         self._check_live_params()
-        count, scaled = check_count(n), {} if self._scale == 1.0 else {"scale": self._scale}
+        count, scale = check_count(n), self._scale
         return self._by_structure(
-            X, lambda encoded: self._nbest(encoded, count, known, **scaled), lambda: [([], 0.0)]
+            X, lambda encoded: self._nbest(encoded, count, known, scale), lambda: [([], 0.0)]
         )
 
     def explain(self, x: Any, node: int, known: Any = None, top: int = 5) -> Explanation:
