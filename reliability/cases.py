@@ -172,10 +172,9 @@ def _pruned(case: Case, model: Any) -> Any:
 
 
 def _combined(case: Case, model: Any) -> Any:
-    """A model that decides by two others."""
+    """A model that decides by the scores of one and the marginals of another."""
     members = [clone(one).fit(case.structures, case.labels) for one in (fuda.CRF(), fuda.HMM())]
     count = len(members[0].classes_)
-    model.best_ = Combination(
-        members, Decoder(np.array([1.0, 0.5]), np.zeros(count), np.zeros((count, count)), None)
-    )
+    bias, pairs = np.zeros(count), np.zeros((count, count))
+    model.best_ = Combination(members, Decoder(np.array([1.0, 0.5]), bias, pairs, None, (True, False)))
     return model

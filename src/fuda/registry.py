@@ -39,7 +39,7 @@ MODELS = {
     "MarginalizedPerceptron": Model("fuda.models.marginalized_perceptron", "marginalized", version=2),
     "MarginalizedSVM": Model("fuda.models.marginalized_svm", "marginalized-svm", version=2),
     "Reranker": Model("fuda.models.reranker", "reranker"),
-    "Auto": Model("fuda.models.auto", "auto"),
+    "Auto": Model("fuda.models.auto", "auto", version=2),  # 2: members decide by their scores
 }
 
 

@@ -11,14 +11,14 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import fuda
-from fuda import CRF, HMM, Auto, Dag, DataError, MarginalizedPerceptron, Sequence, Tree
+from fuda import CRF, HMM, HMSVM, Auto, Dag, DataError, MarginalizedPerceptron, Sequence, Tree
 from fuda.data.corpus import Corpus
 from fuda.models import auto
 from fuda.models.candidate_fits import Fits, Output
-from fuda.models.combination import Combination, Decoder, Tuner, sharpened
+from fuda.models.combination import Combination, Decoder
 from fuda.models.hm_perceptron import HMPerceptron
-from fuda.schemes import guess_scheme
-from fuda.selection import Goal, Split, search
+from fuda.models.opinions import Opinion
+from fuda.selection import Split, search
 from fuda.selection.search import Candidate
 from fuda.selection.validation import Times
 
@@ -80,30 +80,6 @@ def test_models_that_decide_together_say_how_to_get_one_that_can_be_taught():
         model.partial_fit(X, Y)
 
 
-def test_a_combination_decides_by_the_mean_and_is_stored(tmp_path):
-    members = [CRF(features="word").fit(X, Y), HMM().fit(X, Y)]
-    classes = list(members[0].classes_)
-    decoder = Decoder(np.array([1.0, 0.5]), np.zeros(4), np.zeros((4, 4)), "IOB2")
-    both = Combination(members, decoder)
-    first, second = (np.concatenate(list(member.predict_marginals(X))) for member in members)
-    mean = (first + sharpened(second, 0.5)) / 2
-    assert np.concatenate(list(both.predict_marginals(X))) == pytest.approx(mean, abs=1e-5)
-    labels = both.predict(X)
-    assert guess_scheme(labels) == "IOB2"
-    assert list(both.predict([])) == list(both.predict_marginals([])) == []
-    model = Auto(candidates=FEW).fit(X, Y)
-    model.best_ = both
-    model.save(tmp_path / "auto.fuda")
-    loaded = fuda.load(tmp_path / "auto.fuda")
-    assert isinstance(loaded.best_, Combination)
-    assert loaded.predict(X).tolist() == labels.tolist()
-    assert loaded.report_ == model.report_
-    assert list(loaded.classes_) == classes
-    known = [[labels[0][0], *[None] * (len(X[0]) - 1)]]
-    assert loaded.predict_nbest(X[:1], 2, known=known)[0][0][0] == labels[0]
-    assert list(loaded.predict(X[:1], known=known)[0]) == labels[0]
-
-
 def test_the_report_says_what_was_tried():
     model = Auto(candidates=FEW).fit(X, Y)
     rows = {row["name"]: row for row in model.report_.rows}
@@ -115,41 +91,6 @@ def test_the_report_says_what_was_tried():
     assert "±" in text
     assert "chosen: " in text
     assert "<table>" in model.report_._repr_html_()
-
-
-def test_rare_labels_get_the_bias_that_the_goal_asks_for():
-    """Rare labels have probability 0.3 where they are right, and 0.1 elsewhere."""
-    corpus = Corpus([Sequence(["x"] * 10) for _ in range(20)])
-    labels = np.tile([1, 1, *[0] * 8], 20)
-    p = np.where(labels[:, None] == 1, [[0.7, 0.3]], [[0.9, 0.1]])
-    tuner = Tuner(corpus, labels, ["-", "+"], Goal("macro F1", None, ("+", "-")), 1)
-    decoder, score, predicted = tuner.tuned([p], [1.0])
-    assert (predicted == labels).all()
-    assert decoder.bias[0] > 0
-    assert decoder.bias[1] == 0
-    assert score > 0.9
-    accuracy = Tuner(corpus, labels, ["-", "+"], Goal("token accuracy"), 1).tuned([p], [1.0])[0]
-    assert not accuracy.bias.any()
-
-
-def test_settings_stay_usual_where_few_structures_cannot_tell(monkeypatch):
-    goal = Goal("macro F1", None, ("+", "-"))
-
-    def bias(structures, seed):
-        """Rare labels have probability 0.25 where they are right, 0.05 elsewhere, in the mean."""
-        random = np.random.RandomState(seed)
-        labels = (random.rand(10 * structures) < 0.2).astype(int)
-        right = np.where(labels == 1, random.beta(2, 6, len(labels)), random.beta(1, 19, len(labels)))
-        corpus = Corpus([Sequence(["x"] * 10) for _ in range(structures)])
-        tuner = Tuner(corpus, labels, ["-", "+"], goal, 1)
-        return tuner.tuned([np.column_stack([1 - right, right])], [1.0])[0].bias[0]
-
-    few, many = [bias(6, seed) for seed in range(20)], bias(600, 0)
-    monkeypatch.setattr(Tuner, "_error", lambda *_: 0.0)
-    by_score, by_score_of_many = [bias(6, seed) for seed in range(20)], bias(600, 0)
-    assert (np.array(few) <= by_score).all()
-    assert np.mean(few) < np.mean(by_score) - 0.3
-    assert by_score_of_many - 0.5 <= many <= by_score_of_many
 
 
 def test_some_candidates_join_others_on_proof_only():
@@ -167,7 +108,7 @@ def test_some_candidates_join_others_on_proof_only():
             right = np.where(own == labels, 0.8 if k == 0 else sure, 0.4 if k == 0 else 0.45)
             p = np.empty((200, 2))
             p[np.arange(200), labels], p[np.arange(200), 1 - labels] = right, 1 - right
-            trial.outputs, trial.times = [Output(p, own)], [(100, Times(0.1, 0.1))]
+            trial.outputs, trial.times = [Output(Opinion(p), own)], [(100, Times(0.1, 0.1))]
             trial.candidate = replace(trial.candidate, joins=joins or k == 0)
         search.race._judge()
         return len(search.choice().trials)
@@ -177,14 +118,38 @@ def test_some_candidates_join_others_on_proof_only():
     assert members(joins=False, sure=0.9) == 2
 
 
-def test_powers_make_probabilities_as_sure_as_they_are_right():
-    random = np.random.RandomState(0)
-    labels = (random.rand(4000) < 0.8).astype(int)
-    corpus = Corpus([Sequence(["x"] * 4000)])
-    tuner = Tuner(corpus, labels, ["a", "b"], Goal("token accuracy"), 1)
-    assert tuner.power(np.full((4000, 2), [0.2, 0.8])) == 1.0
-    assert tuner.power(np.full((4000, 2), [0.4, 0.6])) > 2
-    assert tuner.power(np.full((4000, 2), [0.01, 0.99])) < 0.5
+def test_those_that_are_usually_good_together_are_chosen_unless_another_is_better():
+    corpus = Corpus([Sequence(["x"] * 5) for _ in range(40)])
+    labels = np.random.RandomState(0).randint(0, 2, 200)
+    model = Auto(candidates={"crf": CRF(), "svm": HMSVM(), "other": HMM()})
+    data = model._training_data(corpus, ["a", "b"], labels)
+
+    def members(every, time=1.0):
+        """Each candidate is wrong at every so many nodes."""
+        search = auto._Search(model, data)
+        search.race.tests = [np.arange(40)]
+        for k, (trial, step) in enumerate(zip(search.race.trials, every, strict=True)):
+            own = np.where(np.arange(200) % step == k, 1 - labels, labels)
+            said = Opinion(np.where(np.eye(2)[own] > 0, 2.0, 0.0), np.zeros((2, 2)))
+            trial.outputs, trial.times = [Output(said, own)], [(100, Times(time, time))]
+            trial.candidate = replace(trial.candidate, usual=k < 2)
+        search.race._judge()
+        return {trial.candidate.name for trial in search.choice().trials}
+
+    assert {"crf", "svm"} <= members((20, 20, 15))
+    assert "other" in members((4, 3, 200))
+    assert members((20, 20, 15), time=30.0) == {"crf"}  # there is no time for both
+
+
+def test_where_time_was_over_early_the_default_has_a_partner(monkeypatch):
+    monkeypatch.setattr(search, "_ENOUGH", 100.0)
+    few = {"crf": CRF(), "hmm": HMM(), "more": CRF(l2=0.1), "svm": HMSVM()}
+    model = Auto(candidates=few).fit(X, Y)
+    assert [type(member) for member in model.best_.members] == [CRF, HMSVM]
+    assert not model.best_.decoder.bias.any()
+    assert model.predict(X[:1])[0] == Y[0]
+    assert isinstance(Auto(candidates=few, combine=False).fit(X, Y).best_, CRF)
+    assert isinstance(Auto(candidates={"crf": CRF(), "hmm": HMM()}).fit(X, Y).best_, CRF)
 
 
 def test_trees_and_graphs_are_labelled():
@@ -335,7 +300,7 @@ def test_the_default_is_chosen_unless_another_is_clearly_better(monkeypatch):
         search.race.tests = [np.arange(40)]
         for trial, mistakes in zip(search.race.trials, (default_mistakes, other_mistakes), strict=True):
             own = np.where(np.isin(np.arange(200), mistakes), 1 - labels, labels)
-            trial.outputs = [Output(np.eye(2)[own], own)]
+            trial.outputs = [Output(Opinion(np.eye(2)[own]), own)]
             trial.times = [(100, Times(seconds, seconds))]
         search.race._judge()
         return search.choice().trials[0].candidate.name
@@ -384,16 +349,6 @@ def test_posterior_decoding_is_a_choice_for_labels_without_a_scheme():
     classes = sorted({label for labels in Y for label in labels})
     schemed = Fits(corpus, Y, classes, weights, "IOB2")
     assert schemed(Candidate("crf", CRF(features="word")), split, 1).posterior is None
-
-
-@pytest.mark.parametrize("power", [-1.0, 1e3, 1e90])
-def test_powers_that_no_search_tries_are_refused(power, tmp_path):
-    members = [HMM().fit(X, Y), HMM(smoothing=0.5).fit(X, Y)]
-    model = Auto(candidates={"hmm": HMM()}, combine=False).fit(X, Y)
-    model.best_ = Combination(members, Decoder(np.array([1.0, power]), np.zeros(4), np.zeros((4, 4)), None))
-    model.save(tmp_path / "auto.fuda")
-    with pytest.raises(fuda.ModelFileError, match="the powers of its members are not from 0 to 64"):
-        fuda.load(tmp_path / "auto.fuda")
 
 
 def test_what_compiles_takes_few_iterations(monkeypatch):

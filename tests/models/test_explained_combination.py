@@ -56,9 +56,8 @@ def test_the_label_that_is_predicted_and_the_best_other_one(shape, words, at, la
     assert sum(part.value for part in found.contributions) == pytest.approx(found.difference, abs=1e-9)
     corpus, number = Corpus([x]), model.classes_.tolist().index
     fixed = None if known is None else np.array([-1 if b is None else number(b) for b in known])
-    scores, pairs = model.decoder.scored(
-        corpus, model.decoder.mean(model.marginals([x], given_labels)), model.classes_.tolist(), fixed
-    )
+    said = model.opinions(corpus, given_labels)
+    scores, pairs = model.decoder.scored(corpus, said, model.classes_.tolist(), fixed)
     if shape == "dag":
         ranked = sorted(scores[node], reverse=True)
         assert (found.rival is None) == (known is not None and known[node] is not None)
@@ -88,7 +87,7 @@ def test_the_n_best_labelings_given_some_labels(shape, words, numbers):
     corpus, q = Corpus([x]), model.predict_marginals([x], known=[known])[0]
     for row, label in zip(q, known, strict=True):
         assert label is None or row[model.classes_.tolist().index(label)] == 1
-    scores, pairs = model.decoder.scored(corpus, q, model.classes_.tolist())
+    scores, pairs = model.decoder.scored(corpus, model.opinions(corpus, [known]), model.classes_.tolist())
     allowed = [
         ([model.classes_[k] for k in y], value)
         for y, value in all_labelings(corpus.graph.heads, scores, pairs)
@@ -109,7 +108,7 @@ def test_the_n_best_labelings_given_some_labels(shape, words, numbers):
 
 def test_n_best_labelings_of_a_graph_are_those_of_its_nodes():
     model, x = combined("dag"), shaped("dag", X[0][:3])
-    q = np.log(model._mean([x])[2]) - model.decoder.bias
+    q = np.log(model.predict_marginals([x])[0]) - model.decoder.bias
     q -= np.logaddexp.reduce(q, axis=1, keepdims=True)
     every = itertools.product(range(len(model.classes_)), repeat=len(q))
     values = sorted((sum(row[k] for row, k in zip(q, y, strict=True)) for y in every), reverse=True)

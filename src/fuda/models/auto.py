@@ -23,15 +23,17 @@ from fuda.interrupts import inner_training, is_inner
 from fuda.models.base import Labeler, TrainingData, check_without_checkpoint
 from fuda.models.candidate_fits import Fits, Output
 from fuda.models.candidates import candidates_for
-from fuda.models.combination import Combination, Decoder, Tuner
+from fuda.models.combination import Combination, Decoder
 from fuda.models.explained_combination import combined_decision
+from fuda.models.tuning import LARGEST_POWER, Said, Tuner
 from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
 from fuda.selection.goals import Goal, goal_for
-from fuda.selection.search import Candidate, Race, Trial, behind, standard_error
+from fuda.selection.search import Candidate, Race, Trial
 from fuda.selection.search_report import SearchReport
 from fuda.selection.side_by_side import worker_count
+from fuda.selection.significance import behind, standard_error
 from fuda.selection.validation import Stopwatch
 
 Array = np.ndarray
@@ -46,7 +48,6 @@ _ERRORS = 1.0  # standard errors of the difference by which another must beat th
 # structures can show. One that joins on proof only must bring so many standard errors.
 _GAIN, _COST_OF_ANOTHER, _CHANCE, _PROOF = 0.002, 0.01, 2.0, 2.0
 _ROUNDS = 200  # samples of structures, by which a standard error is found
-_LARGEST_POWER = 64.0  # in files; far above those that are tried, and no probability vanishes
 
 
 def budget_for(nodes: int) -> float:
@@ -57,7 +58,7 @@ def budget_for(nodes: int) -> float:
 class _Choice(NamedTuple):
     """Candidates to fit to everything, and how they decide.
 
-    That is by a decoder of their marginals; or, if it is None, a single one by Viterbi or by the
+    That is by a decoder of what they say; or, if it is None, a single one by Viterbi or by the
     best label of each node.
     """
 
@@ -238,7 +239,10 @@ class Auto(Labeler):
     def _arrays(self) -> dict[str, Array]:
         if not isinstance(self.best_, Combination):
             return {}
-        return {name: getattr(self.best_.decoder, name) for name in ("powers", "bias", "pairs")}
+        decoder = self.best_.decoder
+        by_scores = decoder.by_scores or (False,) * len(self.best_.members)
+        named = {name: getattr(decoder, name) for name in ("powers", "bias", "pairs")}
+        return named | {"by_scores": np.array(by_scores, dtype=np.uint8)}
 
     def _texts(self) -> list[list[str]]:
         is_combined = isinstance(self.best_, Combination)
@@ -258,16 +262,27 @@ class Auto(Labeler):
         scheme, self.report_ = _read_report(texts[0][0])
         self.best_ = members[0]
         if arrays and all(hasattr(member, "predict_marginals") for member in members):
-            L = len(self.classes_)
-            check_arrays(arrays, {"powers": (len(members),), "bias": (L,), "pairs": (L, L)})
-            if not ((arrays["powers"] >= 0) & (arrays["powers"] <= _LARGEST_POWER)).all():
-                raise DataError(f"the powers of its members are not from 0 to {_LARGEST_POWER:g}")
-            decoder = Decoder(arrays["powers"], arrays["bias"], arrays["pairs"], scheme)
+            decoder = _restored(arrays, members, len(self.classes_), scheme)
             self.best_ = Combination([member for member in members if member], decoder)
         elif arrays or len(members) > 1:
             raise DataError("its members cannot decide together")
         if any(member.shape_ != self.shape_ for member in members if member):
             raise DataError("its members label structures of another shape")
+
+
+def _restored(arrays: dict[str, Array], members: list[Any], L: int, scheme: str | None) -> Decoder:
+    """The decoder of a model file; of version 1, all members decide by their marginals."""
+    count = len(members)
+    arrays = {"by_scores": np.zeros(count, dtype=np.uint8)} | arrays
+    shapes = {"powers": (count,), "bias": (L,), "pairs": (L, L), "by_scores": (count,)}
+    check_arrays(arrays, shapes, {"by_scores": np.uint8})
+    if not ((arrays["powers"] >= 0) & (arrays["powers"] <= LARGEST_POWER)).all():
+        raise DataError(f"the powers of its members are not from 0 to {LARGEST_POWER:g}")
+    by_scores = tuple(arrays["by_scores"].astype(bool).tolist())
+    for member, scores in zip(members, by_scores, strict=True):
+        if scores and not member._has_pair_scores:
+            raise DataError(f"its member {short(member)} has no scores of label pairs to decide by")
+    return Decoder(arrays["powers"], arrays["bias"], arrays["pairs"], scheme, by_scores)
 
 
 def _read_report(text: str) -> tuple[str | None, SearchReport]:
@@ -333,18 +348,18 @@ class _Search:
         if self._tuner is None or self._tuner[0] != sum(map(len, tests)):
             members = np.concatenate(tests)
             labels = self.labels[self.corpus.nodes_of(members)]
-            made = Tuner(self.corpus.take(members), labels, self.classes, self.goal, self.n_jobs)
-            self._tuner = len(members), made
+            parts = [self.corpus.take(test) for test in tests]
+            self._tuner = len(members), Tuner(parts, labels, self.classes, self.goal, self.n_jobs)
         return self._tuner[1]
 
     def _judge(self, tests: list[Array], outputs: list[Output]) -> Array:
-        """Counts by a model's own decoding, or by a tuned one of its marginals if better."""
+        """Counts by a model's own decoding, or by a tuned one of what it says if better."""
         tuner = self._tuner_of(tests)
         own, _ = self._own(tuner, outputs)
         if not self.combine:
             return own
-        marginals = np.concatenate([output.marginals for output in outputs])
-        _, score, predicted = tuner.tuned([marginals], [tuner.power(marginals)])
+        said = [output.opinion for output in outputs]
+        _, score, predicted = tuner.tuned([said], [tuner.power(said)])
         return own if self.goal.score(own) >= score else tuner.counts(predicted)
 
     def _own(self, tuner: Tuner, outputs: list[Output]) -> tuple[Array, bool]:
@@ -364,34 +379,36 @@ class _Search:
         """The best candidate alone, or the best few together, for which there is time.
 
         The default is as good as the best where its score is behind by chance only: of many
-        equally good candidates one has the largest score by chance. It is chosen alone where time
-        was over after a small part of the structures, on which others may lead than on all.
+        equally good candidates one has the largest score by chance. Those that are usually good
+        together are chosen unless another is better by more than chance; more may join them.
         """
         trials = [trial for trial in self.race.running if trial.outputs]
         if not trials:
             return _Choice([self.race.trials[0]], None)
         tuner = self._tuner_of(self.race.tests)
         if not self.race.is_telling and self.race.trials[0] in trials:
-            counts, posterior = self._own(tuner, self.race.trials[0].outputs)
-            self.out_of_fold = self.goal.score(counts)
-            return _Choice(self.race.trials[:1], None, posterior)
-        marginals = {id(t): np.concatenate([output.marginals for output in t.outputs]) for t in trials}
-        powers = {key: tuner.power(p) for key, p in marginals.items()}
+            return self._by_default(tuner)
+        said: dict[int, Said] = {id(t): [output.opinion for output in t.outputs] for t in trials}
+        powers = {key: tuner.power(opinions) for key, opinions in said.items()}
         default, left = self.race.trials[0], self.race.seconds_left
         trials = [t for t in trials if t is default or self._seconds([t]) < left] or trials[:1]
         if default in trials and not behind(self.goal, trials[0].counts, default.counts, _ERRORS):
             trials = [default, *(trial for trial in trials if trial is not default)]
-        counts, posterior = self._own(tuner, trials[0].outputs)
-        chosen, best, decoder = [trials[0]], self.goal.score(counts), None
 
         def together(members: list[Trial]) -> _Joint:
             keys = [id(trial) for trial in members]
-            found = tuner.tuned([marginals[key] for key in keys], [powers[key] for key in keys])
+            found = tuner.tuned([said[key] for key in keys], [powers[key] for key in keys])
             return _Joint(members, *found[:2], tuner.counts(found[2]))
 
-        alone = together(chosen)
-        if self.combine and alone.score > best:
-            _, decoder, best, counts = alone
+        counts, posterior = self._own(tuner, trials[0].outputs)
+        chosen, best, decoder = trials[:1], self.goal.score(counts), None
+        if self.combine:
+            alone = together(chosen)
+            if alone.score > best:
+                _, decoder, best, counts = alone
+            team = self._team(trials)
+            if len(team) > 1 and not behind(self.goal, counts, (joint := together(team)).counts, _PROOF):
+                chosen, decoder, best, counts = joint
         while self.combine and len(chosen) < min(_MOST_MEMBERS, len(trials)):
             more = [[*chosen, trial] for trial in trials if trial not in chosen]
             more = [members for members in more if self._seconds(members) < self.race.seconds_left]
@@ -403,12 +420,37 @@ class _Search:
         self.out_of_fold = best
         return _Choice(chosen, decoder, posterior and decoder is None)
 
+    def _team(self, trials: list[Trial]) -> list[Trial]:
+        """The candidates that are usually good together and for which there is time."""
+        team = [trial for trial in trials if trial.candidate.usual]
+        while len(team) > 1 and self._seconds(team) >= self.race.seconds_left:
+            team.remove(max(team, key=self.race.seconds_to_refit))
+        return team
+
+    def _by_default(self, tuner: Tuner) -> _Choice:
+        """The choice where time was over after a small part: on all, others may lead than there.
+
+        The default decides together with the first candidate of another family that may join it
+        and scores labelings too, if there is time for both; how sure labels must be is not tuned.
+        """
+        default = self.race.trials[0]
+        counts, posterior = self._own(tuner, default.outputs)
+        self.out_of_fold = self.goal.score(counts)
+        for trial in self.race.trials[1:] if self.combine else []:
+            both = [default, trial]
+            scored = [t.outputs and t.outputs[0].opinion.pairs is not None for t in both]
+            can_join = trial.candidate.joins and trial.family != default.family and all(scored)
+            if can_join and self._seconds(both) < self.race.seconds_left:
+                return _Choice(both, tuner.untuned(2))
+        return _Choice([default], None, posterior)
+
     def _worth(self, joint: _Joint, counts: Array) -> float:
         """The score of a combination, less what its last member must bring to these counts."""
         *before, last = joint.members
         if not last.candidate.joins:
             return joint.score if behind(self.goal, joint.counts, counts, _PROOF) else -np.inf
-        if last.family in {trial.family for trial in before}:
+        is_team = len([trial for trial in before if trial.candidate.usual]) > 1
+        if is_team or last.family in {trial.family for trial in before}:
             return joint.score - _GAIN
         chance = _CHANCE * standard_error(self.goal, joint.counts, counts, _ROUNDS)
         return joint.score + min(_COST_OF_ANOTHER, chance)
@@ -426,6 +468,6 @@ class _Search:
         """What was tried and chosen."""
         names = " + ".join(trial.candidate.name for trial in choice.trials)
         alone = ", the best label of each node" if choice.posterior else ""
-        how = alone if choice.decoder is None else ", decoded from marginals"
+        how = alone if choice.decoder is None else ", decoded together"
         score = f", {self.goal.name} {100 * self.out_of_fold:.2f}" if self.race.tests else ""
         return SearchReport(self.goal.name, self.race.rows(), names + how + score, *self.race.clock())

@@ -11,8 +11,8 @@ from fuda.data.corpus import Corpus
 from fuda.estimators import ConvergenceWarning, clone
 from fuda.interrupts import inner_training
 from fuda.models.base import Labeler
-from fuda.models.combination import marginals_over
 from fuda.models.markov import MarkovLabeler
+from fuda.models.opinions import Opinion, marginals_over, scores_over
 from fuda.progress import without
 from fuda.selection.folds import Split
 from fuda.selection.search import Candidate
@@ -26,8 +26,8 @@ class Output(NamedTuple):
 
     Attributes
     ----------
-    marginals : ndarray of shape (N, L)
-        Its marginals.
+    opinion : Opinion
+        What it says of each label: scores, or marginals where it has no scores of label pairs.
     own : ndarray of shape (N,)
         The label numbers that it predicts.
     posterior : ndarray of shape (N,) or None
@@ -35,7 +35,7 @@ class Output(NamedTuple):
         rules of a scheme would have to be followed too.
     """
 
-    marginals: Array
+    opinion: Opinion
     own: Array
     posterior: Array | None = None
 
@@ -95,7 +95,11 @@ class Fits:
         number = {label: k for k, label in enumerate(self.classes)}
         own = np.array([number[label] for labels in model.predict(tested) for label in labels])
         if not hasattr(model, "predict_marginals"):
-            return Output(np.eye(len(self.classes))[own], own)
-        marginals = marginals_over(model, tested, self.classes)
-        is_choice = isinstance(model, MarkovLabeler) and "decode" in model.get_params(deep=False)
-        return Output(marginals, own, marginals.argmax(axis=1) if is_choice and not self.scheme else None)
+            return Output(Opinion(np.eye(len(self.classes))[own]), own)
+        has_decode = isinstance(model, MarkovLabeler) and "decode" in model.get_params(deep=False)
+        posterior = None
+        if has_decode and not self.scheme:
+            posterior = marginals_over(model, tested, self.classes).nodes.argmax(axis=1)
+        if model._has_pair_scores:
+            return Output(scores_over(model, Corpus(tested), self.classes), own, posterior)
+        return Output(marginals_over(model, tested, self.classes), own, posterior)

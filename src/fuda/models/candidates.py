@@ -97,9 +97,13 @@ TABLE: dict[str, list[Row]] = {
 }
 
 # Names of what decides together with others only where it has been shown to be worth it: scores of
-# perceptrons and margins are not probabilities, and what few features have learned from one text
-# holds less in others than folds of the same text promise.
-ON_PROOF = ("hm-", "marginalized spelling", "marginalized prior")
+# perceptrons are not probabilities, and what few features have learned from one text holds less in
+# others than folds of the same text promise.
+ON_PROOF = ("hm-perceptron", "marginalized spelling", "marginalized prior")
+
+# Names of what is good together on most text: whoever leads on few sentences does so by chance,
+# and the three together are better than the best of them.
+TEAM = ("crf l2=0.3", "hm-svm", "semi-crf")
 
 # What learns classes and vectors of words from the text itself, which is no better alone, but is
 # wrong elsewhere; where there are so many nodes that classes tell something.
@@ -159,5 +163,6 @@ def candidates_for(corpus: Corpus, features: Any = None) -> list[Candidate]:
             parameters["prior"] = model_class("CRF")()
         quick = QUICK.get(learner, ({}, 1.0))
         joins = not name.startswith(ON_PROOF)
-        found.append(Candidate(name, cls(**parameters), *quick, joins, learns_words))
+        usual = features is None and name in TEAM
+        found.append(Candidate(name, cls(**parameters), *quick, joins, learns_words, usual))
     return found

@@ -460,6 +460,10 @@ class CRF(NamedWeights, MarkovLabeler):
                 part[new] = before[name][1][old]
         return start
 
+    @property
+    def _has_pair_scores(self) -> bool:
+        return not self.has_pairs_
+
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
         function, transitions, by_edge = self._prepare(self.weights_, self._predictor)
         return function.of(encoded), pair_scores(self._with_pairs(encoded), transitions, by_edge)

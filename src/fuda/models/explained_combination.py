@@ -1,12 +1,13 @@
 """Decisions of several labelers together, for explanations.
 
-With the members' sharpened marginals p_m(t,σ) and their mean q (see `fuda.models.combination`),
-the bracket of the node t in `fuda.explanations.decisions` is, for labels a and b,
+In the notation of `fuda.models.combination`, the bracket of the node t in
+`fuda.explanations.decisions` is, for labels a and b,
 
-    log q(t,a) − log q(t,b) − [b(a) − b(b)].
+    1/M Σ_m g_m [s_m(t,a) − s_m(t,b)] + R/M [log q(t,a) − log q(t,b)] − [b(a) − b(b)].
 
-The mean has parts and its logarithm has none, so each member has the share of the difference of
-logarithms that it has of q(t,a) − q(t,b): what it says, divided by the logarithmic mean of both.
+The first is a sum over members. q is a sum over the others, but its logarithm is none, so each of
+them has the share of the difference of logarithms that it has of q(t,a) − q(t,b): what it says,
+divided by the logarithmic mean of both.
 """
 
 from __future__ import annotations
@@ -29,19 +30,26 @@ def combined_decision(combination: Any, corpus: Corpus, known: Any = None) -> De
     """Return what several labelers decide together about the one structure of a corpus."""
     decoder, classes = combination.decoder, combination.classes_.tolist()
     given = None if known is None else label_numbers(known, corpus, combination.classes_)
-    parts = decoder.sharpened(combination.marginals(corpus.structures, known))
-    scores, allowed = decoder.scored(corpus, parts.mean(axis=0), classes, given)
+    opinions = combination.opinions(corpus, known)
+    scores, allowed = decoder.scored(corpus, opinions, classes, given)
+    parts = decoder.weighted(opinions)
     names = [short(member) for member in combination.members]
+    rest = sum(part.pairs is None for part in parts)
 
     def terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
-        says = parts[:, node, a] - parts[:, node, b]
+        says = [float(part.nodes[node, a] - part.nodes[node, b]) for part in parts]
         by_bias = float(decoder.bias[b] - decoder.bias[a])
-        logs = float(scores[node, a] - scores[node, b]) - by_bias
-        factor = logs / says.sum() if says.sum() else 0.0
-        found = [
-            Contribution("member", f"{name}: {p[a]:.1%}, not {p[b]:.1%}", float(value * factor), node)
-            for name, p, value in zip(names, parts[:, node], says, strict=True)
-        ]
+        by_scores = sum(value for part, value in zip(parts, says, strict=True) if part.pairs is not None)
+        shared = sum(says) - by_scores
+        logs = float(scores[node, a] - scores[node, b]) - by_bias - by_scores
+        factor = logs / shared if shared else 0.0
+        found = []
+        for name, part, value in zip(names, parts, says, strict=True):
+            ours, theirs = part.nodes[node, [a, b]].tolist()
+            text = f"{ours:.2f}, not {theirs:.2f}"
+            if part.pairs is None:
+                text, value = f"{rest * ours:.1%}, not {rest * theirs:.1%}", value * factor
+            found.append(Contribution("member", f"{name}: {text}", value, node))
         if by_bias:
             found.append(Contribution("penalty", "how sure a label must be", by_bias, node))
         return found

@@ -464,6 +464,10 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
             shares[labels >= 0] = np.eye(len(self.classes_))[labels[labels >= 0]]
         return shares
 
+    @property
+    def _has_pair_scores(self) -> bool:
+        return not self._voted and self.order_ < 2
+
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
         L = len(self.classes_)
         if self._voted:

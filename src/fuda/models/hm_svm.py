@@ -460,6 +460,10 @@ class HMSVM(MarkovLabeler):
             combine(y[None], self._rights[k], *own, np.array([alpha]), beta[nodes], transitions)
         return beta, transitions
 
+    @property
+    def _has_pair_scores(self) -> bool:
+        return True
+
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
         if self._function is None:
             return np.zeros((encoded.corpus.size, len(self.classes_))), self.transitions_

@@ -33,6 +33,7 @@ from fuda.errors import DataError
 from fuda.selection.folds import Split, splits
 from fuda.selection.goals import Goal
 from fuda.selection.side_by_side import has_processes, side_by_side
+from fuda.selection.significance import behind
 from fuda.selection.validation import Stopwatch, Times
 
 FOLDS = 5
@@ -78,6 +79,9 @@ class Candidate:
         Whether it may decide together with others that it has not been shown to improve.
     learns_words : bool
         Whether it also learns classes and vectors of words from the structures it is fitted to.
+    usual : bool
+        Whether it is one of those that are good together on most data, which go on as the first
+        candidate does.
     """
 
     name: str
@@ -86,6 +90,7 @@ class Candidate:
     slower: float = 1.0
     joins: bool = True
     learns_words: bool = False
+    usual: bool = False
 
 
 @dataclass(eq=False)
@@ -423,7 +428,8 @@ class Race:
         structures, the default and whatever takes little time there go on anyway.
         """
         running = self.running
-        kept, best, staying = max(_LEADERS, math.ceil(len(running) / 2)), running[0], {id(self.trials[0])}
+        kept, best = max(_LEADERS, math.ceil(len(running) / 2)), running[0]
+        staying = {id(trial) for trial in self.trials if trial.candidate.usual} | {id(self.trials[0])}
         if more is not None:
             nodes, most = int(self.sizes[more.train].sum()), _LITTLE_TIME * self.seconds_left
             staying |= {id(trial) for trial in running if trial.seconds_for(nodes) <= most}
@@ -452,49 +458,3 @@ def by_family(trials: list[Trial]) -> list[Trial]:
     """The best of each family first, then the others; `trials` are in order of score."""
     first = {trial.family: trial for trial in reversed(trials)}
     return sorted(trials, key=lambda trial: first[trial.family] is not trial)
-
-
-def behind(goal: Goal, best: np.ndarray, other: np.ndarray, errors: float = 2.0, rounds: int = 200) -> bool:
-    """Whether a candidate is behind by more than some standard errors of the difference.
-
-    Parameters
-    ----------
-    goal : Goal
-        What is to be large.
-    best, other : ndarray of shape (n_structures, n_classes, 3)
-        Their counts on the same structures.
-    errors : float, default=2.0
-        How many standard errors.
-    rounds : int, default=200
-        Samples of structures (bootstrap) by which the standard error is found.
-
-    Returns
-    -------
-    bool
-        Whether it is.
-    """
-    difference = goal.score(best) - goal.score(other)
-    return bool(difference > errors * standard_error(goal, best, other, rounds))
-
-
-def standard_error(goal: Goal, one: np.ndarray, other: np.ndarray, rounds: int) -> float:
-    """The standard error of the difference of two scores on the same structures (bootstrap).
-
-    Parameters
-    ----------
-    goal : Goal
-        What is to be large.
-    one, other : ndarray of shape (n_structures, n_classes, 3)
-        The counts.
-    rounds : int
-        Samples of structures.
-
-    Returns
-    -------
-    float
-        The standard deviation of the difference over the samples.
-    """
-    draws = np.random.RandomState(0).multinomial(len(one), np.full(len(one), 1 / len(one)), rounds)
-    flat = [counts.reshape(len(counts), -1) for counts in (one, other)]
-    scores = [np.array([goal.score((draw @ part).reshape(1, -1, 3)) for draw in draws]) for part in flat]
-    return float((scores[0] - scores[1]).std())

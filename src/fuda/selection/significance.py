@@ -1,9 +1,13 @@
-"""Whether one model is better than another by more than chance: paired approximate randomization.
+"""Whether one model is better than another by more than chance.
 
-If two models were equally good, it would be chance which of their two labelings of a structure
-came from which. So the labelings of every structure change places with probability ½, many times,
-and p is the share of times in which the difference of scores is at least as large as the observed
-one [1]_. No assumption is made about the distribution of scores, F1 included.
+**Paired approximate randomization** is the test that people see. If two models were equally good,
+it would be chance which of their two labelings of a structure came from which. So the labelings of
+every structure change places with probability ½, many times, and p is the share of times in which
+the difference of scores is at least as large as the observed one [1]_. No assumption is made about
+the distribution of scores, F1 included.
+
+**The bootstrap** is what searches go by: the standard error of a difference of scores is its
+standard deviation over samples of the structures, drawn with replacement.
 
 References
 ----------
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fuda.selection.goals import mean_f1
+from fuda.selection.goals import Goal, mean_f1
 
 ROUNDS = 9_999
 _AT_ONCE = 4_000_000  # entries of a matrix of exchanges
@@ -59,3 +63,49 @@ def randomization_test(first: np.ndarray, second: np.ndarray, rounds: int = ROUN
         reached += int((differences >= observed - 1e-12).sum())
         left -= size
     return (1 + reached) / (1 + rounds)
+
+
+def behind(goal: Goal, best: np.ndarray, other: np.ndarray, errors: float = 2.0, rounds: int = 200) -> bool:
+    """Whether a candidate is behind by more than some standard errors of the difference.
+
+    Parameters
+    ----------
+    goal : Goal
+        What is to be large.
+    best, other : ndarray of shape (n_structures, n_classes, 3)
+        Their counts on the same structures.
+    errors : float, default=2.0
+        How many standard errors.
+    rounds : int, default=200
+        Samples of structures (bootstrap) by which the standard error is found.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+    """
+    difference = goal.score(best) - goal.score(other)
+    return bool(difference > errors * standard_error(goal, best, other, rounds))
+
+
+def standard_error(goal: Goal, one: np.ndarray, other: np.ndarray, rounds: int) -> float:
+    """The standard error of the difference of two scores on the same structures (bootstrap).
+
+    Parameters
+    ----------
+    goal : Goal
+        What is to be large.
+    one, other : ndarray of shape (n_structures, n_classes, 3)
+        The counts.
+    rounds : int
+        Samples of structures.
+
+    Returns
+    -------
+    float
+        The standard deviation of the difference over the samples.
+    """
+    draws = np.random.RandomState(0).multinomial(len(one), np.full(len(one), 1 / len(one)), rounds)
+    flat = [counts.reshape(len(counts), -1) for counts in (one, other)]
+    scores = [np.array([goal.score((draw @ part).reshape(1, -1, 3)) for draw in draws]) for part in flat]
+    return float((scores[0] - scores[1]).std())

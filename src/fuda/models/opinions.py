@@ -1,0 +1,121 @@
+"""What labelers say of the labels of nodes, in the two forms in which several decide together."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fuda.data.corpus import Corpus
+from fuda.models.base import Labeler
+
+Array = np.ndarray
+LEAST = 1e-6  # probability, below which logarithms are those of this value
+
+
+class Opinion(NamedTuple):
+    """What a labeler says of the nodes of a corpus.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (N, L)
+        Scores of labels, whose sums are logarithms of probabilities up to a constant; marginals
+        where there are no pairs.
+    pairs : ndarray of shape (L, L) or None
+        Scores of label pairs along edges.
+    """
+
+    nodes: Array
+    pairs: Array | None = None
+
+    def first(self, count: int) -> Opinion:
+        """Return what is said of the first nodes."""
+        return self._replace(nodes=self.nodes[:count])
+
+    def times(self, factor: float) -> Opinion:
+        """Return the scores times a number."""
+        return Opinion(factor * self.nodes, None if self.pairs is None else factor * self.pairs)
+
+
+def scores_over(labeler: Any, corpus: Corpus, classes: Any) -> Opinion:
+    """Return the scores by which a labeler decides, over all of `classes`.
+
+    A label that the labeler does not know is as unlikely as probabilities can be here.
+
+    Parameters
+    ----------
+    labeler : MarkovLabeler
+        A labeler with scores of label pairs.
+    corpus : Corpus
+        The structures.
+    classes : list
+        The labels.
+
+    Returns
+    -------
+    Opinion
+        With pairs.
+    """
+    scores, pairs = labeler._log_scores(labeler._encode_corpus(corpus))
+    own = _numbers(labeler, classes)
+    nodes = np.repeat(scores.max(axis=1, keepdims=True) + np.log(LEAST), len(classes), axis=1)
+    nodes[:, own] = scores
+    wide = np.zeros((len(classes),) * 2)
+    wide[np.ix_(own, own)] = pairs
+    return Opinion(nodes, wide)
+
+
+def marginals_over(labeler: Any, X: list[Any], classes: Any, known: Any = None) -> Opinion:
+    """Return the marginals of a labeler over all of `classes`, 0 for those it does not know.
+
+    Labels that are known are taken into account by labelers that can.
+
+    Parameters
+    ----------
+    labeler : Labeler
+        A labeler with marginals.
+    X : list of structures
+        The structures.
+    classes : list
+        The labels.
+    known : list of lists, optional
+        Labels that are given, None where the label is open.
+
+    Returns
+    -------
+    Opinion
+        Without pairs.
+    """
+    takes_known = "known" in inspect.signature(labeler.predict_marginals).parameters
+    given = {"known": known} if known is not None and takes_known else {}
+    own = np.concatenate(list(labeler.predict_marginals(X, **given)))
+    found = np.zeros((len(own), len(classes)))
+    found[:, _numbers(labeler, classes)] = own
+    return Opinion(found)
+
+
+def _numbers(labeler: Labeler, classes: Any) -> list[int]:
+    """The numbers of the labels of a labeler among `classes`."""
+    number = {label: k for k, label in enumerate(classes)}
+    return [number[label] for label in labeler.classes_]
+
+
+def sharpened(p: Array, power: float) -> Array:
+    """The distributions with probabilities ∝ p^power.
+
+    Parameters
+    ----------
+    p : ndarray of shape (N, L)
+        Distributions.
+    power : float
+        The power.
+
+    Returns
+    -------
+    ndarray of shape (N, L)
+        The distributions.
+    """
+    raised = np.maximum(p, LEAST) ** power
+    quotient: Array = raised / raised.sum(axis=1, keepdims=True)
+    return quotient
