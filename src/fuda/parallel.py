@@ -93,6 +93,8 @@ def blocks(offsets: np.ndarray, size: int) -> list[Block]:
     >>> blocks(np.array([0, 4, 5, 6, 14, 16]), size=6)
     [(0, 3), (3, 4), (4, 5)]
     """
+    if 0 < offsets[-1] <= size:  # one sentence should not wait for a search
+        return [(0, len(offsets) - 1)]
     ranges, first = [], 0
     while first < len(offsets) - 1:
         last = int(np.searchsorted(offsets, offsets[first] + size, side="right")) - 1

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuda import DataError, Sequence
+from fuda.data.corpus import Corpus
 from fuda.data.template_encoding import TemplateEncoder
 from fuda.data.window_encoding import WindowEncoder
 from fuda.features.templates import Template
@@ -15,7 +16,9 @@ from fuda.functions import scores_for
 from fuda.functions.explicit import ExplicitScores
 from fuda.functions.monomials import Vectors
 from fuda.functions.pushed import PushedScores
+from fuda.functions.windows import window_of
 from fuda.kernels import RBF, Constant, Delta, Function, Linear, Polynomial, Precomputed
+from fuda.kernels.points import Numbering
 from structure_cases import structure_lists
 
 KERNELS = [
@@ -283,3 +286,23 @@ def test_no_more_bytes_than_the_budget_are_cached(size, cache_bytes):
     assert sum(x.nbytes for x in arrays) - held._rows.nbytes <= 8 * size * (2 + 2 + 3)
     gram = held.gram(np.arange(size), np.arange(size))
     np.testing.assert_allclose(held.scores, gram.sum(axis=1)[:, None] * [1.0, 1.0])
+
+
+def word_and_length(word: str) -> dict[str, str | float]:
+    return {"word": word, "length": len(word) / 7}
+
+
+@pytest.mark.parametrize("features", ["text", word_and_length])
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(2).normalized()])
+def test_vectors_of_one_sentence_are_those_of_a_corpus(features, kernel):
+    encoder = WindowEncoder(features, 1)
+    encoder.fit([Sequence(["Ana", "lives", "in", "Lima"]), Sequence(["Ana", "lives", "in", "New", "York"])])
+    sentences = [Sequence(["Ana", "lives", "in", "Rome"]), Sequence(["in", "Lima"])]
+    together = Vectors(kernel, encoder.encode(sentences))
+    alone = [Vectors(kernel, encoder.encode([sentence])) for sentence in sentences]
+    if kernel.polynomial.normalized:
+        norms = window_of(encoder.encode(sentences), kernel, Numbering(Corpus(sentences))).norms[0]
+        np.testing.assert_array_equal(together.factors, 1 / np.sqrt((norms + 1) ** 2))
+    for name in ("indices", "values", "factors"):
+        expected = np.concatenate([getattr(vectors, name) for vectors in alone])
+        np.testing.assert_array_equal(getattr(together, name), expected)

@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from fuda import MarginalizedPerceptron
+from fuda.data.tables import Csr
+from fuda.kernels import RBF, Delta, Polynomial
 from fuda.kernels.points import Points
 from fuda.marginalized import codes
 
@@ -26,6 +28,18 @@ def test_points_are_numbered_by_features_and_norms(monkeypatch, collide):
     rows = [(*row, repr(norm)) for row, norm in zip(matrix.toarray().tolist(), norms, strict=True)]
     assert len(set(zip(numbers.tolist(), rows, strict=True))) == len(set(rows)) == len(members)
     assert numbers[members].tolist() == list(range(len(members)))
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(2).normalized(), RBF(0.3) + Delta()])
+def test_few_observations_have_the_same_values_by_feature(kernel):
+    rng = np.random.default_rng(1)
+    many, few = (sp.random(n, width, 0.3, "csr", random_state=rng) for n, width in ((30, 12), (4, 15)))
+    sources = codes.Types(kernel, Points(many, np.arange(30), np.zeros(30), [None] * 30))
+    ids, beyond = np.array([40, 3, 41, 7]), rng.random(4)
+    usual = codes.Types(kernel, Points(few, ids, beyond, [None] * 4))
+    by_feature = codes.Types(kernel, Points(Csr.of(few), ids, beyond, [None] * 4))
+    np.testing.assert_array_equal(by_feature.diagonal, usual.diagonal)
+    np.testing.assert_array_equal(sources.gram(by_feature), sources.gram(usual))
 
 
 def test_values_of_observations_are_kept_for_the_next_sentence():

@@ -2,16 +2,17 @@
 
 A vocabulary has the texts of training segments of 2 … `MOST_WORDS` nodes, by both keys, that occur
 at least twice in the training data, with any label. Texts are words with spaces in between; words
-that contain spaces are in none. Looking all stretches of a corpus up is a walk along prefixes, one
-array operation for each length.
+that contain spaces are in none. Looking all stretches of a corpus up is a walk along prefixes from
+every node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
+from fuda.compiled import compiled
 from fuda.data.corpus import Corpus
 from fuda.errors import DataError
 from fuda.features.sets import JOINT_KEYS as KEYS
@@ -87,56 +88,74 @@ class SegmentTexts:
         if words is None:
             return np.zeros((corpus.size, 0, len(KEYS)), dtype=np.int32)
         found = np.full((corpus.size, MOST_WORDS - 1, len(KEYS)), self.size, dtype=np.int32)
-        place = np.arange(corpus.size) - np.repeat(corpus.offsets[:-1], np.diff(corpus.offsets))
         start = 0
         for number, (key, trie) in enumerate(zip(KEYS.values(), self._tries, strict=True)):
-            for length, rows in trie.walk([key(word) for word in words], corpus.types, place):
-                at = np.flatnonzero(rows >= 0)
-                found[at, length - 2, number] = start + rows[at]
+            get = trie.words.get
+            keyed = np.array([get(key(word), -1) for word in words])
+            _walk(keyed[corpus.types], corpus.offsets, trie.steps, len(trie.words), start, found[..., number])
             start += len(self.vocabularies[number])
         return found
 
 
+class Steps(NamedTuple):
+    """Steps from a prefix to a longer one.
+
+    Attributes
+    ----------
+    sorted : array
+        (prefix + 1) · the number of words + word, in increasing order; −1 is the empty prefix.
+    prefixes : array
+        The prefixes that they lead to.
+    text_of : array
+        The text that each prefix is, or −1.
+    """
+
+    sorted: Array
+    prefixes: Array
+    text_of: Array
+
+
 class _Trie:
-    """Texts by their prefixes, each of which is a number."""
+    """Texts by their prefixes, each of which is a number.
+
+    Attributes
+    ----------
+    words : dict of str to int
+        The number of each word.
+    steps : Steps
+        The steps from a prefix, −1 for none, by a word to another prefix.
+    """
 
     def __init__(self, texts: list[list[str]]) -> None:
         self.words = {word: k for k, word in enumerate(dict.fromkeys(w for text in texts for w in text))}
         numbers: dict[tuple[int, int], int] = {}
-        self.text_of: list[int] = []  # the text that a prefix is, or −1
+        text_of: list[int] = []
         for number, text in enumerate(texts):
             prefix = -1
             for word in text:
-                prefix = numbers.setdefault((prefix, self.words[word]), len(self.text_of))
-                if prefix == len(self.text_of):
-                    self.text_of.append(-1)
-            self.text_of[prefix] = number
-        steps = [(before + 1) * len(self.words) + word for before, word in numbers]
-        order = np.argsort(np.array(steps, dtype=np.int64), kind="stable")
-        self.steps, self.prefixes = np.array(steps, dtype=np.int64)[order], order
-        self.longest = max(map(len, texts), default=0)
+                prefix = numbers.setdefault((prefix, self.words[word]), len(text_of))
+                if prefix == len(text_of):
+                    text_of.append(-1)
+            text_of[prefix] = number
+        steps = np.array([(p + 1) * len(self.words) + word for p, word in numbers], dtype=np.int64)
+        order = np.argsort(steps, kind="stable")
+        self.steps = Steps(steps[order], order, np.array(text_of, dtype=np.int64))
 
-    def walk(self, keyed: list[str], types: Array, place: Array) -> Iterator[tuple[int, Array]]:
-        """Yield lengths from 2, with the text that ends at each node, −1 where it is none.
 
-        `keyed` are the words of the types, `types` those of the nodes and `place` the places of
-        the nodes in their sequences.
-        """
-        if not self.longest:
-            return
-        words = np.array([self.words.get(word, -1) for word in keyed], dtype=np.int64)[types]
-        text_of = np.array([*self.text_of, -1])
-        prefix = np.full(len(types), -1, dtype=np.int64)
-        for length in range(1, self.longest + 1):
-            step = (prefix + 1) * len(self.words) + words
-            at = np.minimum(np.searchsorted(self.steps, step), len(self.steps) - 1)
-            known = (words >= 0) & (place >= length - 1) & (self.steps[at] == step)
-            if length > 1:
-                known &= prefix >= 0
-            reached = np.where(known, self.prefixes[at], -1)
-            if length > 1:
-                yield length, text_of[reached]
-            prefix = np.append(-1, reached[:-1])
+@compiled
+def _walk(words: Array, offsets: Array, steps: Steps, word_count: int, start: int, found: Array) -> None:
+    """Write the rows, from `start` on, of the texts that end at node t to found(t, length − 2)."""
+    for i in range(len(offsets) - 1):
+        for first in range(offsets[i], offsets[i + 1]):
+            prefix = -1
+            for t in range(first, min(first + MOST_WORDS, offsets[i + 1])):
+                step = (prefix + 1) * word_count + words[t]
+                at = np.searchsorted(steps.sorted, step)
+                if words[t] < 0 or at == len(steps.sorted) or steps.sorted[at] != step:
+                    break
+                prefix = steps.prefixes[at]
+                if t > first and steps.text_of[prefix] >= 0:
+                    found[t, t - first - 1] = start + steps.text_of[prefix]
 
 
 def _words(corpus: Corpus) -> list[str] | None:

@@ -25,6 +25,31 @@ class Parts(NamedTuple):
     beyond: Array
 
 
+class Csr(NamedTuple):
+    """Rows of a sparse table in the arrays of a matrix of scipy, which takes longer to make."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, matrix: Any) -> Csr:
+        """Return the arrays of a matrix, in which the features of each row are sorted."""
+        matrix = matrix if sp.issparse(matrix) else sp.csr_matrix(matrix)
+        matrix = matrix if matrix.has_sorted_indices else matrix.sorted_indices()
+        return cls(matrix.indptr, matrix.indices, matrix.data, matrix.shape)
+
+
+def squared_norms(rows: Any) -> Array:
+    """Return the squared norms of the rows of an array, of a matrix in CSR form or of a `Csr`."""
+    if isinstance(rows, np.ndarray):
+        return np.einsum("ij,ij->i", rows, rows)
+    squares, filled = np.zeros(rows.shape[0]), np.flatnonzero(rows.indptr[1:] > rows.indptr[:-1])
+    squares[filled] = np.add.reduceat(rows.data**2, rows.indptr[filled]) if len(filled) else 0.0
+    return squares
+
+
 class Table:
     """Rows of features, computed when they are first needed.
 
@@ -74,6 +99,16 @@ class Table:
         return self.parts.beyond
 
     @property
+    def csr(self) -> Csr:
+        """The values of the features, row by row."""
+        return Csr.of(self.matrix)
+
+    @property
+    def squares(self) -> Array:
+        """The squared norms of the rows, of features in the vocabulary."""
+        return squared_norms(self.matrix)
+
+    @property
     def n_features(self) -> int:
         """The number of features."""
         return int(self.matrix.shape[1])
@@ -115,6 +150,16 @@ class TextTable(Table):
 
     def __init__(self, count: int) -> None:
         super().__init__(partial(_one_hot, count))
+
+    @cached_property
+    def csr(self) -> Csr:
+        """The values of the features, row by row."""
+        return Csr.of(self.matrix)
+
+    @cached_property
+    def squares(self) -> Array:
+        """The squared norms of the rows: 1, and 0 for other texts."""
+        return 1.0 - self.beyond
 
     def keep(self, columns: Array) -> Recoded:
         rows = np.full(self.n_features + 1, len(columns), dtype=np.int32)
@@ -173,21 +218,34 @@ def rows_of(parts: Parts, count: int) -> list[Row]:
     ]
 
 
+def stacked_rows(rows: list[Row], n_features: int) -> tuple[Csr, Array, Array]:
+    """Return these rows one after another, and the sums over their unknown features."""
+    ids, values, unknown, beyond = zip(*rows, strict=True)
+    indptr = np.array([0, *itertools.accumulate(map(len, ids))])
+    csr = Csr(indptr, np.concatenate(ids), np.concatenate(values), (len(rows), n_features))
+    return csr, np.array(unknown), np.array(beyond)
+
+
+def joined(rows: Csr, unknown: Array, beyond: Array) -> Parts:
+    """Return the contents of the sparse table of stacked rows."""
+    return Parts(sp.csr_matrix((rows.data, rows.indices, rows.indptr), shape=rows.shape), unknown, beyond)
+
+
 def joined_rows(rows: list[Row], n_features: int) -> Parts:
-    """Return the sparse table of these rows."""
-    indptr = np.cumsum([0, *(len(row.ids) for row in rows)])
-    ids, values = (np.concatenate([row[k] for row in rows]) for k in (0, 1))
-    matrix = sp.csr_matrix((values, ids, indptr), shape=(len(rows), n_features))
-    return Parts(matrix, np.array([row.unknown for row in rows]), np.array([row.beyond for row in rows]))
+    """Return the contents of the sparse table of these rows."""
+    return joined(*stacked_rows(rows, n_features))
 
 
-def number_texts(texts: Iterable[str], vocabulary: dict[str, int], learn: bool) -> Array:
-    """Return the rows of texts in a `TextTable`; `learn` adds them to its vocabulary first."""
+def number_texts(texts: Iterable[str], vocabulary: dict[str, int], learn: bool, count: int = -1) -> Array:
+    """Return the rows of texts in a `TextTable`; `learn` adds them to its vocabulary first.
+
+    It is faster with the `count` of the texts.
+    """
     if learn:
         for text in texts:
             vocabulary.setdefault(text, len(vocabulary))
     get, other = vocabulary.get, len(vocabulary)
-    return np.fromiter(map(get, texts, itertools.repeat(other)), dtype=np.int32)
+    return np.fromiter(map(get, texts, itertools.repeat(other)), dtype=np.int32, count=count)
 
 
 NamedFeatures = tuple[list[str], list[float] | None]  # names and values, None if all are 1

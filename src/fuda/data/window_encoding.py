@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable
-from functools import lru_cache, partial, reduce
+from collections.abc import Hashable, Iterable
+from functools import cached_property, lru_cache
 from operator import add
 from typing import Any
 
@@ -14,6 +14,7 @@ from fuda.data.corpus import Corpus
 from fuda.data.encoding import Channel, Encoded, Encoder
 from fuda.data.observations import Kind, vector_lengths
 from fuda.data.tables import (
+    Csr,
     FeatureTable,
     NamedFeatures,
     Parts,
@@ -22,11 +23,14 @@ from fuda.data.tables import (
     TextTable,
     feature_row,
     feature_table,
+    joined,
     joined_rows,
     joined_texts,
     named_features,
     number_texts,
     rows_of,
+    squared_norms,
+    stacked_rows,
 )
 from fuda.data.windows import Rows, combined, rows_at
 from fuda.errors import DataError, short
@@ -54,10 +58,30 @@ class TypeTable(Table):
             and corpus.kind.ops.recurs
         )
 
-    def _all_rows(self) -> Parts:
-        """The rows of all types and marks."""
+    @cached_property
+    def _stacked(self) -> tuple[Csr, np.ndarray, np.ndarray]:
+        """The rows of all types and marks, and the sums over their unknown features."""
         rows = self.encoder.rows(self.corpus, list(range(len(self.corpus.observations))))
-        return joined_rows([*rows, *self.encoder.mark_rows()], len(self.encoder.vocabulary))
+        return stacked_rows([*rows, *self.encoder.mark_rows()], len(self.encoder.vocabulary))
+
+    @property
+    def csr(self) -> Csr:
+        """The values of the features, row by row."""
+        return self._stacked[0]
+
+    @property
+    def squares(self) -> np.ndarray:
+        """The squared norms of the rows, of features in the vocabulary."""
+        return squared_norms(self.csr)
+
+    @property
+    def beyond(self) -> np.ndarray:
+        """The sums of the squares of unknown features."""
+        return self._stacked[2]
+
+    def _all_rows(self) -> Parts:
+        """The rows as a matrix."""
+        return joined(*self._stacked)
 
 
 class WindowEncoder(Encoder):
@@ -197,24 +221,29 @@ class WindowEncoder(Encoder):
 
     def _joint_channels(self, corpus: Corpus, rows: dict[int, Rows], learn: bool) -> list[Channel]:
         """The channels of the joints, from the rows at each offset."""
+        joints = self._joints()
         if learn and not self._joint_vocabularies:
-            self._joint_vocabularies = [{} for _ in self._joints()]
-        keys = {key for joint in self._joints() for _, key in joint}
-        texts = {key: self._keys(corpus, key) for key in keys}
-        later = {key: [f"&{text}" for text in texts[key]] for key in keys}  # after the first part
+            self._joint_vocabularies = [{} for _ in joints]
+        texts: dict[tuple[str, bool], list[str]] = {}
+        for key in {key for joint in joints for _, key in joint}:
+            texts[key, False] = self._keys(corpus, key)
+            texts[key, True] = [f"&{text}" for text in texts[key, False]]  # after the first part
         channels: list[Channel] = []
-        for joint, vocabulary in zip(self._joints(), self._joint_vocabularies, strict=True):
-            seen, indptr = combined([rows[offset] for offset, _ in joint], corpus.size)
-            part_texts = [texts[joint[0][1]], *(later[key] for _, key in joint[1:])]
-            parts = list(zip(seen, part_texts, strict=True))
+        columns = _Columns(rows, texts)
+        for joint, vocabulary in zip(joints, self._joint_vocabularies, strict=True):
             if learn:
-                numbers, distinct = joined_texts(parts, len(seen[0]))
+                seen, indptr = combined([rows[offset] for offset, _ in joint], corpus.size)
+                parts = [texts[key, place > 0] for place, (_, key) in enumerate(joint)]
+                numbers, distinct = joined_texts(zip(seen, parts, strict=True), len(seen[0]))
                 repeated = itertools.compress(distinct, np.bincount(numbers) > 1)
                 number_texts(list(repeated), vocabulary, learn=True)
                 ids = number_texts(distinct, vocabulary, learn=False)[numbers]
             else:
-                columns = [map(of_row.__getitem__, part.tolist()) for part, of_row in parts]
-                ids = number_texts(reduce(partial(map, add), columns), vocabulary, learn=False)
+                (first, *others), indptr = columns.of(joint, corpus.size)
+                whole: Iterable[str] = first
+                for other in others:
+                    whole = map(add, whole, other)
+                ids = number_texts(whole, vocabulary, learn=False, count=len(first))
             channels.append(Channel(_joint_name(joint), 1 + len(channels), ids, indptr))
         if learn or not self._joint_tables:
             self._joint_tables = [TextTable(len(vocabulary)) for vocabulary in self._joint_vocabularies]
@@ -294,6 +323,39 @@ class WindowEncoder(Encoder):
         matrix = np.pad(vectors, ((0, marks), (0, marks)))
         matrix[len(vectors) :, vectors.shape[1] :] = np.eye(marks)
         return Table.of(matrix, np.zeros(len(matrix)), np.zeros(len(matrix)))
+
+
+class _Columns:
+    """The texts of joints at nodes, part by part; joints of sequences share those of their parts.
+
+    Parameters
+    ----------
+    rows : dict of int to (rows, indptr)
+        The table rows at each offset from all nodes.
+    texts : dict
+        The text of each row, by key and whether other parts precede.
+    """
+
+    def __init__(self, rows: dict[int, Rows], texts: dict[tuple[str, bool], list[str]]) -> None:
+        self._rows, self._texts = rows, texts
+        self._one_each = all(indptr is None for _, indptr in rows.values())
+        self._of_parts: dict[tuple[int, str, bool], list[str]] = {}
+
+    def of(self, joint: Joint, size: int) -> tuple[list[list[str]], np.ndarray | None]:
+        """The texts of each part of a joint in all combinations, and the bounds of the nodes."""
+        if self._one_each:
+            return [self._at(*part, place > 0) for place, part in enumerate(joint)], None
+        seen, indptr = combined([self._rows[offset] for offset, _ in joint], size)
+        parts = (self._texts[key, place > 0] for place, (_, key) in enumerate(joint))
+        return [[text[row] for row in part.tolist()] for part, text in zip(seen, parts, strict=True)], indptr
+
+    def _at(self, offset: int, key: str, later: bool) -> list[str]:
+        """The text at an offset from each node."""
+        found = self._of_parts.get((offset, key, later))
+        if found is None:
+            text = self._texts[key, later]
+            found = self._of_parts[offset, key, later] = [text[row] for row in self._rows[offset][0].tolist()]
+        return found
 
 
 def _signed(offset: int) -> str:

@@ -35,6 +35,8 @@ _CACHED = 1 << 14  # tokens whose shapes are remembered
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _NUMBER = re.compile(r"[+-]?\d+([.,:/]\d+)*%?")
 _ROMAN = re.compile(r"[IVXLCDM]+")
+# The feature of each length, the last for all others.
+_LENGTHS = [f"length={n}" for n in (0, 1, 2, 3, *["4-5"] * 2, *["6-8"] * 3, *["9-12"] * 4, "13+")]
 _RUNS = re.compile(r"((.)\2{0,3})\2*", re.DOTALL)  # a run of one character: up to four, the first
 
 
@@ -110,7 +112,7 @@ def text(token: str) -> list[str]:
         *_spelling_flags(token),
         f"shape={_shape(token)}",
         f"classes={character_classes(token)}",
-        f"length={_length_class(len(token))}",
+        _LENGTHS[min(len(token), len(_LENGTHS) - 1)],
     ]
 
 
@@ -118,7 +120,6 @@ def _spelling_flags(token: str) -> list[str]:
     """The properties of the spelling that a token has."""
     flags = []
     first, last = token[:1], token[-1:]
-    digits = any(map(str.isdigit, token))
     if first.isupper():
         flags.append("capitalized")
         if token.isupper():
@@ -131,7 +132,9 @@ def _spelling_flags(token: str) -> list[str]:
                 flags.append("roman")
     if token[1:].lower() != token[1:] and not token.isupper():
         flags.append("mixed-case")
-    if digits:
+    if token.isalpha():  # most words have nothing of what follows
+        return flags
+    if any(map(str.isdigit, token)):
         flags.append("digits")
         if _YEAR.fullmatch(token):
             flags.append("year")
@@ -188,14 +191,6 @@ def _script(letter: str) -> str:
     if 0x3400 <= point <= 0x9FFF or 0xF900 <= point <= 0xFAFF or 0x20000 <= point <= 0x3FFFF:
         return "c"
     return "a"
-
-
-def _length_class(length: int) -> str:
-    """The range that a length is in."""
-    for low, high in ((1, 1), (2, 2), (3, 3), (4, 5), (6, 8), (9, 12)):
-        if low <= length <= high:
-            return str(low) if low == high else f"{low}-{high}"
-    return "13+" if length else "0"
 
 
 @lru_cache(_CACHED)

@@ -50,7 +50,9 @@ class MonomialWeights:
         """(M, L) the scores of the nodes of a corpus."""
         whole = Vectors(self.kernel, encoded)
         parts = []
-        for first, last in blocks(np.append(0, np.cumsum(whole.sizes(self.as_sets))), _BLOCK_BYTES):
+        ends = np.zeros(len(whole) + 1, dtype=np.int64)
+        np.cumsum(whole.sizes(self.as_sets), out=ends[1:])
+        for first, last in blocks(ends, _BLOCK_BYTES):
             vectors = whole.cut(first, last)
             rows = self.monomials.expand(vectors, self.as_sets, learn=False)
             monomials = NodeMonomials(*rows, vectors.factors, np.empty(0))

@@ -15,7 +15,7 @@ import numpy as np
 
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
-from fuda.data.tables import Row, TextTable
+from fuda.data.tables import Row, TextTable, stacked_rows
 from fuda.data.window_encoding import TypeTable
 from fuda.functions.windows import add_rows
 
@@ -43,6 +43,7 @@ class LinearFunction:
         self._weights = [np.ascontiguousarray(part, dtype=np.float64) for part in weights]
         none = np.zeros((len(weights), label_count))
         self._unknown = none if unknown is None else np.array(unknown, dtype=np.float64)
+        self._counts_unknown = [bool(part.any()) for part in self._unknown]
         self._texts: dict[int, Array] = {}  # by channel: the scores of its texts
         self._types: dict[Hashable, Array] = {}  # by key: scores in all channels that show types
         self._marks: Array | None = None
@@ -104,12 +105,10 @@ class LinearFunction:
         """(rows, channels · L) the rows times the weights of the first channels."""
         scores = np.zeros((len(rows), count, self._label_count))
         if rows:
-            indptr = np.cumsum([0, *(len(row.ids) for row in rows)])
-            ids, values = (np.concatenate([row[k] for row in rows]) for k in (0, 1))
-            unknown = np.array([row.unknown for row in rows])
+            features, unknown, _ = stacked_rows(rows, len(self._weights[0]))
             for c in range(count):
-                _multiply(indptr, ids, values, self._weights[c], scores[:, c])
-                if self._unknown[c].any():
+                _multiply(*features[:3], self._weights[c], scores[:, c])
+                if self._counts_unknown[c]:
                     scores[:, c] += np.outer(unknown, self._unknown[c])
         return scores.reshape(len(rows), count * self._label_count)
 

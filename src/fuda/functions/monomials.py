@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import math
 from copy import copy
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from fuda.compiled import compiled
-from fuda.data.encoding import Encoded
-from fuda.functions.windows import ChannelView, norms_of, views_of
+from fuda.data.encoding import Channel, Encoded
+from fuda.data.tables import Csr
+from fuda.functions.windows import norms_of, views_of
 from fuda.kernels import Kernel, Polynomial
 from fuda.kernels.points import Numbering
 
@@ -55,14 +57,14 @@ class Vectors:
 
     def __init__(self, kernel: Kernel, encoded: Encoded) -> None:
         assert kernel.polynomial is not None
-        views = views_of(encoded, kernel, Numbering(encoded.corpus))
         self.kernel = kernel
-        self.indptr, self.indices, self.values = _side_by_side(list(map(_rows, views)), encoded.corpus.size)
-        self.base = sum(view.points.features.shape[1] for view in views) + 1
+        parts = [_rows(encoded, channel) for channel in encoded.channels]
+        self.indptr, self.indices, self.values = _side_by_side(parts, encoded.corpus.size)
+        self.base = sum(matrix.shape[1] for matrix, _ in parts) + 1
         self.degree, self.offset, self.scale, normalized, factor = kernel.polynomial
         self.factors = np.full(len(self), math.sqrt(factor))
         if normalized:
-            square = Polynomial(self.degree, self.offset, self.scale).evaluate_self(norms_of(views, kernel))
+            square = Polynomial(self.degree, self.offset, self.scale).evaluate_self(_norms(encoded, kernel))
             self.factors *= np.where(square > 0, 1 / np.sqrt(np.where(square > 0, square, 1.0)), 0.0)
         self.binary = bool((self.values == 1).all())
 
@@ -72,14 +74,12 @@ class Vectors:
     @property
     def by_multiset(self) -> Array:
         """(d + 1,) the coefficient of a multiset of k features, divided by k! / Π mult!."""
-        d = self.degree
-        return np.array([math.comb(d, k) * self.scale**k * self.offset ** (d - k) for k in range(d + 1)])
+        return _by_multiset(self.degree, self.offset, self.scale)
 
     @property
     def by_set(self) -> Array:
         """(d + 1,) the coefficient of a set of k features with values 0 and 1."""
-        values = (self.scale * np.arange(self.degree + 1) + self.offset) ** self.degree
-        return np.array([np.diff(values, k)[0] for k in range(self.degree + 1)])
+        return _by_set(self.degree, self.offset, self.scale)
 
     @property
     def numerable(self) -> bool:
@@ -88,6 +88,8 @@ class Vectors:
 
     def cut(self, first: int, last: int) -> Vectors:
         """The vectors of some nodes."""
+        if (first, last) == (0, len(self)):
+            return self
         part = copy(self)
         begin, end = self.indptr[first], self.indptr[last]
         part.indptr, part.factors = self.indptr[first : last + 1] - begin, self.factors[first:last]
@@ -100,10 +102,12 @@ class Vectors:
 
     def counts(self, as_sets: bool) -> Array:
         """(N,) the number of monomials of each node."""
-        features = np.diff(self.indptr).astype(np.float64)
+        features = self.indptr[1:] - self.indptr[:-1]
+        if self.degree == 1:
+            return features + 1
         total, term = np.ones(len(self)), np.ones(len(self))
         for k in range(1, self.degree + 1):
-            term = term * (features + k - 1 if self.repeats(as_sets) else (features - k + 1).clip(0)) / k
+            term = term * (features + k - 1.0 if self.repeats(as_sets) else (features - k + 1.0).clip(0)) / k
             total += term
         return np.rint(total).astype(np.int64)
 
@@ -112,31 +116,53 @@ class Vectors:
         return self.counts(as_sets) * (4 if self.binary else 12)
 
 
-def _rows(view: ChannelView) -> tuple[Any, Array]:
-    """A matrix in CSR form with sorted rows, and each node's row; several rows are summed."""
-    matrix, rows = view.points.features, view.channel.rows
-    matrix = matrix if sp.issparse(matrix) else sp.csr_matrix(matrix)
-    if view.channel.indptr is not None:
-        matrix = view.channel.incidence(matrix.shape[0]) @ matrix
-        rows = np.arange(matrix.shape[0])
-    return matrix if matrix.has_sorted_indices else matrix.sorted_indices(), rows
+def _rows(encoded: Encoded, channel: Channel) -> tuple[Csr, Array]:
+    """The rows of a channel's table, and each node's row; several rows are summed."""
+    table = encoded.tables[channel.table]
+    if channel.indptr is None:
+        return table.csr, channel.rows
+    matrix: Any = table.matrix if sp.issparse(table.matrix) else sp.csr_matrix(table.matrix)
+    summed = channel.incidence(matrix.shape[0]) @ matrix
+    return Csr.of(summed), np.arange(summed.shape[0])
 
 
-def _side_by_side(parts: list[tuple[Any, Array]], size: int) -> tuple[Array, Array, Array]:
-    """Rows of several matrices side by side, in CSR form without entries of 0."""
+def _norms(encoded: Encoded, kernel: Kernel) -> list[Array]:
+    """The inner product of each node with itself."""
+    channels, totals = encoded.channels, np.zeros(encoded.corpus.size)
+    if any(channel.indptr is not None for channel in channels):
+        return norms_of(views_of(encoded, kernel, Numbering(encoded.corpus)), kernel)
+    has_observations = any(channel.shows_types for channel in channels)
+    squares = [table.squares for table in encoded.tables]
+    for channel in channels:
+        norms = squares[channel.table][channel.rows]
+        if channel.shows_types or not has_observations:
+            norms += encoded.tables[channel.table].beyond[channel.rows]
+        totals += norms
+    return [totals]
+
+
+def _side_by_side(parts: list[tuple[Csr, Array]], size: int) -> tuple[Array, Array, Array]:
+    """Rows of several tables side by side, in CSR form without entries of 0."""
     indptr = np.zeros(size + 1, dtype=np.int64)
-    for matrix, rows in parts:
-        indptr[1:] += (matrix.indptr[1:] - matrix.indptr[:-1])[rows]
+    for csr, rows in parts:
+        _count_entries(csr.indptr, rows, indptr[1:])
     np.cumsum(indptr, out=indptr)
     indices, values = np.empty(indptr[-1], dtype=np.int64), np.empty(indptr[-1])
     ends, first = indptr[:-1].copy(), 0
-    for matrix, rows in parts:
-        _append_rows(matrix.indptr, matrix.indices, matrix.data, rows, first, ends, indices, values)
-        first += matrix.shape[1]
+    for csr, rows in parts:
+        _append_rows(csr.indptr, csr.indices, csr.data, rows, first, ends, indices, values)
+        first += csr.shape[1]
     kept = values != 0
     if kept.all():
         return indptr, indices, values
     return np.append(0, np.cumsum(kept))[indptr], indices[kept], values[kept]
+
+
+@compiled
+def _count_entries(indptr: Array, rows: Array, counts: Array) -> None:
+    """counts(t) += the number of entries of row rows(t)."""
+    for t in range(len(rows)):
+        counts[t] += indptr[rows[t] + 1] - indptr[rows[t]]
 
 
 @compiled
@@ -149,6 +175,19 @@ def _append_rows(
         for e in range(indptr[rows[t]], indptr[rows[t] + 1]):
             indices[ends[t]], values[ends[t]] = first + columns[e], data[e]
             ends[t] += 1
+
+
+@lru_cache
+def _by_multiset(degree: int, offset: float, scale: float) -> Array:
+    """The coefficients of multisets, by their size."""
+    return np.array([math.comb(degree, k) * scale**k * offset ** (degree - k) for k in range(degree + 1)])
+
+
+@lru_cache
+def _by_set(degree: int, offset: float, scale: float) -> Array:
+    """The coefficients of sets, by their size."""
+    values = (scale * np.arange(degree + 1) + offset) ** degree
+    return np.array([np.diff(values, k)[0] for k in range(degree + 1)])
 
 
 class _Kind(NamedTuple):
@@ -223,7 +262,8 @@ class Monomials:
         values : array
             The values of the monomials; empty where all are 1.
         """
-        indptr = np.append(0, np.cumsum(vectors.counts(as_sets)))
+        indptr = np.zeros(len(vectors) + 1, dtype=np.int64)
+        np.cumsum(vectors.counts(as_sets), out=indptr[1:])
         ids = np.empty(indptr[-1], dtype=np.uint32)  # unsigned look-ups need no test of the sign
         values = np.empty(0 if vectors.binary else len(ids))
         kind = _Kind(vectors.base, vectors.degree, vectors.repeats(as_sets), as_sets, learn)

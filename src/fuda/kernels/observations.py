@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from fuda.checks import is_whole
+from fuda.compiled import compiled
+from fuda.data.tables import Csr, squared_norms
 from fuda.errors import DataError, short
 from fuda.kernels.algebra import Array, Kernel, PolynomialForm, Sees
-from fuda.kernels.points import Points
+from fuda.kernels.points import ByFeature, Points
 from fuda.kernels.values import check_values
 
 
@@ -20,17 +21,28 @@ class _OfFeatures(Kernel):
     sees = Sees.FEATURES
 
     def inners(self, a: Points, b: Points) -> list[Array]:
+        if isinstance(a.features, Csr) and isinstance(b.features, ByFeature):
+            products = np.zeros((len(a), len(b)))
+            _add_products(a.features[:3], b.features, products)
+            return [products]
         dots: Any = a.features @ b.features.T
         return [dots if isinstance(dots, np.ndarray) else dots.toarray()]
 
     def norms(self, a: Points) -> list[Array]:
-        if sp.issparse(a.features):
-            matrix: Any = a.features
-            squares, filled = np.zeros(len(a)), np.flatnonzero(np.diff(matrix.indptr))
-            squares[filled] = np.add.reduceat(matrix.data**2, matrix.indptr[filled]) if len(filled) else 0.0
-        else:
-            squares = np.einsum("ij,ij->i", a.features, a.features)
-        return [squares + a.beyond]
+        return [squared_norms(a.features) + a.beyond]
+
+
+@compiled
+def _add_products(few: tuple[Array, Array, Array], many: ByFeature, products: Array) -> None:
+    """products(i, k) += Σ_f few(i, f) many(k, f); features past the last of `many` are of none."""
+    indptr, features, values = few
+    starts, rows, entries = many
+    for i in range(len(indptr) - 1):
+        for e in range(indptr[i], indptr[i + 1]):
+            feature, x = features[e], values[e]
+            if feature < len(starts) - 1:
+                for k in range(starts[feature], starts[feature + 1]):
+                    products[i, rows[k]] += x * entries[k]
 
 
 class OneInnerProduct(Kernel):

@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Array
-from fuda.data.tables import joined_rows
+from fuda.data.tables import joined_rows, stacked_rows
 from fuda.data.window_encoding import TypeTable
+
+
+class ByFeature(NamedTuple):
+    """Sparse feature vectors by feature: for each one its rows and their values.
+
+    Inner products with a few other vectors, in a `Csr`, are fast.
+    """
+
+    indptr: Array
+    rows: Array
+    values: Array
 
 
 @dataclass(frozen=True)
@@ -24,7 +34,8 @@ class Points:
     Parameters
     ----------
     features : (n, F) array or sparse matrix
-        Their feature vectors.
+        Their feature vectors. Kernels of features also take a few vectors in a `Csr` with others
+        in a `ByFeature`.
     ids : (n,) array
         Equal where observations are, negative for the boundary marks of windows.
     beyond : (n,) array
@@ -33,7 +44,7 @@ class Points:
         The observations themselves, None for boundary marks.
     """
 
-    features: sp.csr_matrix | Array
+    features: Any
     ids: Array
     beyond: Array
     observations: Sequence[Any]
@@ -112,14 +123,15 @@ class Observed:
         """One point per row of the first table."""
         return points(self._encoded, self._numbering)
 
-    def some(self, types: list[int]) -> Points:
-        """Return the points of some types, without making the others if they are not made yet."""
-        if "points" in vars(self) or not isinstance(table := self._encoded.tables[0], TypeTable):
+    def some(self, types: list[int], few: bool) -> Points:
+        """Return the points of some types, without making others; in a `Csr` if they are few."""
+        corpus, table = self._encoded.corpus, self._encoded.tables[0]
+        if "points" in vars(self) or not isinstance(table, TypeTable):
             return self.points[np.array(types)]
-        corpus = self._encoded.corpus
-        rows = joined_rows(table.encoder.rows(corpus, types), len(table.encoder.vocabulary))
+        rows, width = table.encoder.rows(corpus, types), len(table.encoder.vocabulary)
+        features, _, beyond = stacked_rows(rows, width) if few else joined_rows(rows, width)
         ids = self._numbering.ids(corpus)[types]
-        return Points(rows.matrix, ids, rows.beyond, [corpus.observations[k] for k in types])
+        return Points(features, ids, beyond, [corpus.observations[k] for k in types])
 
     def __getstate__(self) -> dict[str, Any]:
         return {"points": self.points}  # not the corpus

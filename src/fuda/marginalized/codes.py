@@ -21,9 +21,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from fuda.compiled import compiled
 from fuda.data.corpus import Corpus
+from fuda.data.tables import Csr
 from fuda.kernels import Kernel, Sees
-from fuda.kernels.points import Observed, Points
+from fuda.kernels.points import ByFeature, Observed, Points
 from fuda.parallel import run
 
 Array = np.ndarray
@@ -60,15 +62,13 @@ class Types:
         own = kernel.evaluate(self.norms, self.norms, self.norms)
         self.diagonal = np.array(np.broadcast_to(own, (len(points),)), dtype=np.float64)
 
-    def gram(self, others: Types, few: bool = False) -> Array:
-        """Return the kernel (n, m) between these types and others; faster if others are few."""
-        ours, theirs = self._widened(others), others._widened(self)
+    def gram(self, others: Types) -> Array:
+        """Return the kernel (n, m) between these types and others, fast for others in a `Csr`."""
         norms = [norm[:, None] for norm in self.norms]
-        if few and self.kernel.sees <= Sees.EQUALITY and ours is self.points:
-            by_feature = replace(ours, features=self._by_feature)
-            inners = [inner.T for inner in self.kernel.inners(theirs, by_feature)]
+        if isinstance(others.points.features, Csr):
+            inners = [inner.T for inner in self.kernel.inners(others.points, self._by_feature)]
         else:
-            inners = self.kernel.inners(ours, theirs)
+            inners = self.kernel.inners(self._widened(others), others._widened(self))
         values = self.kernel.evaluate(inners, norms, others.norms)
         shape = len(self.points), len(others.points)
         if values.shape == shape and values.dtype == np.float64 and values.flags.owndata:
@@ -77,9 +77,10 @@ class Types:
         return np.array(np.broadcast_to(values, shape), dtype=np.float64)
 
     @cached_property
-    def _by_feature(self) -> Any:
-        """The features column by column, in which products with few types are fast."""
-        return sp.csc_matrix(self.points.features)
+    def _by_feature(self) -> Points:
+        """The points with features listed by feature."""
+        columns: Any = sp.csc_matrix(self.points.features)
+        return replace(self.points, features=ByFeature(columns.indptr, columns.indices, columns.data))
 
     def _widened(self, others: Types) -> Points:
         """Return the points with as many feature columns as those of the others."""
@@ -157,23 +158,22 @@ class Codes:
             return self.whole.shape[0], self.whole.shape[1]
         return len(self._types[0].points), len(self._types[1].points)
 
-    def table(self, rows: Array, columns: Array) -> Array:
-        """Return the kernel between different observations of these source and target codes.
+    def fill(self, rows: Array, columns: Array, factor: float, table: Array) -> None:
+        """Write the kernel between different observations of source and target codes to a table.
 
         Parameters
         ----------
         rows, columns : arrays of int
             Distinct source codes, and distinct target codes in increasing order.
-
-        Returns
-        -------
-        array (rows, columns)
-            The values.
+        factor : float
+            The factor of all values.
+        table : array (rows, columns)
+            The values, changed in place.
         """
         if self.whole is not None:
-            every = len(columns) == self.whole.shape[1]
-            return self.whole[rows] if every else self.whole[np.ix_(rows, columns)]
-        return self._computed(rows, columns)
+            _fill(self.whole, rows, columns, factor, table)
+        else:
+            np.multiply(self._computed(rows, columns), factor, out=table)
 
     def _computed(self, rows: Array, columns: Array) -> Array:
         """Compute the values of these codes."""
@@ -248,14 +248,24 @@ class Columns:
         found: list[Any] = list(map(self._kept.get, keys))
         new = [i for i, column in enumerate(found) if column is None]
         if new:
-            types = Types(self._sources.kernel, observed.some(new))
-            columns = np.ascontiguousarray(self._sources.gram(types, few=True).T)
+            few = self._sources.kernel.sees <= Sees.EQUALITY
+            types = Types(self._sources.kernel, observed.some(new, few))
+            columns = np.ascontiguousarray(self._sources.gram(types).T)
             for i, *column in zip(new, columns, types.diagonal.tolist(), strict=True):
                 found[i] = column
                 if len(self._kept) < self._most:
                     self._kept[keys[i]] = found[i]
         values, diagonal = zip(*found, strict=True)
-        return Codes.of_values(self._sources, np.stack(values, axis=1)), np.array(diagonal)
+        columns = np.concatenate(values).reshape(len(values), -1)
+        return Codes.of_values(self._sources, columns.T), np.array(diagonal)
+
+
+@compiled
+def _fill(whole: Array, rows: Array, columns: Array, factor: float, table: Array) -> None:
+    """table(r, c) = factor · whole(rows(r), columns(c))."""
+    for r in range(len(rows)):
+        for c in range(len(columns)):
+            table[r, c] = whole[rows[r], columns[c]] * factor
 
 
 def _number_rows(points: Points, norms: list[Array]) -> tuple[Array, Array]:

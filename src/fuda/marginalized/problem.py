@@ -14,6 +14,7 @@ index operations: observations, codes and kernel values are shared with the whol
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -100,7 +101,7 @@ class Examples:
     @property
     def sizes(self) -> Array:
         """The numbers of nodes of the structures."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
 
 class Side(NamedTuple):
@@ -139,7 +140,7 @@ class Side(NamedTuple):
     @property
     def sizes(self) -> Array:
         """The numbers of nodes of the structures."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     @property
     def transitions(self) -> tuple[Array, Array]:
@@ -259,24 +260,30 @@ class Sources:
         source = _side(examples, codes.sources, codes.source_twins) if codes.is_shared else self._uncoded
         target = _side(targets, codes.targets, codes.target_twins)
         mass, constant = 0.0, _constant(targets.prior)
+        largest = _largest(self.settings.label_gram, targets, diagonal, constant)
         if self._constant_prior is not None and constant is not None:
             mass = float(self._constant_prior @ self.settings.label_gram @ constant)
         shape = shape_of_features(examples.encoded.corpus.shape, self.settings.parts)
-        is_scaled, both = not self._plain_is_safe(targets, diagonal), (examples.observed, targets.observed)
+        is_scaled, both = not self._plain_is_safe(targets, largest), (examples.observed, targets.observed)
         return Problem(shape, source, target, both, codes, self._own, *self.settings[1:4], mass, is_scaled)
 
     def largest_product(self) -> float:
         """Return the largest k_x Σ P(ρ|τ) P(σ|τ) k_y(ρ,σ), a bound on k of any two nodes."""
         return self._largest[1]
 
-    def _plain_is_safe(self, targets: Examples, diagonal: Array) -> bool:
+    def _plain_is_safe(self, targets: Examples, largest: tuple[float, float]) -> bool:
         """Return whether scores cannot exceed the range of doubles."""
         settings, corpus = self.settings, targets.encoded.corpus
         shape = shape_of_features(corpus.shape, settings.parts)
-        bounds = np.array([self._largest, _largest(settings.label_gram, targets, diagonal)])
-        weight, product = settings.mixing**2 * np.sqrt(bounds.prod(axis=0))
-        longest = int(self.examples.sizes.max()), int(targets.sizes.max())
+        bounds = zip(self._largest, largest, strict=True)
+        weight, product = (settings.mixing**2 * math.sqrt(ours * theirs) for ours, theirs in bounds)
+        longest = self._longest, int(targets.sizes.max())
         return bool(pair.plain_is_safe(shape, *longest, settings.gap, weight, product))
+
+    @cached_property
+    def _longest(self) -> int:
+        """The largest number of nodes of a structure."""
+        return int(self.examples.sizes.max())
 
     @cached_property
     def _own_codes(self) -> Codes:
@@ -309,7 +316,7 @@ class Sources:
     @cached_property
     def _largest(self) -> tuple[float, float]:
         """The largest k_x(τ,τ) and k(τ,τ)."""
-        return _largest(self.settings.label_gram, self.examples, self.types.diagonal)
+        return _largest(self.settings.label_gram, self.examples, self.types.diagonal, self._constant_prior)
 
     @cached_property
     def _constant_prior(self) -> Array | None:
@@ -324,20 +331,22 @@ def _side(examples: Examples, codes: Array, twins: Array) -> Side:
     return Side(corpus.offsets, corpus.types, codes, twins, *examples.prior[:3], corpus.graph)
 
 
-def _largest(label_gram: Array, examples: Examples, of_types: Array) -> tuple[float, float]:
+def _largest(
+    label_gram: Array, examples: Examples, of_types: Array, constant: Array | None
+) -> tuple[float, float]:
     """Return the largest k_x(τ,τ), and the largest k(τ,τ) = k_x Σ P(ρ|τ) P(σ|τ) k_y(ρ,σ).
 
     Both bound the kernel of any two nodes. Transitions of a chain prior may be certain, so k is
-    k_x.
+    k_x. `constant` is the prior of every node, if it is the same for all.
     """
     diagonal, prior = of_types[examples.encoded.corpus.types], examples.prior
+    largest = float(diagonal.max())
     if prior.before is not None:
-        return float(diagonal.max()), float(diagonal.max())
-    constant = _constant(prior)
+        return largest, largest
     if constant is not None:
-        return float(diagonal.max()), float(diagonal.max() * (constant @ label_gram @ constant))
+        return largest, float(largest * (constant @ label_gram @ constant))
     products = np.einsum("ts,ts->t", prior.nodes @ label_gram, prior.nodes)
-    return float(diagonal.max()), float((diagonal * products).max())
+    return largest, float((diagonal * products).max())
 
 
 def _constant(prior: Prior) -> Array | None:

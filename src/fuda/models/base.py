@@ -362,7 +362,7 @@ class Labeler(BaseEstimator):
 
     def _named(self, encoded: Encoded, labels: np.ndarray) -> list[list[Any]]:
         """Label numbers of all nodes as one list of labels per structure."""
-        names = np.array([*self.classes_, None], dtype=object)[labels].tolist()
+        names = list(map([*self.classes_, None].__getitem__, labels.tolist()))
         bounds = encoded.corpus.offsets.tolist()
         return [names[a:b] for a, b in pairwise(bounds)]
 

@@ -35,7 +35,7 @@ from fuda.optimize import Lbfgs
 from fuda.optimize.regularized import l2_regularized
 from fuda.progress import Callback
 from fuda.schemes import forbid
-from fuda.training.segment_loss import Allowed, Parts, SegmentLoss, SegmentWeights, length_names
+from fuda.training.segment_loss import Allowed, ByKind, SegmentLoss, SegmentWeights, length_names
 
 Array = np.ndarray
 MOST_LENGTH = 1000
@@ -346,19 +346,20 @@ class SemiCRF(MarkovLabeler):
         """What known labels leave, as the user gave them."""
         return FREE if known is None else self._limits(encoded, self._numbers(known, encoded.corpus))
 
-    def _predictor(self) -> tuple[SegmentWeights, LinearFunction, Parts, Allowed]:
+    def _predictor(self) -> tuple[SegmentWeights, LinearFunction, ByKind]:
         """The weights in the form that predictions use."""
         layout = self._layout
         parts = layout.views(self.weights_)
-        return layout, LinearFunction(layout.columns, parts.channels), parts, self._allowed_segments()
+        by_kind = layout.by_kind(parts, self._allowed_segments())
+        return layout, LinearFunction(layout.columns, parts.channels), by_kind
 
     def _problem(self, encoded: Encoded, penalty: float = 0.0) -> Scores:
         """What segmentations of sequences score."""
-        layout, function, parts, allowed = self._prepare(self.weights_, self._predictor)
+        layout, function, by_kind = self._prepare(self.weights_, self._predictor)
         nodes, corpus = function.of(encoded), encoded.corpus
         if penalty:
             nodes[:, : len(layout.longest)] -= penalty * self._labels.outside
-        return layout.scores(nodes, parts, allowed, corpus.offsets, self._texts_.rows(corpus))
+        return layout.scores(nodes, by_kind, corpus.offsets, self._texts_.rows(corpus))
 
     def _best(self, encoded: Encoded, known: Any) -> Array:
         scores, limits = self._problem(encoded, self.outside_penalty), self._known(encoded, known)

@@ -72,6 +72,10 @@ class Parts(NamedTuple):
     texts: Array
 
 
+# Longest segments, and the scores of lengths, transitions and joins, and single nodes; and texts.
+ByKind = tuple[tuple[Array, Array, Array, Array, Array], Array]
+
+
 class Allowed(NamedTuple):
     """Which segmentations exist at all: kinds after kinds, joined chunks, segments of one node."""
 
@@ -115,8 +119,19 @@ class SegmentWeights:
         views = [part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True)]
         return Parts(views[:-4], *views[-4:])
 
-    def scores(self, nodes: Array, parts: Parts, allowed: Allowed, offsets: Array, rows: Array) -> Scores:
-        """What segmentations score, from node scores (N, K + 2 W) and the other weights."""
+    def by_kind(self, parts: Parts, allowed: Allowed) -> ByKind:
+        """What does not depend on nodes of what segmentations score."""
+        K = len(self.longest)
+        lengths, texts = np.zeros((K, len(self.table))), np.zeros((len(parts.texts) + 1, K))
+        if len(self.wide):
+            lengths[self.wide] = (self.table @ parts.lengths).T
+            texts[:-1, self.wide] = parts.texts
+        transitions = np.where(allowed.transitions, parts.transitions, -np.inf)
+        joins = np.where(allowed.joins, parts.joins, -np.inf)
+        return (self.longest, lengths, transitions, joins, allowed.singles), texts
+
+    def scores(self, nodes: Array, by_kind: ByKind, offsets: Array, rows: Array) -> Scores:
+        """What segmentations score, from node scores (N, K + 2 W) and scores by kind."""
         K, W = len(self.longest), len(self.wide)
         check_memory(
             8.0 * float(np.diff(offsets).max()) * len(self.table) * K,
@@ -125,15 +140,8 @@ class SegmentWeights:
         )
         first, last = np.zeros((2, len(nodes), K))
         first[:, self.wide], last[:, self.wide] = nodes[:, K : K + W], nodes[:, K + W :]
-        lengths, texts = np.zeros((K, len(self.table))), np.zeros((len(parts.texts) + 1, K))
-        if W:
-            lengths[self.wide] = (self.table @ parts.lengths).T
-            texts[:-1, self.wide] = parts.texts
-        transitions = np.where(allowed.transitions, parts.transitions, -np.inf)
-        joins = np.where(allowed.joins, parts.joins, -np.inf)
-        inside = np.ascontiguousarray(nodes[:, :K])
-        by_kind = self.longest, lengths, transitions, joins, allowed.singles
-        return Scores(offsets, inside, first, last, *by_kind, rows, texts)
+        inside, (of_kinds, texts) = np.ascontiguousarray(nodes[:, :K]), by_kind
+        return Scores(offsets, inside, first, last, *of_kinds, rows, texts)
 
     def add(self, found: Expected, weight: Array, into: Parts) -> Array:
         """Add expectations to a gradient; return those of the columns of nodes, (N, K + 2 W)."""
@@ -217,7 +225,8 @@ class SegmentLoss:
         nodes = np.zeros((corpus.size, self.weights.columns))
         for channel, table in zip(encoded.channels, tables, strict=True):
             add_rows(table, channel, nodes)
-        scores = self.weights.scores(nodes, parts, self.allowed, corpus.offsets, self.rows)
+        by_kind = self.weights.by_kind(parts, self.allowed)
+        scores = self.weights.scores(nodes, by_kind, corpus.offsets, self.rows)
         found = expectations(scores, limits, sign * weight, self.n_jobs)
         columns = self.weights.add(found, np.repeat(sign * weight, np.diff(corpus.offsets)), into)
 

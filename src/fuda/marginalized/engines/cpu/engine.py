@@ -69,8 +69,9 @@ class CpuEngine(OnlineEngine):
         if like and like.problem is problem:
             self._values = like._values
         elif problem.codes.whole is not None:
-            rows = self._prepared.rows_of(problem)
-            self._values = values_of(problem.codes, problem.mixing, rows, np.unique(problem.targets.codes))
+            columns = np.flatnonzero(np.bincount(problem.targets.codes))
+            rows, row_of = self._prepared.rows_of(problem)
+            self._values = values_of(problem.codes, problem.mixing, rows, columns, row_of)
         self._layout = Layout(problem, np.arange(len(problem.targets.offsets) - 1))
         self._start(Log(problem.label_count))
 
@@ -303,12 +304,11 @@ class _Prepared:
     def __init__(self, problem: Problem) -> None:
         self.share = np.ascontiguousarray(problem.with_labels(problem.sources.prior))
         self._last: tuple[Array | None, Log] = None, Log(problem.label_count)
-        self._codes, self._rows = problem.sources.codes, by_frequency(problem.sources.codes)
+        self._codes, self._rows = problem.sources.codes, _rows_of(problem)
 
-    def rows_of(self, problem: Problem) -> Array:
-        """Return the codes of the sources, the most frequent first."""
-        codes = problem.sources.codes
-        return self._rows if codes is self._codes else by_frequency(codes)
+    def rows_of(self, problem: Problem) -> tuple[Array, Array]:
+        """Return the codes of the sources, the most frequent first, and the place of each code."""
+        return self._rows if problem.sources.codes is self._codes else _rows_of(problem)
 
     def log_of(self, problem: Problem, alpha: Array) -> Log:
         """Return a log with a push of every source structure; cached for the next call."""
@@ -338,12 +338,29 @@ def by_frequency(codes: Array) -> Array:
     return np.argsort(-often, kind="stable")[: np.count_nonzero(often)]
 
 
-def values_of(codes: Codes, mixing: float, rows: Array, columns: Array) -> Values:
-    """Return c² k_x for these codes of sources and targets, in this order."""
-    row_count, column_count = codes.counts
-    table = np.zeros((len(rows), len(columns) + 1))
-    np.multiply(codes.table(rows, columns), mixing**2, out=table[:, :-1])
-    row_of, column_of = np.zeros(row_count, dtype=np.int32), np.zeros(column_count + 1, dtype=np.int32)
-    row_of[rows], column_of[columns] = np.arange(len(rows)), np.arange(len(columns))
+def values_of(
+    codes: Codes, mixing: float, rows: Array, columns: Array, row_of: Array | None = None
+) -> Values:
+    """Return c² k_x for these codes of sources and targets, in this order.
+
+    `row_of` has the place of each source code, where it is known already.
+    """
+    table = np.empty((len(rows), len(columns) + 1))
+    codes.fill(rows, columns, mixing**2, table[:, :-1])
+    table[:, -1] = 0.0
+    column_of = _places(columns, codes.counts[1] + 1)
     column_of[-1] = len(columns)
-    return Values(table, row_of, column_of)
+    return Values(table, _places(rows, codes.counts[0]) if row_of is None else row_of, column_of)
+
+
+def _rows_of(problem: Problem) -> tuple[Array, Array]:
+    """Return the codes of the sources, the most frequent first, and the place of each code."""
+    rows = by_frequency(problem.sources.codes)
+    return rows, _places(rows, problem.codes.counts[0])
+
+
+def _places(codes: Array, count: int) -> Array:
+    """Return the place of each of these codes, of `count` in all; 0 for others."""
+    places = np.zeros(count, dtype=np.int32)
+    places[codes] = np.arange(len(codes))
+    return places

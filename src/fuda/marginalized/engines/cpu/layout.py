@@ -51,7 +51,8 @@ class Layout:
         self._offsets, self._sizes = side.offsets, side.sizes
         alike = _alike(side, order)
         self._placed = order if alike is None else order[alike[order] == order]
-        offsets = np.concatenate([[0], np.cumsum(self._sizes[self._placed])])
+        offsets = np.zeros(len(self._placed) + 1, dtype=np.int64)
+        np.cumsum(self._sizes[self._placed], out=offsets[1:])
         self._first = np.empty(len(order), dtype=np.int64)
         self._first[self._placed] = offsets[:-1] + np.arange(len(self._placed)) + 1
         self.size = int(offsets[-1]) + len(self._placed) + 1
@@ -103,9 +104,9 @@ def _alike(side: Side, order: Array) -> Array | None:
 
     Scores of a structure of one node follow from its observation and its prior.
     """
-    single = order[side.sizes[order] == 1]
-    if 2 * len(single) <= len(side.types):
+    if 2 * np.count_nonzero(side.sizes == 1) <= len(side.types):
         return None
+    single = order[side.sizes[order] == 1]
     nodes = side.offsets[single]
     priors = side.prior[nodes]
     if (priors == priors[0]).all():

@@ -17,6 +17,9 @@ four rows are computed at a time,
 The row of weights of a code over the block is gathered once and used by all nodes with that code.
 If the mass is constant it is also a row of k, and the few diagonals with a twin are recomputed
 one by one; otherwise every node has a row of k of its own.
+
+What is done for every structure or node is inlined: to pass so many arrays, with a reference count
+each, would take longer than the work itself where the targets are a single sentence.
 """
 
 from __future__ import annotations
@@ -146,7 +149,7 @@ def _buffers(begin: int, end: int, task: Task, first: int, last: int, mass: floa
     )
 
 
-@compiled
+@compiled(inline="always")
 def _enter(
     start: int, stop: int, marked: Array, begin: int, end: int, task: Task, mass: float, work: Buffers
 ) -> Walk:
@@ -201,7 +204,7 @@ def _alone(gamma: Array, walk: Walk, mass: float, work: Buffers, begin: int, end
         found, place = found + 1, walk.others[place]
 
 
-@compiled
+@compiled(inline="always")
 def _go_up(marked: Array, walk: Walk, mass: float, kept: Array) -> None:
     """Compute K_U up to the last marked node; store k u (or weight · u, if masses differ)."""
     diagonals, nodes, size = walk.diagonals, len(walk.ids), kept.shape[1]
@@ -223,7 +226,7 @@ def _go_up(marked: Array, walk: Walk, mass: float, kept: Array) -> None:
         i += 1
 
 
-@compiled
+@compiled(inline="always")
 def _go_down(
     marked: Array, gamma: Array, walk: Walk, mass: float, work: Buffers, begin: int, end: int, scores: Array
 ) -> None:
@@ -246,7 +249,7 @@ def _go_down(
         i -= 1
 
 
-@compiled
+@compiled(inline="always")
 def _advance(i: int, count: int, way: int, walk: Walk) -> None:
     """Advance from node i by `count` nodes, one or _LEAP, up (way 1) or down (way −1)."""
     rows, slots, ids, own, twins, places, others, diagonals, again, before = walk
@@ -280,7 +283,7 @@ def _advance(i: int, count: int, way: int, walk: Walk) -> None:
         diagonals[again[n]] = value
 
 
-@compiled
+@compiled(inline="always")
 def _step(rows: Array, at: int, diagonals: Array, first: int, size: int) -> None:
     """Advance all diagonals by one node."""
     a, d = np.uint64(at), np.uint64(first)  # unsigned, which avoids tests of the sign
@@ -288,7 +291,7 @@ def _step(rows: Array, at: int, diagonals: Array, first: int, size: int) -> None
         diagonals[d + t] = rows[a + t] * (1.0 + diagonals[d + t])
 
 
-@compiled
+@compiled(inline="always")
 def _leap(
     rows: Array, at: int, at1: int, at2: int, at3: int, diagonals: Array, first: int, size: int
 ) -> None:
@@ -299,7 +302,7 @@ def _leap(
         diagonals[d + t] = rows[e + t] * (1.0 + rows[c + t] * (1.0 + value))
 
 
-@compiled
+@compiled(inline="always")
 def _times_one_plus(row: Array, diagonals: Array, first: int, out: Array) -> None:
     """Write row · (1 + diagonals) into `out`."""
     at = np.uint64(first)
