@@ -7,6 +7,9 @@ It ends at once, with the exception.
 
 Signals arrive in the main thread only. Training in another thread is ended from there: it looks
 after every iteration whether it is to end, and then does as if it were interrupted.
+
+While functions are compiled, Ctrl-C waits: LLVM asks Python questions, and an exception in an
+answer is printed and lost.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -50,6 +54,32 @@ def guard_compiled_code() -> None:
 
     if not hasattr(serialize._numba_unpickle, "cache_info"):
         serialize._numba_unpickle = lru_cache(maxsize=None)(serialize._numba_unpickle)
+
+
+@contextmanager
+def ctrl_c_waits() -> Iterator[None]:
+    """Within the block, Ctrl-C is noted; KeyboardInterrupt is raised when the block has ended.
+
+    Only in the main thread, and only where Python's own handler is installed: another may have
+    more to do than to raise. That of the command lets signals wait itself (`fuda.cli.signals`).
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        came.append(number)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if came:
+            raise KeyboardInterrupt
 
 
 @contextmanager
