@@ -24,6 +24,7 @@ from contextvars import ContextVar
 from functools import lru_cache
 
 _inner: ContextVar[bool] = ContextVar("inner", default=False)
+_noted: list[int] = []  # signals that wait
 _is_to_end: ContextVar[Callable[[], bool]] = ContextVar("is_to_end", default=lambda: False)
 
 
@@ -58,28 +59,31 @@ def guard_compiled_code() -> None:
 
 @contextmanager
 def ctrl_c_waits() -> Iterator[None]:
-    """Within the block, Ctrl-C is noted; KeyboardInterrupt is raised when the block has ended.
+    """Within the block, Ctrl-C is noted; KeyboardInterrupt is raised where it ends.
 
-    Only in the main thread, and only where Python's own handler is installed: another may have
-    more to do than to raise. That of the command lets signals wait itself (`fuda.cli.signals`).
+    Blocks may be nested, and then it is raised at the end of the innermost. All this only in the
+    main thread, and only where Python's own handler is installed: another may have more to do than
+    to raise. That of the command lets signals wait itself (`fuda.cli.signals`).
     """
+    before = signal.getsignal(signal.SIGINT)
     is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if not is_main or before not in (signal.default_int_handler, _note):
         yield
         return
-    came: list[int] = []
-
-    def note(number: int, _: object) -> None:
-        came.append(number)
-
-    signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGINT, _note)
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is note:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        if came:
+        if signal.getsignal(signal.SIGINT) is _note:
+            signal.signal(signal.SIGINT, before)
+        if _noted:
+            _noted.clear()
             raise KeyboardInterrupt
+
+
+def _note(number: int, _: object) -> None:
+    """Handle a signal that waits."""
+    _noted.append(number)
 
 
 @contextmanager
