@@ -492,6 +492,18 @@ def test_a_lesson_that_cannot_be_learned_does_not_end_the_page(page, monkeypatch
     assert page.accept(page.get("items/2")["item"], [])["done"] == 2
 
 
+def test_an_answer_that_cannot_be_kept_is_refused_for_now(page):
+    """The page has it and sends it again; nothing is acknowledged that is not on the disk."""
+    content = {"tab": "tab", "version": page.get("items/1")["item"]["version"], "spans": []}
+    page.store._writer.execute("PRAGMA query_only = ON")
+    answer = page.client.post("/api/items/1/accept", json=content)
+    assert answer.status_code == 503
+    assert "news.db: cannot be written: " in answer.json()["error"]
+    page.store._writer.execute("PRAGMA query_only = OFF")
+    assert page.get("state")["done"] == 0
+    assert page.client.post("/api/items/1/accept", json=content).json()["done"] == 1
+
+
 def test_a_step_of_nobody_known(store):
     with Page(store) as page:
         assert page.desk.state(Step("x", ""))["undo"] == 0
