@@ -16,6 +16,7 @@ import numpy as np
 
 from fuda.checks import check_arrays, check_flags, is_number
 from fuda.data.encoding import Encoded
+from fuda.data.labels import NoLabelsError
 from fuda.errors import DataError, short
 from fuda.estimators import ConvergenceWarning, check_random_state
 from fuda.explanations.decisions import Decision
@@ -307,7 +308,8 @@ class _Search:
         if len(self.corpus) > 1 and len(self.race.trials) > 1:
             if self.corpus.size >= _COLD_NODES:
                 self._warm_up()
-            self.race.run()
+            with suppress(NoLabelsError):  # of a part: the labels are too few to compare on
+                self.race.run()
 
     def _warm_up(self) -> None:
         """Fit a model of each family to a few structures, so that no time includes compilation."""
