@@ -179,6 +179,7 @@ def work(unit: str, seed: int, folder: Path) -> Found:
                 counts[ended] += 1
                 if ended == "broken":
                     broken.append(f"{name}: {pages} free pages: {story}")
+            print(f"{name}: {dict(counts)}", file=sys.stderr, flush=True)
     return Found(broken, counts)
 
 

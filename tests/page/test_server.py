@@ -163,7 +163,11 @@ def test_wrong_spans_are_refused(page, spans):
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "{", '"x"', '{"tab": 3}', "[" * 5000, '{"tab": "' + "x" * 100 + '"}']
+    "content",
+    [
+        *("[]", "{", '"x"', '{"tab": 3}', "[" * 5000, '{"tab": "' + "x" * 100 + '"}'),
+        *(r'{"tab": "\ud800"}', '{"version": NaN}', '{"version": 1e400}'),
+    ],
 )
 def test_wrong_requests_are_refused(page, content):
     answer = page.client.post("/api/next", content=content, headers={"content-type": "application/json"})
@@ -171,6 +175,7 @@ def test_wrong_requests_are_refused(page, content):
     assert page.client.post("/api/next", content="{}").status_code == 400, "not said to be JSON"
     assert page.client.get("/api/items?offset=-1").status_code == 400
     assert page.client.get("/api/items/7").status_code == 400
+    assert page.client.get(f"/api/items/{10**30}").status_code == 400
     assert page.client.get("/api/nothing").status_code == 404
 
 

@@ -259,6 +259,8 @@ async def _content(request: Request) -> dict[str, Any]:
         raise DataError("a request must be JSON; reload the page")
     try:
         content = json.loads(await request.body())
+        # Infinite numbers and lone surrogates are read, but can be neither answered nor stored.
+        json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         raise DataError("the request is not JSON; reload the page") from None
     if not isinstance(content, dict):
