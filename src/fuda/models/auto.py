@@ -26,6 +26,7 @@ from fuda.models.candidate_fits import Fits, Output
 from fuda.models.candidates import candidates_for
 from fuda.models.combination import Combination, Decoder, Tuner
 from fuda.models.explained_combination import combined_decision
+from fuda.models.one_state import of_one_state
 from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
@@ -156,6 +157,7 @@ class Auto(Labeler):
         self.n_jobs, self.random_state = n_jobs, random_state
         self.callback, self.verbose = callback, verbose
 
+    @of_one_state
     def predict(self, X: Any, **keywords: Any) -> Array:
         """Label structures by the model that was chosen.
 
