@@ -7,7 +7,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,8 @@ from sklearn.base import clone
 
 import fuda
 from fuda.cli import main
+from fuda.cli.label import fill
+from fuda.page.store import Store
 from fuda.storage import checkpoint
 from reliability.cases import WORDS, Case, cases
 
@@ -61,9 +63,10 @@ def learner_operations(name: str, case: Case, folder: Path) -> Operations:
 
 
 def empty(folder: Path) -> None:
-    """Make a folder, or remove what it holds."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    """Make a folder, or remove what it holds; it may be a disk of its own."""
+    folder.mkdir(exist_ok=True)
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def model_bytes(model: Any, folder: Path) -> bytes:
@@ -166,6 +169,7 @@ def checkpoint_operations(name: str, case: Case, folder: Path) -> Operations:
 
 
 TEXT = "Ana NP B-PER\nvive VB O\nen IN O\nLima NP B-LOC\n\nBo NP B-PER\nduerme VB O\n\n" * REPEATED
+READING = {"format_name": None, "label": None, "columns": None, "graph": None, "options": ()}
 TEMPLATE = "U00:%x[0,0]/%x[0,1]\nU01:%x[-1,0]\nB\n"
 LINES = {
     "train": "train {0}/data.conll -o {0}/out",
@@ -175,6 +179,8 @@ LINES = {
     "tag": "tag {0}/model.fuda {0}/data.conll",
     "convert": "convert {0}/data.conll {0}/out.jsonl",
     "convert to standard output": "convert {0}/data.conll - --to jsonl",
+    "export": "export {0}/store.db -o {0}/out.jsonl",
+    "export of a model": "export {0}/store.db -o {0}/out.fuda",
 }
 
 
@@ -200,6 +206,8 @@ def _command(arguments: list[str], folder: Path, old: bytes | None) -> Operation
         (folder / "template").write_text(TEMPLATE)
         X, y = [["Ana", "vive"], ["Bo"]], [["B-PER", "O"], ["B-PER"]]
         fuda.HMM().fit([[(word, "NP") for word in words] for words in X], y).save(folder / "model.fuda")
+        if arguments[0] == "export":
+            make_store(folder)
         if old is not None:
             target.write_bytes(old)
 
@@ -229,6 +237,12 @@ def _command(arguments: list[str], folder: Path, old: bytes | None) -> Operation
         assert not written or content in (old, expected), "neither the old file nor the new one"
 
     return Operation(run, check, prepare)
+
+
+def make_store(folder: Path) -> None:
+    """Make a store of a page, with the labels of a file."""
+    with closing(Store(folder / "store.db", create=True)) as store:
+        fill(store, (str(folder / "data.conll"),), None, False, None, **READING)
 
 
 @contextmanager

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,9 +16,11 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from llvmlite.binding.executionengine import ExecutionEngine
 
 import fuda
 from fuda import compiled
+from fuda.interrupts import ctrl_c_waits
 
 INNER = """from fuda.compiled import compiled
 FACTOR = {factor}
@@ -194,3 +199,124 @@ def test_what_a_killed_process_left_of_a_file_is_removed(tiny):
     assert not old.exists()
     assert new.exists()  # may still be written
     assert other.exists()  # of another file, whose next writer removes it
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What handles Ctrl-C, which comes when LLVM first asks Python something; at all questions."""
+    handlers: list[object] = []
+
+    def signalled(engine: Any, pointer: int, find: Any = ExecutionEngine._find_module_ptr) -> Any:
+        handlers.append(signal.getsignal(signal.SIGINT))
+        if len(handlers) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return find(engine, pointer)
+
+    monkeypatch.setattr(ExecutionEngine, "_find_module_ptr", signalled)
+    return handlers
+
+
+@pytest.fixture
+def handler() -> Iterator[Callable[[Any], None]]:
+    """A function that sets the handler of Ctrl-C for the rest of the test."""
+    before = signal.getsignal(signal.SIGINT)
+    yield lambda handler: signal.signal(signal.SIGINT, handler)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("is_cached", [False, True])
+def test_an_interrupt_waits_until_the_code_is_there(tiny, is_cached, asked, handler) -> None:
+    if is_cached:
+        handler(signal.SIG_IGN)
+        tiny.load().first(VALUES)
+        asked.clear()
+    handler(signal.default_int_handler)
+    module = tiny.load()
+    with pytest.raises(KeyboardInterrupt):
+        module.first(VALUES)
+    assert asked
+    assert signal.default_int_handler not in asked
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert module.first(VALUES) == 6.0
+
+
+def test_the_handler_of_somebody_else_is_left_alone(tiny, asked, handler) -> None:
+    came = []
+
+    def other(number: int, frame: object) -> None:
+        came.append(number)
+
+    handler(other)
+    assert tiny.load().first(VALUES) == 6.0
+    assert came == [signal.SIGINT]
+    assert set(asked) == {other}
+    assert signal.getsignal(signal.SIGINT) is other
+
+
+def test_a_handler_set_while_code_is_compiled_stays(handler) -> None:
+    handler(signal.default_int_handler)
+    with ctrl_c_waits():
+        handler(signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_an_interrupt_is_raised_at_the_end_of_the_innermost_block(handler) -> None:
+    passed = []
+
+    @ctrl_c_waits()
+    def inner() -> None:
+        signal.raise_signal(signal.SIGINT)
+        passed.append("inner")
+
+    @ctrl_c_waits()
+    def outer() -> None:
+        inner()
+        passed.append("outer")
+
+    handler(signal.default_int_handler)
+    with pytest.raises(KeyboardInterrupt):
+        outer()
+    assert passed == ["inner"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_other_threads_compile_without_a_handler(tiny, handler) -> None:
+    handler(signal.default_int_handler)
+    answers = []
+    module = tiny.load()
+    thread = threading.Thread(target=lambda: answers.append(module.first(VALUES)))
+    thread.start()
+    thread.join()
+    assert answers == [6.0]
+
+
+COLD = """
+import os, signal, warnings
+warnings.simplefilter("ignore")
+import fuda
+from llvmlite.binding.executionengine import ExecutionEngine
+signal.signal(signal.SIGINT, signal.default_int_handler)
+find = ExecutionEngine._find_module_ptr
+def signalled(engine, pointer):
+    ExecutionEngine._find_module_ptr = find
+    os.kill(os.getpid(), signal.SIGINT)
+    return find(engine, pointer)
+ExecutionEngine._find_module_ptr = signalled
+X, y = [["a", "b"]], [["A", "B"]]
+try:
+    fuda.HMM().fit(X, y).predict(X)
+    print("no interrupt")
+except KeyboardInterrupt:
+    print("interrupted", fuda.HMM().fit(X, y).predict(X)[0])
+"""
+
+
+@pytest.mark.slow
+def test_a_program_that_compiles_is_interrupted(tmp_path: Path) -> None:
+    """The package's own cache does not serve other compiler flags, so that all is compiled."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_OPT": "1"}
+    run = subprocess.run(
+        [sys.executable, "-c", COLD], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.stdout == "interrupted ['A', 'B']\n"
+    assert not run.stderr

@@ -208,6 +208,14 @@ def test_a_name_with_a_null_character(tmp_path):
         write_text(name, "text")
 
 
+def test_links_that_lead_to_one_another(tmp_path):
+    (tmp_path / "one").symlink_to("other")
+    (tmp_path / "other").symlink_to("one")
+    with pytest.raises(DataError, match="one: cannot be written: Too many levels of symbolic links"):
+        write_text(tmp_path / "one", "text")
+    assert all(path.is_symlink() for path in tmp_path.iterdir())
+
+
 def test_standard_input_that_does_not_block_ends_where_it_ends(monkeypatch):
     """Nothing yet is not the end; another process that shares the pipe may have made it so."""
     source, target = os.pipe()

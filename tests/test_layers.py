@@ -15,8 +15,8 @@ import fuda
 
 ROOT = Path(fuda.__file__).parent
 LAYERS = [
-    ["compiled", "errors", "interrupts", "light_estimators", "registry"],
-    ["cluster", "estimators", "files", "parallel", "progress", "randomness", "schemes"],
+    ["errors", "interrupts", "light_estimators", "registry"],
+    ["cluster", "compiled", "estimators", "files", "parallel", "progress", "randomness", "schemes"],
     ["checks"],
     ["features"],
     ["data"],

@@ -41,6 +41,8 @@ from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
+from fuda.interrupts import ctrl_c_waits
+
 F = TypeVar("F", bound=Callable[..., Any])
 _IMPORT = re.compile(rb"^(?:from|import) +([\w.]+)(?: +import +(\([^)]*\)|.*))?", re.MULTILINE)
 _SEAL = sha256().digest_size
@@ -63,6 +65,7 @@ def compiled(function: F | None = None, **options: Any) -> Any:
         return partial(compiled, **options)
     dispatcher: Any = numba.njit(nogil=True, **options)(function)
     if not vars(numba.config)["DISABLE_JIT"]:  # if set, this is the plain function
+        dispatcher.compile = ctrl_c_waits()(dispatcher.compile)
         with suppress(OSError):  # without sources, cached code cannot be checked to be current
             dispatcher._cache = _Cache(function)
     return dispatcher

@@ -15,6 +15,10 @@ class ClusterError(DataError):
     """A cluster that cannot be used: it does not answer, is lost, or has no workers."""
 
 
+class AbsentError(DataError, AttributeError):
+    """An attribute that a model with these parameters does not have: `hasattr` is False."""
+
+
 def place(structure: int | None = None, node: int | None = None) -> str:
     """Return the name of a place in messages, with indices from 0.
 

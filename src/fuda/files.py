@@ -265,7 +265,9 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     check_name(path)
     try:
         if target.is_symlink():
-            target = target.resolve()
+            target = Path(os.path.realpath(target))
+            if target.is_symlink():  # links that lead to one another
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if target.exists() and not target.is_file():  # /dev/null, a pipe: nothing to rename over
             with target.open("wb") as stream:
                 yield stream

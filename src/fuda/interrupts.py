@@ -7,6 +7,9 @@ It ends at once, with the exception.
 
 Signals arrive in the main thread only. Training in another thread is ended from there: it looks
 after every iteration whether it is to end, and then does as if it were interrupted.
+
+While functions are compiled, Ctrl-C waits: LLVM asks Python questions, and an exception in an
+answer is printed and lost.
 """
 
 from __future__ import annotations
@@ -14,12 +17,14 @@ from __future__ import annotations
 import atexit
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
 
 _inner: ContextVar[bool] = ContextVar("inner", default=False)
+_noted: list[int] = []  # signals that wait
 _is_to_end: ContextVar[Callable[[], bool]] = ContextVar("is_to_end", default=lambda: False)
 
 
@@ -50,6 +55,35 @@ def guard_compiled_code() -> None:
 
     if not hasattr(serialize._numba_unpickle, "cache_info"):
         serialize._numba_unpickle = lru_cache(maxsize=None)(serialize._numba_unpickle)
+
+
+@contextmanager
+def ctrl_c_waits() -> Iterator[None]:
+    """Within the block, Ctrl-C is noted; KeyboardInterrupt is raised where it ends.
+
+    Blocks may be nested, and then it is raised at the end of the innermost. All this only in the
+    main thread, and only where Python's own handler is installed: another may have more to do than
+    to raise. That of the command lets signals wait itself (`fuda.cli.signals`).
+    """
+    before = signal.getsignal(signal.SIGINT)
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or before not in (signal.default_int_handler, _note):
+        yield
+        return
+    signal.signal(signal.SIGINT, _note)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is _note:
+            signal.signal(signal.SIGINT, before)
+        if _noted:
+            _noted.clear()
+            raise KeyboardInterrupt
+
+
+def _note(number: int, _: object) -> None:
+    """Handle a signal that waits."""
+    _noted.append(number)
 
 
 @contextmanager

@@ -476,3 +476,14 @@ def test_integer_ids_are_names_only(renamed):
     ]
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("model", "absent"), [(HMPerceptron(kernel=Delta()), "weights_"), (HMPerceptron(order=2), "transitions_")]
+)
+def test_weights_that_a_model_does_not_have_are_no_attributes(model, absent):
+    model.fit(X, Y)
+    assert not hasattr(model, absent)
+    assert absent not in dir(model)  # as asked for when names are completed
+    with pytest.raises(DataError, match="weights"):
+        getattr(model, absent)

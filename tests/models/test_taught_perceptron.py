@@ -220,3 +220,18 @@ def test_going_on_interrupted(monkeypatch, kernel, average):
     epochs = len(model.mistakes_)
     assert len(model.partial_fit([["new", "words"]], [["PER", "LOC"]]).mistakes_) == epochs + 1
     assert model.score(X, Y) > 0.6
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"kernel": Linear()}, {"kernel": RBF(0.5)}, {"average": "voted"}], ids=str
+)
+def test_features_that_were_too_rare_are_those_of_old_structures_too(tmp_path, parameters):
+    """The pair of words ``c d`` becomes a feature when it is seen again, as it is in a file."""
+    model = HMPerceptron(features="text", epochs=3, **parameters)
+    model.fit([["a", "b", "c", "d"], ["b", "a"]], [["A", "B", "C", "A"], ["B", "B"]])
+    model.partial_fit([["e", "c", "d", "a"], ["c", "d", "e"]], [["B", "A", "B", "C"], ["B", "C", "A"]])
+    model.save(tmp_path / "model.fuda")
+    questions = [["c", "d"], ["a", "c", "d", "b"], ["d", "c"]]
+    loaded = fuda.load(tmp_path / "model.fuda").predict_marginals(questions)
+    for ours, theirs in zip(model.predict_marginals(questions), loaded, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)

@@ -41,6 +41,11 @@ def add_file(store, path, labels=(), nodes=False, **options):
     return added
 
 
+def full(store, is_full=True):
+    """Let a store have no more room, or enough again."""
+    store._writer.execute(f"PRAGMA max_page_count = {1 if is_full else 1 << 30}")
+
+
 @pytest.fixture
 def text(tmp_path):
     path = tmp_path / "news.txt"

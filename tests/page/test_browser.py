@@ -349,6 +349,22 @@ def test_nothing_is_lost_while_the_server_is_away(served: Served, opened: Open) 
     assert served.answers() == {}
 
 
+def test_nothing_is_lost_while_the_store_cannot_be_written_to(served: Served, opened: Open) -> None:
+    page = opened(served)
+    wait_for_sentence(page, "Anna")
+    wait_for_the_next(page)
+    served.store._writer.execute("PRAGMA query_only = ON")
+    drag(page, 0, 1)
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#connection >> text=store.db: cannot be written")
+    page.wait_for_selector("#connection >> text=One answer is kept")
+    served.store._writer.execute("PRAGMA query_only = OFF")
+    page.wait_for_selector("#connection", state="hidden")
+    wait_until(served.answers)
+    assert served.answers() == {"Anna Lind lives in Oslo .": ["B-PER", "I-PER", "O", "O", "O", "O"]}
+
+
 def test_the_page_says_that_the_model_is_being_prepared(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

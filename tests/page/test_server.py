@@ -163,7 +163,11 @@ def test_wrong_spans_are_refused(page, spans):
 
 
 @pytest.mark.parametrize(
-    "content", ["[]", "{", '"x"', '{"tab": 3}', "[" * 5000, '{"tab": "' + "x" * 100 + '"}']
+    "content",
+    [
+        *("[]", "{", '"x"', '{"tab": 3}', "[" * 5000, '{"tab": "' + "x" * 100 + '"}'),
+        *(r'{"tab": "\ud800"}', '{"version": NaN}', '{"version": 1e400}'),
+    ],
 )
 def test_wrong_requests_are_refused(page, content):
     answer = page.client.post("/api/next", content=content, headers={"content-type": "application/json"})
@@ -171,6 +175,7 @@ def test_wrong_requests_are_refused(page, content):
     assert page.client.post("/api/next", content="{}").status_code == 400, "not said to be JSON"
     assert page.client.get("/api/items?offset=-1").status_code == 400
     assert page.client.get("/api/items/7").status_code == 400
+    assert page.client.get(f"/api/items/{10**30}").status_code == 400
     assert page.client.get("/api/nothing").status_code == 404
 
 
@@ -490,6 +495,18 @@ def test_a_lesson_that_cannot_be_learned_does_not_end_the_page(page, monkeypatch
     wait_until(lambda: page.desk.teacher.problem)
     assert page.get("state")["model"]["text"] == "the model does not learn: division by zero"
     assert page.accept(page.get("items/2")["item"], [])["done"] == 2
+
+
+def test_an_answer_that_cannot_be_kept_is_refused_for_now(page):
+    """The page has it and sends it again; nothing is acknowledged that is not on the disk."""
+    content = {"tab": "tab", "version": page.get("items/1")["item"]["version"], "spans": []}
+    page.store._writer.execute("PRAGMA query_only = ON")
+    answer = page.client.post("/api/items/1/accept", json=content)
+    assert answer.status_code == 503
+    assert "news.db: cannot be written: " in answer.json()["error"]
+    page.store._writer.execute("PRAGMA query_only = OFF")
+    assert page.get("state")["done"] == 0
+    assert page.client.post("/api/items/1/accept", json=content).json()["done"] == 1
 
 
 def test_a_step_of_nobody_known(store):

@@ -10,10 +10,11 @@ import pytest
 
 from fuda import DataError
 from fuda.formats import read
-from fuda.page import export, importing
+from fuda.page import database, export, importing
+from fuda.page.database import StoreError
 from fuda.page.spans import Unit
 from fuda.page.store import ConflictError, Snapshot, Step, Store
-from page.conftest import ME, TEXT, add_file
+from page.conftest import ME, TEXT, add_file, full
 
 YOU = Step("you", "other tab")
 
@@ -252,3 +253,34 @@ def test_another_shape_is_refused(tmp_path, store):
     path.write_text('{"observations": ["Ana", "sings"], "heads": [1, -1]}\n')
     with pytest.raises(DataError, match="structure 0 is a tree, but the store has sequences"):
         add_file(store, path)
+
+
+def test_a_store_that_was_killed_before_it_had_tables_is_a_new_one(tmp_path):
+    path = tmp_path / "new.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    assert path.stat().st_size > 0
+    Store(path, create=True).close()
+    Store(path).close()
+
+
+def test_nothing_is_left_of_a_store_that_cannot_be_made(tmp_path, monkeypatch):
+    path = tmp_path / "new.db"
+    monkeypatch.setattr(database, "_SCHEMA", "CREATE TABLE about (name, value); CREATE TABLE")
+    with pytest.raises(StoreError, match=r"new\.db: cannot be written"):
+        Store(path, create=True)
+    assert not list(tmp_path.iterdir())
+    path.touch()
+    with pytest.raises(StoreError):
+        Store(path, create=True)
+    assert path.exists()
+
+
+def test_a_step_that_finds_no_room_changes_nothing(store):
+    full(store)
+    before = store.item(1), store.last_event()
+    with pytest.raises(StoreError, match=r"news\.db: cannot be written: .* full; make room on its disk"):
+        store.step("accept", 1, 0, ["O" * 100_000] * len(before[0].record.structure), ME)
+    assert (store.item(1), store.last_event()) == before
+    full(store, is_full=False)
+    assert store.step("skip", 1, 0, None, ME)

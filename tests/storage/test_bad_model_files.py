@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import pickle
 import struct
 import zipfile
@@ -43,7 +44,11 @@ def npy(array: np.ndarray, **header) -> bytes:
 def test_paths_that_are_none(tmp_path):
     refused(tmp_path, "is a folder", "name the file")
     refused(tmp_path / "absent", "cannot be read: No such file")
-    refused("/dev/null", "not a fuda model, or it is cut off")
+    (tmp_path / "empty").touch()
+    refused(tmp_path / "empty", "not a fuda model, or it is cut off")
+    os.mkfifo(tmp_path / "pipe")
+    for endless in ("/dev/zero", tmp_path / "pipe"):
+        refused(endless, "is a pipe or a device, not a model file; name the file")
     with pytest.raises(ModelFileError, match="cannot be read: embedded null"):
         load(str(tmp_path / "a\0b"))
 

@@ -289,3 +289,5 @@ def test_a_folder_that_is_not_there(tmp_path):
         CRF(features="word", checkpoint=tmp_path / "no" / "state").fit(X, Y)
     with pytest.raises(DataError, match="is a folder, not a checkpoint file; name the file"):
         CRF(features="word", checkpoint=tmp_path).fit(X, Y)
+    with pytest.raises(DataError, match="cannot be read: File name too long; check the path"):
+        CRF(features="word", checkpoint=tmp_path / ("x" * 300)).fit(X, Y)

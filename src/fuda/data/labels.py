@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from fuda.data.corpus import Corpus
 
 Label = Any  # str or int; None if the label is unknown
-_NO_LABELS = "no node has a label: every label in y is None; give labels to learn from"
+_NO_LABELS = (
+    "no node has a label: every label in y is None, or in the part of y that a fold learns from; "
+    "give labels, and leave out structures without any"
+)
+
+
+class NoLabelsError(DataError):
+    """Data, or a part of them, in which every label is None."""
 
 
 def plain_label(label: Any) -> Label:
@@ -72,7 +79,7 @@ def number_labels(y: Any, corpus: Corpus) -> tuple[list[Any], np.ndarray]:
     labels = flat_labels(y, corpus)
     classes = sorted(set(labels) - {None})
     if not classes:
-        raise DataError(_NO_LABELS)
+        raise NoLabelsError(_NO_LABELS)
     number = {label: i for i, label in enumerate(classes)} | {None: -1}
     return classes, np.fromiter((number[label] for label in labels), dtype=np.int32, count=len(labels))
 
@@ -81,7 +88,7 @@ def renumbered(classes: list[Any], labels: np.ndarray) -> tuple[list[Any], np.nd
     """Return the classes that occur in a part of the data, and its labels by their new numbers."""
     used = np.unique(labels[labels >= 0])
     if not len(used):
-        raise DataError(_NO_LABELS)
+        raise NoLabelsError(_NO_LABELS)
     number = np.full(len(classes) + 1, -1, dtype=labels.dtype)  # the last for unknown labels
     number[used] = np.arange(len(used))
     return [classes[k] for k in used], number[labels]

@@ -16,6 +16,7 @@ import numpy as np
 
 from fuda.checks import check_arrays, check_flags, is_number
 from fuda.data.encoding import Encoded
+from fuda.data.labels import NoLabelsError
 from fuda.errors import DataError, short
 from fuda.estimators import ConvergenceWarning, check_random_state
 from fuda.explanations.decisions import Decision
@@ -25,6 +26,7 @@ from fuda.models.candidate_fits import Fits, Output
 from fuda.models.candidates import candidates_for
 from fuda.models.combination import Combination, Decoder
 from fuda.models.explained_combination import combined_decision
+from fuda.models.one_state import of_one_state
 from fuda.models.tuning import LARGEST_POWER, Said, Tuner
 from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
@@ -156,6 +158,7 @@ class Auto(Labeler):
         self.n_jobs, self.random_state = n_jobs, random_state
         self.callback, self.verbose = callback, verbose
 
+    @of_one_state
     def predict(self, X: Any, **keywords: Any) -> Array:
         """Label structures by the model that was chosen.
 
@@ -322,7 +325,8 @@ class _Search:
         if len(self.corpus) > 1 and len(self.race.trials) > 1:
             if self.corpus.size >= _COLD_NODES:
                 self._warm_up()
-            self.race.run()
+            with suppress(NoLabelsError):  # of a part: the labels are too few to compare on
+                self.race.run()
 
     def _warm_up(self) -> None:
         """Fit a model of each family to a few structures, so that no time includes compilation."""
@@ -380,7 +384,8 @@ class _Search:
 
         The default is as good as the best where its score is behind by chance only: of many
         equally good candidates one has the largest score by chance. Those that are usually good
-        together are chosen unless another is better by more than chance; more may join them.
+        together are chosen unless another is better by more than chance, and more join them only
+        if that is better by more than chance.
         """
         trials = [trial for trial in self.race.running if trial.outputs]
         if not trials:
@@ -447,10 +452,10 @@ class _Search:
     def _worth(self, joint: _Joint, counts: Array) -> float:
         """The score of a combination, less what its last member must bring to these counts."""
         *before, last = joint.members
-        if not last.candidate.joins:
+        is_team = sum(trial.candidate.usual for trial in before) > 1
+        if is_team or not last.candidate.joins:
             return joint.score if behind(self.goal, joint.counts, counts, _PROOF) else -np.inf
-        is_team = len([trial for trial in before if trial.candidate.usual]) > 1
-        if is_team or last.family in {trial.family for trial in before}:
+        if last.family in {trial.family for trial in before}:
             return joint.score - _GAIN
         chance = _CHANCE * standard_error(self.goal, joint.counts, counts, _ROUNDS)
         return joint.score + min(_COST_OF_ANOTHER, chance)

@@ -45,6 +45,7 @@ from fuda.models.fingerprint import content, digest, parameters
 from fuda.models.foreign_parameters import FOREIGN_PARAMETERS
 from fuda.models.labelings import label_numbers
 from fuda.models.labelled_data import labels_of, structures_of
+from fuda.models.one_state import of_one_state
 from fuda.models.training_data import TrainingData, check_class_weight, data_weights
 from fuda.models.unlabelled import vectors_for
 from fuda.models.validation import validation_data
@@ -271,6 +272,7 @@ class Labeler(BaseEstimator):
         """
         return token_accuracy(y, self.predict(X))
 
+    @of_one_state
     def save(self, path: str | Path) -> None:
         """Write the fitted model to a file that `fuda.load` reads.
 

@@ -38,8 +38,8 @@ TABLE: dict[str, list[Row]] = {
     "text": [
         ("crf l2=0.3", "CRF", {"l2": 0.3}),
         ("hm-svm", "HMSVM", {"tol": 0.01}),
-        ("crf l2=1", "CRF", {"l2": 1.0}),
         ("semi-crf", "SemiCRF", {}),
+        ("crf l2=1", "CRF", {"l2": 1.0}),
         ("hm-perceptron", "HMPerceptron", {}),
         ("crf l2=0.1", "CRF", {"l2": 0.1}),
         ("crf window=2", "CRF", {"window": 2}),

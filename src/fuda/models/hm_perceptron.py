@@ -24,7 +24,7 @@ import numpy as np
 
 from fuda.checks import check_choice, check_counts, check_flags, check_memory, check_numbers, is_flag
 from fuda.data.encoding import Encoded
-from fuda.errors import DataError, short
+from fuda.errors import AbsentError, DataError, short
 from fuda.estimators import ConvergenceWarning, check_is_fitted, clone
 from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for
 from fuda.functions.linear import LinearFunction
@@ -252,7 +252,9 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         """The weights of features (features, L), channel after channel, that predictions use."""
         check_is_fitted(self, "classes_")
         if self.kernel_ is not None:
-            raise DataError(f"kernel={self.kernel_}: features have weights where kernel=None; fit with that")
+            raise AbsentError(
+                f"kernel={self.kernel_}: features have weights where kernel=None; fit with that"
+            )
         return self._nodes / self._divisor
 
     @property
@@ -260,7 +262,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         """The weights of label pairs (L, L), the label of the parent by rows."""
         check_is_fitted(self, "classes_")
         if self.order_ > 1:
-            raise DataError(
+            raise AbsentError(
                 f"order={self.order_}: stretches of {self.order_ + 1} labels have weights, not pairs"
             )
         return self._pairs()

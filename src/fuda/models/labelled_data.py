@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from fuda.formats.dataset import Dataset, Record
+from fuda.models.one_state import of_one_state
 
 
 class Probabilities:
@@ -19,6 +20,7 @@ class Probabilities:
 
     predict_marginals: Any
 
+    @of_one_state
     def predict_proba(self, X: Any) -> np.ndarray:
         """Compute P(y_t = label | x) for every node t; the same as `predict_marginals`.
 

@@ -42,6 +42,7 @@ from fuda.models.held_out import Choice
 from fuda.models.marginalized_checks import check_fits, checked_scores
 from fuda.models.marginalized_defaults import marginalized_defaults
 from fuda.models.marginalized_predictions import DECODERS, RENAMED, MarginalizedPredictions
+from fuda.models.one_state import of_one_state
 from fuda.models.priors import PriorSource
 from fuda.models.training_data import TrainingData
 from fuda.models.validation import Held
@@ -108,6 +109,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
     _validating: Held | None = None  # during a fit
     _most_epochs: int | None = None  # where folds learn for as long as the model did
 
+    @of_one_state
     def explain(self, x: Any, node: int, prior: Any = None, top: int = 5, known: Any = None) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
 

@@ -20,6 +20,7 @@ from fuda.models.base import Labeler
 from fuda.models.labelings import Ranked, best_labelings, best_of_nodes, check_count, fix_known
 from fuda.models.labelled_data import Probabilities
 from fuda.models.marginalized_checks import check_decoder
+from fuda.models.one_state import of_one_state
 from fuda.schemes import forbid
 
 Array = np.ndarray
@@ -37,6 +38,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
     margin_: float | None
     _calibration: Calibration
 
+    @of_one_state
     def predict(self, X: Any, prior: Any = None, known: Any = None) -> Array:
         """Label structures.
 
@@ -59,6 +61,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
             X, lambda encoded: self._named(encoded, self._predicted(encoded, prior, self.margin_, known))
         )
 
+    @of_one_state
     def predict_marginals(self, X: Any, prior: Any = None, known: Any = None) -> Array:
         """Compute P(y_t = label) for every node t, by the calibrated scores.
 
@@ -88,6 +91,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
 
         return self._by_structure(X, marginals, self._no_rows)
 
+    @of_one_state
     def predict_nbest(self, X: Any, n: int, prior: Any = None, known: Any = None) -> Array:
         """Find the n best labelings of each structure, by the calibrated scores.
 
@@ -114,6 +118,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
             X, lambda encoded: self._nbest(encoded, count, known, prior), lambda: [([], 0.0)]
         )
 
+    @of_one_state
     def decision_scores(self, X: Any, prior: Any = None) -> Array:
         """Compute the scores S(t,σ).
 

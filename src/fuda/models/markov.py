@@ -26,6 +26,7 @@ from fuda.models.base import Labeler
 from fuda.models.explained_markov import encoded_question, markov_decision, markov_labelings
 from fuda.models.labelings import best_labelings, check_count, check_sequences, fix_known
 from fuda.models.labelled_data import Probabilities
+from fuda.models.one_state import of_one_state
 from fuda.models.training_data import TrainingData, data_weights
 from fuda.models.validation import Held, Validation
 from fuda.optimize.result import INTERRUPTED, Minimizer, Result
@@ -59,6 +60,7 @@ class MarkovLabeler(Probabilities, Labeler):
     max_iter: int
     verbose: bool
 
+    @of_one_state
     def predict(self, X: Any, known: Any = None) -> np.ndarray:
         """Label structures.
 
@@ -78,6 +80,7 @@ class MarkovLabeler(Probabilities, Labeler):
         self._check_live_params()
         return self._by_structure(X, lambda encoded: self._named(encoded, self._best(encoded, known)))
 
+    @of_one_state
     def predict_marginals(self, X: Any, known: Any = None) -> np.ndarray:
         """Compute P(y_t = label | x) for every node t.
 
@@ -98,6 +101,7 @@ class MarkovLabeler(Probabilities, Labeler):
             X, lambda encoded: encoded.corpus.split(self._marginals(encoded, known)), self._no_rows
         )
 
+    @of_one_state
     def predict_nbest(self, X: Any, n: int, known: Any = None) -> np.ndarray:
         """Find the n best labelings of each structure.
 
@@ -121,6 +125,7 @@ class MarkovLabeler(Probabilities, Labeler):
             X, lambda encoded: self._nbest(encoded, count, known, scale), lambda: [([], 0.0)]
         )
 
+    @of_one_state
     def explain(self, x: Any, node: int, known: Any = None, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.
 

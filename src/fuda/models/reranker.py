@@ -49,6 +49,7 @@ from fuda.models.base import Labeler, check_without_checkpoint
 from fuda.models.crf import CRF
 from fuda.models.explained_markov import encoded_question
 from fuda.models.explained_reranker import RankedCandidates
+from fuda.models.one_state import of_one_state
 from fuda.models.reranker_candidates import Candidates, Distinct, distinct
 from fuda.models.training_data import TrainingData
 from fuda.models.validation import Validation
@@ -192,6 +193,7 @@ class Reranker(Labeler):
         self.n_jobs, self.random_state = n_jobs, random_state
         self.checkpoint, self.callback = checkpoint, callback
 
+    @of_one_state
     def predict(self, X: Any) -> Array:
         """Label structures by their best-ranked candidates.
 
@@ -212,6 +214,7 @@ class Reranker(Labeler):
 
         return self._by_structure(X, best)
 
+    @of_one_state
     def explain(self, x: Any, node: int, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against that of the best other candidate.
 
@@ -236,6 +239,7 @@ class Reranker(Labeler):
         """What `predict` decides about one structure."""
         return RankedCandidates(self, encoded)
 
+    @of_one_state
     def oracle_report(self, X: Any, y: Any) -> OracleReport:
         """Compare base labeler, re-ranking, and the best that re-ranking could do.
 

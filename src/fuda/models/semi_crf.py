@@ -30,6 +30,7 @@ from fuda.models.base import Labeler
 from fuda.models.explained_segments import Segmentations, segment_decision, segmentations
 from fuda.models.markov import MarkovLabeler
 from fuda.models.named_weights import feature_names, largest
+from fuda.models.one_state import of_one_state
 from fuda.models.training_data import TrainingData
 from fuda.optimize import Lbfgs
 from fuda.optimize.regularized import l2_regularized
@@ -205,6 +206,7 @@ class SemiCRF(MarkovLabeler):
         weight = 1.0 if data.sample_weight is None else data.sample_weight
         return float((lost * weight).sum()) + self._fitted_params["l2"] * float(self.weights_ @ self.weights_)
 
+    @of_one_state
     def predict_segments(self, X: Any, known: Any = None, least: float = 0.01) -> np.ndarray:
         """Find segments with their probabilities, whether they are in the best labeling or not.
 

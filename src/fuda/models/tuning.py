@@ -30,7 +30,9 @@ _POWERS = 2.0 ** np.arange(-3, 3.5, 0.5)  # of marginals
 LARGEST_POWER = 64.0  # far above all that are chosen, and no probability vanishes
 _WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # w to choose from
 _BIASES = (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # b to choose from
-_USUAL_WEIGHT, _USUAL_BIAS = 0.25, 0.5  # good on four corpora, whoever the members are
+# Good on four corpora, whoever the members are; b where they have marginals only, or scores.
+_USUAL_WEIGHT, _USUAL_BIAS, _USUAL_BIAS_OF_SCORES = 0.25, 0.5, 0.75
+_STEP = 0.25, 0.5  # of the grids of w and b
 _ROUNDS = 50  # samples of structures by which standard errors are found
 _MOST_NODES = 30_000  # that b and w are chosen on
 Said = list[Opinion]  # what a labeler, fitted to the rest, says of each part of the structures
@@ -112,8 +114,10 @@ class Tuner:
             bias[self.common] = b
             return decoder._replace(bias=bias, pairs=w * self.pairs)
 
-        usual = _nearest(weights, _USUAL_WEIGHT), _nearest(biases, _USUAL_BIAS)
-        steps = (np.arange(len(weights))[:, None] - usual[0]) ** 2 + (np.arange(len(biases)) - usual[1]) ** 2
+        usual = _USUAL_WEIGHT if len(weights) > 1 else 0.0
+        biased = _USUAL_BIAS_OF_SCORES if any(by_scores) else _USUAL_BIAS
+        away = (np.array(weights) - usual) / _STEP[0], (np.array(biases) - biased) / _STEP[1]
+        steps = away[0][:, None] ** 2 + (away[1] ** 2 if len(biases) > 1 else np.zeros(1))
         scores, near = np.empty(steps.shape), {}
         for (i, w), (j, b) in product(enumerate(weights), enumerate(biases)):
             counts = self._counts_of(with_settings(w, b), members)
@@ -145,11 +149,6 @@ class Tuner:
         usual, *others = [near[key] for key in sorted(near)]
         errors = [standard_error(self.goal, usual, other, _ROUNDS) for other in others]
         return float(np.mean(errors)) if errors else 0.0
-
-
-def _nearest(values: tuple[float, ...], usual: float) -> int:
-    """The number of the value that is nearest to the usual one."""
-    return int(np.abs(np.array(values) - usual).argmin())
 
 
 def _smoothed(scores: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fuda.errors import DataError
+from fuda.files import check_name
 
 try:
     import fcntl
@@ -20,6 +22,7 @@ except ImportError:  # Windows: nothing keeps a second process from opening the 
     fcntl = None  # type: ignore[assignment]
 
 VERSION = 1
+_ROOM = "make room on its disk"
 _SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
@@ -44,6 +47,10 @@ CREATE TABLE sessions (digest TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROW
 """
 
 
+class StoreError(DataError):
+    """A store that cannot be written to now, as on a full disk; nothing of it has changed."""
+
+
 class Database:
     """An open file; all methods may be called from any thread.
 
@@ -59,8 +66,9 @@ class Database:
 
     def __init__(self, path: str | Path, create: bool = False, shared: bool = False) -> None:
         self.path = Path(path)
-        exists = self.path.exists() and self.path.stat().st_size > 0
-        if not exists and not create:
+        check_name(path)
+        exists = os.path.exists(path)
+        if not (exists and os.path.getsize(path)) and not create:
             raise DataError(f"{path}: there is no such store; make one with: fuda label FILE --store {path}")
         self._writing, self._local = threading.RLock(), threading.local()
         self._opened: list[sqlite3.Connection] = []
@@ -70,13 +78,14 @@ class Database:
             if not shared:
                 self._lock(path)
             self._writer = self._connect()
-            if not exists:
-                self._make()
+            if create and not self._writer.execute("SELECT 1 FROM sqlite_master").fetchone():
+                self._make(exists)
             self._check(path)
         except (OSError, sqlite3.Error) as error:
             self.close()
             problem = getattr(error, "strerror", None) or str(error)
-            raise DataError(f"{path}: not a usable store ({problem}); name another file") from None
+            remedy = _ROOM if _is_full(error) else "name another file"
+            raise DataError(f"{path}: not a usable store ({problem}); {remedy}") from None
         except BaseException:
             self.close()
             raise
@@ -107,15 +116,22 @@ class Database:
             problem = f"{path}: another `fuda label` has this store open"
             raise DataError(f"{problem}; use its page, or end it first") from None
 
-    def _make(self) -> None:
-        self._writer.execute("PRAGMA journal_mode = WAL")
-        # Not `executescript`, which commits first: a kill leaves an empty file or the
-        # whole schema.
-        with self.transaction() as writer:
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                writer.execute(statement)
-            values = [("format", json.dumps(VERSION)), ("id", json.dumps(secrets.token_hex(8)))]
-            writer.executemany("INSERT INTO about VALUES (?, ?)", values)
+    def _make(self, existed: bool) -> None:
+        """Make the tables; where that fails, a file that was not there before is removed."""
+        try:
+            with self._told():
+                self._writer.execute("PRAGMA journal_mode = WAL")
+            # Not `executescript`, which commits first: a kill leaves a file without tables, which
+            # the next start takes for a new one, or the whole schema.
+            with self.transaction() as writer:
+                for statement in filter(str.strip, _SCHEMA.split(";")):
+                    writer.execute(statement)
+                values = [("format", json.dumps(VERSION)), ("id", json.dumps(secrets.token_hex(8)))]
+                writer.executemany("INSERT INTO about VALUES (?, ?)", values)
+        except BaseException:
+            if not existed:
+                self.remove()
+            raise
 
     def _check(self, path: str | Path) -> None:
         try:
@@ -151,8 +167,13 @@ class Database:
         ------
         Connection
             The connection to write with.
+
+        Raises
+        ------
+        StoreError
+            Where the file cannot be written to.
         """
-        with self._writing:
+        with self._writing, self._told():
             if self._writer.in_transaction:
                 yield self._writer
                 return
@@ -168,7 +189,22 @@ class Database:
             finally:
                 self._local.writes = False
 
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Within the block, what keeps SQLite from writing becomes a StoreError."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            remedy = _ROOM if _is_full(error) else "see who else has it open, and who may write to it"
+            raise StoreError(f"{self.path}: cannot be written: {error}; {remedy}") from error
+
     def about(self, name: str, default: Any = None) -> Any:
         """Return a value of the store as a whole, such as its labels."""
         row = self._reader.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
         return default if row is None else json.loads(row[0])
+
+
+def _is_full(error: Exception) -> bool:
+    """Whether an error may come of a full disk."""
+    codes = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in codes or getattr(error, "errno", 0) == errno.ENOSPC

@@ -218,7 +218,7 @@ class Desk:
         return labels, sure
 
     def _found(self, number: int) -> Item:
-        found = self.store.item(number)
+        found = self.store.item(number) if number < 1 << 63 else None  # the largest one of SQLite
         if found is None:
             raise DataError(f"there is no sentence {short(number)}; reload the page")
         return found

@@ -30,6 +30,7 @@ from starlette.staticfiles import StaticFiles
 from fuda.errors import DataError
 from fuda.formats import FORMATS
 from fuda.page import export
+from fuda.page.database import StoreError
 from fuda.page.desk import ConflictingEditError, Desk
 from fuda.page.learners import to_bytes
 from fuda.page.safety import ANY_ADDRESS, Guard, Sessions, TooLargeError, hosts_for, outward
@@ -115,6 +116,7 @@ def make_app(store: Store, sessions: Sessions, hosts: Callable[[str], bool]) -> 
         lifespan=running,
         exception_handlers={
             DataError: lambda request, error: JSONResponse({"error": str(error)}, 400),
+            StoreError: lambda request, error: JSONResponse({"error": str(error)}, 503),
             TooLargeError: lambda request, error: JSONResponse({"error": str(error)}, 413),
             ConflictingEditError: lambda request, error: JSONResponse(error.answer, 409),
             404: lambda request, error: JSONResponse({"error": "there is no such page"}, 404),
@@ -257,6 +259,8 @@ async def _content(request: Request) -> dict[str, Any]:
         raise DataError("a request must be JSON; reload the page")
     try:
         content = json.loads(await request.body())
+        # Infinite numbers and lone surrogates are read, but can be neither answered nor stored.
+        json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         raise DataError("the request is not JSON; reload the page") from None
     if not isinstance(content, dict):

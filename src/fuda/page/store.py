@@ -208,7 +208,7 @@ class Store(Database):
 
     def lease(self, item: int, tab: str) -> None:
         """Keep a structure for a tab for some time."""
-        with self._writing:
+        with self._writing, self._told():
             # Without waiting for the disk: nothing is lost with a lease.
             self._writer.execute("PRAGMA synchronous = NORMAL")
             try:

@@ -157,7 +157,6 @@ class Teacher:
                 self._changed.wait_for(self._is_behind, 1.0)
                 again, self._again = self._again, False
             if again:
-                self.problem = ""
                 self._begin()
                 text = f"a better model is in use, {self.text()}"
                 self.announce({"type": "model", "version": self.current.version, "text": text})
@@ -182,6 +181,7 @@ class Teacher:
 
     def _begin(self) -> None:
         """Restart from the last snapshot; the old model stays in use until a new one is ready."""
+        self.problem = ""
         last = self._seen = self.store.last_event()
         refit = self.store.last_refit(self.learner.key)
         snapshot = self.store.snapshot(self.learner.key)

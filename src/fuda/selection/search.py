@@ -406,16 +406,17 @@ class Race:
     def _in_time(self, running: list[Trial], nodes: int, share: float) -> list[Trial]:
         """The candidates, best first, for which there is time if the best are fitted to all.
 
-        One that is neither the best nor the default may take no more than a share of
-        the time left.
+        One that is neither the best, nor the default, nor usually good with others may take no
+        more than a share of the time left.
         """
         left, default = self.seconds_left, self.trials[0]
         refits = [self.seconds_to_refit(trial) for trial in running[:_LEADERS]]
         left -= refits[0] + sum(seconds for seconds in refits[1:] if seconds < _SHARE * left)
         left -= _JUDGED * max(_LEADERS, len(running) // 2) * self.seconds_to_judge  # half of them go on
         together, chosen = min(self.workers, len(running)), []
-        for trial in sorted(running, key=lambda trial: trial not in (running[0], default)):
-            most = left if trial in (running[0], default) else share * left
+        first = [t for t in running if t is running[0] or t is default or t.candidate.usual]
+        for trial in [*first, *(trial for trial in running if trial not in first)]:
+            most = left if trial in first else share * left
             if trial.seconds_for(nodes) <= most:
                 left -= trial.seconds_for(nodes) / together
                 chosen.append(trial)

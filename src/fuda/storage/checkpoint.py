@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from fuda.errors import DataError, ModelFileError, short
+from fuda.files import check_name
 from fuda.progress import warn
 from fuda.storage import container
 
@@ -64,10 +65,15 @@ class _File:
         self.stages: dict[str, _Stage] = {}
         self.is_complete = True  # no stage was left before its end
         self._due, self._warned = time.monotonic() + SECONDS_BETWEEN, False
+        check_name(path)
         if not path.parent.is_dir():
             problem = f"cannot be written: there is no folder {path.parent}"
             raise DataError(f"{path}: {problem}; make it first")
-        if path.exists():
+        try:
+            exists = path.exists()
+        except OSError as error:  # a name that is too long, or a folder that may not be looked into
+            raise DataError(f"{path}: cannot be read: {error.strerror}; check the path") from None
+        if exists:
             self._read()
 
     def _read(self) -> None:

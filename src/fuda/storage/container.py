@@ -20,7 +20,9 @@ import hashlib
 import io
 import json
 import math
+import os
 import re
+import stat
 import struct
 import zipfile
 from collections.abc import Iterator
@@ -252,14 +254,16 @@ def check_entries(entries: dict[str, bool]) -> None:
 
 
 def _stream(path: str | Path, kind: Format) -> BinaryIO:
-    """The file, opened for reading."""
+    """The file, opened for reading; not a pipe or a device, which may have no end."""
     try:
-        return open(path, "rb")
-    except IsADirectoryError:
-        raise ModelFileError(f"{path}: is a folder, not a {kind.noun} file; name the file") from None
+        mode = os.stat(path).st_mode
+        if stat.S_ISREG(mode):
+            return open(path, "rb")
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         why = error.strerror if isinstance(error, OSError) else error
         raise ModelFileError(f"{path}: cannot be read: {why}; check the path") from None
+    what = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+    raise ModelFileError(f"{path}: is {what}, not a {kind.noun} file; name the file")
 
 
 def _zip(members: dict[str, list[Any]]) -> memoryview:

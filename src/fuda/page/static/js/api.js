@@ -16,6 +16,11 @@ export class Refused extends Error {
   get locked() {
     return this.status === 401 || this.status === 403;
   }
+
+  /** The store cannot be written to now, as on a full disk; it may be later. */
+  get stuck() {
+    return this.status === 503;
+  }
 }
 
 /** Another edit of the same sentence came first. `answer` has yours and theirs. */

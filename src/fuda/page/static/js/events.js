@@ -32,7 +32,8 @@ export function listen(session) {
   function say(error) {
     const kept = session.outbox.size;
     const what = kept ? ` ${kept === 1 ? "One answer is" : `${kept} answers are`} kept in this browser and will be sent.` : " Nothing is lost.";
-    connection(error?.locked ? `Open the address that fuda label printed.${what}` : `The connection to the server is lost.${what}`);
+    const why = error?.locked ? "Open the address that fuda label printed." : error?.stuck ? asSentence(error.message) : "The connection to the server is lost.";
+    connection(why + what);
   }
 
   function back() {

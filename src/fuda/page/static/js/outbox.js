@@ -49,7 +49,7 @@ export class Outbox extends EventTarget {
     while (this.entries.length) await new Promise((done) => this.addEventListener("change", done, { once: true }));
   }
 
-  /** Send what is there, in order; after a lost connection again and again. */
+  /** Send what is there, in order; while the server cannot be reached, or cannot keep it, again and again. */
   async drain() {
     clearTimeout(this.timer);
     if (this.sending) return;
@@ -63,7 +63,7 @@ export class Outbox extends EventTarget {
       } catch (thrown) {
         error = thrown;
       }
-      if (error instanceof Unreachable || error?.locked) {
+      if (error instanceof Unreachable || error?.locked || error?.stuck) {
         this.#keep();
         this.timer = setTimeout(() => this.drain(), RETRY[Math.min(this.failures++, RETRY.length - 1)]);
         this.#tell("waiting", { error });
