@@ -157,7 +157,7 @@ def text_to_write(index: int, record: Record) -> Text:
     content, offsets = "", []
     for node, observation in enumerate(record.structure.observations):
         word = column_values(observation, index, node)[0]
-        if not (word.isalnum() or tokenize(word)):
+        if not (word.isalnum() or tokenize(word, "blanks")):
             problem = f"an empty word, or one of blanks, has no place in a text: {short(word)}"
             raise DataError(f"{place(index, node)}: {problem}; write jsonl")
         content += " " if node else ""
