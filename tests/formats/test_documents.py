@@ -235,3 +235,10 @@ def test_spacy():
         from_spacy(docs, graph="tree")
     with pytest.raises(DataError, match="spaCy refuses it"):
         to_spacy(tree.with_labels([["no", "such", "tag"]]), label="pos")
+
+
+def test_no_text_is_left_beside_annotations_that_cannot_be_written(tmp_path):
+    (tmp_path / "a.ann").mkdir()
+    with pytest.raises(DataError, match=r"a\.ann: is a folder"):
+        write(Dataset([Record(Sequence(["Ana"]), ["B-PER"])]), tmp_path / "a.ann")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.ann"]

@@ -203,7 +203,7 @@ class Format:
                 lines.release()
 
     def write_file(self, dataset: Dataset, path: str | Path, options: Options) -> None:
-        """Write a dataset; if this fails, the file is left as it was.
+        """Write a dataset; if this fails, the files are left as they were.
 
         Parameters
         ----------
@@ -218,10 +218,15 @@ class Format:
         if not dataset.records:
             raise DataError(f"{path}: there are no structures to write; give at least one")
         text = self.write(dataset.records, **options)
-        self.write_beside(dataset.records, path)
-        files.write_text(path, text)
+        made = self.write_beside(dataset.records, path)
+        try:
+            files.write_text(path, text)
+        except BaseException:
+            if made is not None:
+                made.unlink(missing_ok=True)
+            raise
 
-    def write_beside(self, records: list[Record], path: str | Path) -> None:
+    def write_beside(self, records: list[Record], path: str | Path) -> Path | None:
         """Write the second file of a format that has one.
 
         Parameters
@@ -230,10 +235,17 @@ class Format:
             What the first file contains.
         path : str or Path
             The name of the first file.
+
+        Returns
+        -------
+        Path or None
+            The second file; None if it was there.
         """
-        found = self.beside(records, path)
-        if found is not None:
-            files.write_text(*found)
+        found: tuple[Path, str] | None = self.beside(records, path)
+        if found is None:
+            return None
+        files.write_text(*found)
+        return found[0]
 
     def check_options(self, action: str, options: Options) -> None:
         """Raise DataError for an option that the format does not have.

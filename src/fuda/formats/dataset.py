@@ -8,7 +8,7 @@ from typing import Any
 
 from fuda.data.labels import Label
 from fuda.data.structures import Observation, Structure
-from fuda.data.text import Text
+from fuda.data.text import Text, tokenize
 from fuda.errors import DataError, described, place, short
 from fuda.render.display import Display
 
@@ -157,8 +157,9 @@ def text_to_write(index: int, record: Record) -> Text:
     content, offsets = "", []
     for node, observation in enumerate(record.structure.observations):
         word = column_values(observation, index, node)[0]
-        if not word:
-            raise DataError(f"{place(index, node)}: an empty word has no place in a text; write jsonl")
+        if not (word.isalnum() or tokenize(word, "blanks")):
+            problem = f"an empty word, or one of blanks, has no place in a text: {short(word)}"
+            raise DataError(f"{place(index, node)}: {problem}; write jsonl")
         content += " " if node else ""
         offsets.append((len(content), len(content) + len(word)))
         content += word
