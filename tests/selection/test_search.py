@@ -319,7 +319,7 @@ def test_side_by_side_more_folds_are_affordable(clock):
     candidates = {"default": Learner(0.6), "kernel": Other(0.8)}
     made = with_scores(race(clock, candidates), (0.6, 0.8), (18.0, 18.0))
     made.is_settled = True
-    made.budget = (30.0 + 2 * made.trials[0].seconds_to_refit(1000)) / 0.92
+    made.budget = (30.0 + 2 * made.seconds_to_refit(made.trials[0])) / 0.92
     assert made._affordable(made.running, 500) == []
     made.workers = 2
     assert sorted(names_of(made._affordable(made.running, 500))) == ["default", "kernel"]

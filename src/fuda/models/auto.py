@@ -47,8 +47,9 @@ _BRIEFLY = {"max_iter": 3, "epochs": 2}
 _ERRORS = 1.0  # standard errors of the difference by which another must beat the default
 # What one more member must bring. One of another family of learners may even cost something, if
 # that can be chance: means of different models are better than out-of-fold scores of few
-# structures can show. One that joins on proof only must bring so many standard errors.
-_GAIN, _COST_OF_ANOTHER, _CHANCE, _PROOF = 0.002, 0.01, 2.0, 2.0
+# structures can show. One that joins on proof only must bring so many standard errors, and another
+# choice than those that are usually good together still more, since few structures tell little.
+_GAIN, _COST_OF_ANOTHER, _CHANCE, _PROOF, _CLEAR_PROOF = 0.002, 0.01, 2.0, 2.0, 3.0
 _ROUNDS = 200  # samples of structures, by which a standard error is found
 
 
@@ -412,7 +413,9 @@ class _Search:
             if alone.score > best:
                 _, decoder, best, counts = alone
             team = self._team(trials)
-            if len(team) > 1 and not behind(self.goal, counts, (joint := together(team)).counts, _PROOF):
+            if len(team) > 1 and not behind(
+                self.goal, counts, (joint := together(team)).counts, _CLEAR_PROOF
+            ):
                 chosen, decoder, best, counts = joint
         while self.combine and len(chosen) < min(_MOST_MEMBERS, len(trials)):
             more = [[*chosen, trial] for trial in trials if trial not in chosen]

@@ -59,6 +59,7 @@ _ENOUGH = 0.25  # of all nodes: who leads on fewer may not lead on all
 _NEAR = 0.02  # so far behind, the best of its family may still be worth something to others
 _LEADERS = 2  # for whose fit to everything time is kept
 _SPEEDUP = 0.5  # exponent: how many times faster so many threads are
+_REFITTED = 0.7  # of what is foretold: fits to everything took 0.3 to 0.8 of it
 
 
 @dataclass(frozen=True)
@@ -397,7 +398,7 @@ class Race:
     def seconds_to_refit(self, trial: Trial) -> float:
         """Foretell the time of the fit to everything, by all threads that folds had one of."""
         threads = 1 if has_processes() else min(self.workers, len(self.trials))
-        return trial.seconds_to_refit(int(self.sizes.sum())) / threads**_SPEEDUP
+        return _REFITTED * trial.seconds_to_refit(int(self.sizes.sum())) / threads**_SPEEDUP
 
     def _can_win(self, trial: Trial) -> bool:
         """Whether a leader may win without further folds, and there is time to fit it to all."""
@@ -410,7 +411,8 @@ class Race:
         more than a share of the time left.
         """
         left, default = self.seconds_left, self.trials[0]
-        refits = [self.seconds_to_refit(trial) for trial in running[:_LEADERS]]
+        winners = [t for k, t in enumerate(running) if k < _LEADERS or t.candidate.usual]
+        refits = [self.seconds_to_refit(trial) for trial in winners]
         left -= refits[0] + sum(seconds for seconds in refits[1:] if seconds < _SHARE * left)
         left -= _JUDGED * max(_LEADERS, len(running) // 2) * self.seconds_to_judge  # half of them go on
         together, chosen = min(self.workers, len(running)), []
