@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from fuda import CRF, HMM, ModelFileError
+from fuda import CRF, HMM, HMSVM, HMPerceptron, ModelFileError, SemiCRF
 from fuda.storage import checkpoint as module
 from fuda.storage import container, model_file
 from model_file_cases import altered, parts
@@ -266,3 +266,22 @@ def test_a_checkpoint_is_a_sealed_file(good):
     with container.opened(good, module._CHECKPOINT) as file:
         file.check_seal()
         assert set(file.arrays()) == {f"s0_{name}" for name in ARRAYS}
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [(HMPerceptron(epochs=2), "short"), (SemiCRF(max_iter=2), "x"), (HMSVM(max_iter=2), "numbers")],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_numbers_that_no_training_reaches_end_in_no_model(model, name, tmp_path):
+    path = tmp_path / "state"
+    model.set_params(checkpoint=path).fit(X, Y)
+
+    def changed(meta, members):
+        put(meta, members, name, np.full_like(stored(members, name), 1e300))
+
+    altered(path, path, changed)
+    with pytest.raises(ModelFileError, match=r"not a usable checkpoint file: .*; delete it or pass another"):
+        model.fit(X, Y)
+    assert not hasattr(model, "classes_")

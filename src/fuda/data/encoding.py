@@ -214,6 +214,17 @@ class Encoder:
         other.vector_lengths = {**self.vector_lengths, **corpus.vector_lengths}
         return other, other._encode(corpus, learn=True)
 
+    def widened(self, encoded: Encoded) -> Encoded:
+        """Return what an encoder encoded that this one has grown from, with the new features.
+
+        Of these it can have combinations only, which become features when they are seen again.
+        """
+        counts = list(map(len, self.vocabularies()))
+        for table, count in zip(encoded.tables, counts, strict=True):
+            if isinstance(table, TextTable) and table.n_features < count:
+                return self.encode_corpus(encoded.corpus)
+        return encoded.widen(counts)
+
     def refitted(self, part: Encoded) -> tuple[Self, list[np.ndarray | None]]:
         """Return the encoder as if fitted on a part of the data only, without encoding it again.
 

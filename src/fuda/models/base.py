@@ -326,8 +326,10 @@ class Labeler(BaseEstimator):
         learner.classes_, learner.encoder_ = as_object_array(list(data.classes)), data.encoder
         learner.shape_, learner.reading_ = data.encoded.corpus.shape, {}
         learner._remember_params(data.encoded.corpus)
-        with checkpointed(self.checkpoint, lambda: learner._fingerprint(data)):
+        with checkpointed(self.checkpoint, lambda: learner._fingerprint(data)) as is_resumed:
             learner._fit(data)
+            if is_resumed and self.checkpoint is not None:
+                stored_models.check_resumed(learner, self.checkpoint)
         learner._learned_names = frozenset(vars(learner)) - frozenset(vars(self))
         self._become(learner)
         return self

@@ -179,8 +179,8 @@ def _one_epoch(model: Model, data: TrainingData) -> None:
     before, model.encoder_ = model._feature_counts(), data.encoder
     linear = model.kernel_ is None
     model._state = model._state.insert(before, model._feature_counts()) if linear else model._state.copy()
-    if model._support is not None:  # encoded anew: what was too rare to be a feature may be one now
-        encoded = data.encoder.encode_corpus(model._support.corpus).followed_by(encoded)
+    if model._support is not None:
+        encoded = data.encoder.widened(model._support).followed_by(encoded)
     labels = np.concatenate([np.full(encoded.corpus.size - len(data.labels), -1), data.labels])
     eta = np.ones(len(data.encoded.corpus)) if eta is None else eta
     known = np.zeros(len(encoded.corpus) - len(eta))

@@ -138,7 +138,7 @@ _place: ContextVar[tuple[_File, str] | None] = ContextVar("place", default=None)
 
 
 @contextmanager
-def checkpointed(path: str | Path | None, fingerprint: Callable[[], Any]) -> Iterator[None]:
+def checkpointed(path: str | Path | None, fingerprint: Callable[[], Any]) -> Iterator[bool]:
     """Within the block, trainings are stages of a checkpoint.
 
     A file of another fit raises an error and is kept. A file that cannot be written is a warning.
@@ -149,15 +149,20 @@ def checkpointed(path: str | Path | None, fingerprint: Callable[[], Any]) -> Ite
         The file; nothing happens where it is None, and within the fit of another file.
     fingerprint : callable
         Returns values for JSON that identify the fit: its data and parameters.
+
+    Yields
+    ------
+    bool
+        Whether the fit goes on from the file.
     """
     if path is None or _place.get() is not None:
-        yield
+        yield False
         return
     identity = json.dumps(fingerprint(), default=str)
     file = _File(Path(path), hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest())
     before = _place.set((file, ""))
     try:
-        yield
+        yield bool(file.stages)
     finally:
         _place.reset(before)
     if file.is_complete:

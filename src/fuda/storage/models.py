@@ -158,6 +158,37 @@ def build(
         raise ModelFileError(f"{path}: not a usable model file ({why}); save the model again") from error
 
 
+def check_resumed(model: Storable, path: str | Path) -> None:
+    """Check a model whose fit went on from a checkpoint, as if it were read from a file.
+
+    Numbers that no training reaches may come of a checkpoint that was tampered with.
+
+    Parameters
+    ----------
+    model : Storable
+        The fitted model.
+    path : str or Path
+        The checkpoint, for messages.
+
+    Raises
+    ------
+    ModelFileError
+        If no file may have such a model.
+    """
+    with np.errstate(all="ignore"):
+        try:
+            meta, vocabularies, arrays = _serialize(model)
+        except DataError:  # it cannot be saved, as with a kernel of one's own
+            meta, vocabularies, arrays = {}, [], model._arrays()
+        try:
+            _check_numbers(arrays)
+            if meta and not _names_function(meta):
+                _deserialize(meta, vocabularies, arrays, None, _MAX_DEPTH)
+        except DataError as error:
+            problem = f"not a usable checkpoint file: of the model that it leads to, {error}"
+            raise ModelFileError(f"{path}: {problem}; delete it or pass another path") from None
+
+
 def _names_function(meta: dict[str, Any]) -> bool:
     """Whether a model, or one within it, was fitted with a feature function."""
     waiting = [meta["parameters"], meta.get("parts")]

@@ -42,7 +42,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuda.checks import check_arrays, count_in, split_prefix
+from fuda.checks import LARGEST, check_arrays, count_in, split_prefix
 from fuda.errors import DataError, place
 from fuda.estimators import check_random_state
 from fuda.functions import TrainingScores
@@ -230,7 +230,7 @@ class MaxMargin:
         check_arrays(arrays, shapes)
         self.sets = unpack(sets, self.right, self.graph.offsets, len(self.transitions))
         history, (patience, expected) = arrays["history"], arrays["numbers"]
-        if not len(history) or not (patience >= _PATIENCE and patience % 1 == 0):
+        if not len(history) or not (_PATIENCE <= patience <= LARGEST and patience % 1 == 0):
             raise DataError("it has no measurements, or no number of rounds to wait for")
         self.scores.restore(of_scores)
         restore_random(self.random, random)
