@@ -24,7 +24,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import fuda
-from fuda import HMM, HMSVM, DataError, Reranker, Sequence, Template, Tree
+from fuda import CRF, HMM, HMSVM, DataError, MarginalizedPerceptron, Reranker, Sequence, Template, Tree
 from fuda.data.structures import as_structures
 from fuda.formats.dataset import Dataset, Record
 from fuda.kernels import RBF, Delta, Polynomial
@@ -334,3 +334,22 @@ def test_bad_input_leaves_a_fitted_model_as_it_was():
     with pytest.raises(DataError):
         model.predict("abc")
     assert model.predict(EQUAL).tolist() == EQUAL_Y
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "value"),
+    [
+        *((model, "n_jobs", "x") for model in (CRF(), MarginalizedPerceptron(orders=1), Reranker(folds=2))),
+        (MarginalizedPerceptron(orders=1), "scheme", ["IOB2"]),
+        (MarginalizedPerceptron(orders=1), "decode", {}),
+        (Reranker(folds=2), "n", None),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_parameters_that_act_at_once_are_checked_when_they_do(model, name, value):
+    X, y = [["a", "b"], ["b"], ["c", "a"]], [["A", "B"], ["B"], ["A", "A"]]
+    model = clone(model).fit(X, y).set_params(**{name: value})
+    for ask in (model.predict, lambda X: model.explain(X[0], 0)):
+        with pytest.raises(DataError, match=name):
+            ask(X)

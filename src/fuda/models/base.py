@@ -301,6 +301,10 @@ class Labeler(BaseEstimator):
         if names.get("kernel") is not None:
             as_kernel(names["kernel"])
 
+    def _check_live_params(self) -> None:
+        """Raise DataError for a bad value of the parameters that act at once."""
+        check_threads(self)
+
     def _training_data(
         self,
         corpus: Corpus,
@@ -389,6 +393,7 @@ class Labeler(BaseEstimator):
     def _encode(self, X: Any) -> Encoded | None:
         """X encoded by the fitted vocabulary; None where it has no nodes."""
         self._check_fitted()
+        self._check_live_params()
         structures = self._checked_structures(X)
         return self._encode_corpus(Corpus(structures)) if any(structures) else None
 

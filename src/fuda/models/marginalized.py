@@ -218,6 +218,13 @@ class MarginalizedLabeler(MarginalizedPredictions):
         priors.check_prior(self.prior, self.prior_form)
         if self.prior_form == "chain" and (self.gap or self.label_kernel is not None):
             raise DataError("prior_form='chain' requires gap=0 and label_kernel=None; choose 'marginals'")
+        self._check_live_params()
+        check_flags(self, "calibrate")
+        if (self.decode == "viterbi" or self.scheme is not None) and not self.calibrate:
+            raise DataError("decode='viterbi' needs calibrated probabilities; set calibrate=True")
+
+    def _check_live_params(self) -> None:
+        super()._check_live_params()
         if not is_choice(self.decode, (None, *DECODERS, *RENAMED)):
             raise DataError(f"decode={short(self.decode)}: choose {' or '.join(DECODERS)}")
         if self.scheme is not None:
@@ -225,9 +232,6 @@ class MarginalizedLabeler(MarginalizedPredictions):
             if self.decode not in (None, "viterbi"):
                 raise DataError("scheme requires decode='viterbi', which follows its rules; set both")
         check_engine(self.engine)
-        check_flags(self, "calibrate")
-        if (self.decode == "viterbi" or self.scheme is not None) and not self.calibrate:
-            raise DataError("decode='viterbi' needs calibrated probabilities; set calibrate=True")
 
     def _fit(self, data: TrainingData) -> None:
         with on_cluster(self.cluster):

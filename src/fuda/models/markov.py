@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from fuda import inference
-from fuda.checks import LARGEST, check_threads, is_choice, is_number
+from fuda.checks import LARGEST, is_choice, is_number
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
@@ -77,7 +77,6 @@ class MarkovLabeler(Probabilities, Labeler):
         ndarray of shape (n_structures,), dtype object
             One list of labels per structure.
         """
-        self._check_live_params()
         return self._by_structure(X, lambda encoded: self._named(encoded, self._best(encoded, known)))
 
     @of_one_state
@@ -96,7 +95,6 @@ class MarkovLabeler(Probabilities, Labeler):
         ndarray of shape (n_structures,), dtype object
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
-        self._check_live_params()
         return self._by_structure(
             X, lambda encoded: encoded.corpus.split(self._marginals(encoded, known)), self._no_rows
         )
@@ -119,7 +117,6 @@ class MarkovLabeler(Probabilities, Labeler):
         ndarray of shape (n_structures,), dtype object
             Lists of pairs (labels, log P(y|x)), best first.
         """
-        self._check_live_params()
         count, scale = check_count(n), self._scale
         return self._by_structure(
             X, lambda encoded: self._nbest(encoded, count, known, scale), lambda: [([], 0.0)]
@@ -244,6 +241,7 @@ class MarkovLabeler(Probabilities, Labeler):
         self._check_live_params()
 
     def _check_live_params(self) -> None:
+        super()._check_live_params()
         if not is_choice(self.decode, ("viterbi", "posterior", None)):
             raise DataError(f"decode={short(self.decode)}: choose viterbi or posterior")
         if self.scheme is not None and "scheme" in self._live_params:
@@ -253,7 +251,6 @@ class MarkovLabeler(Probabilities, Labeler):
                 f"outside_penalty={short(self.outside_penalty)}: give what is subtracted from the score of "
                 f"the label {OUTSIDE} when predicting, a number; 0 changes nothing"
             )
-        check_threads(self)
 
     def _minimized(
         self, minimizer: Minimizer, title: str, held: Held | None, weights: Callable[[Array], Array]

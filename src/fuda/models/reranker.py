@@ -281,6 +281,10 @@ class Reranker(Labeler):
         check_counts(self, "folds", least=2)
         check_flags(self, "average", "normalized")
 
+    def _check_live_params(self) -> None:
+        super()._check_live_params()
+        check_counts(self, "n")
+
     def _fit(self, data: TrainingData) -> None:
         encoded, corpus = data.encoded, data.encoded.corpus
         if self.folds > len(corpus):

@@ -233,7 +233,6 @@ class SemiCRF(MarkovLabeler):
         ...     print(kind, start, end, round(p, 1))
         LOC 1 3 1.0
         """
-        self._check_live_params()
         if not is_number(least, 1e-12, 1.0):
             raise DataError(f"least={short(least)}: give a probability, above 0 and at most 1")
 
