@@ -14,6 +14,7 @@ import fuda
 from fuda import CRF, HMM, HMSVM, MEMM, Auto, HMPerceptron, SemiCRF, Sequence, Tree
 from fuda.data.corpus import Corpus
 from fuda.kernels import Linear
+from fuda.models import opinions
 from fuda.models.combination import Combination, Decoder
 from fuda.models.opinions import LEAST, marginals_over, scores_over, sharpened
 from fuda.schemes import guess_scheme
@@ -134,7 +135,7 @@ def test_labels_that_a_member_does_not_know_are_nearly_impossible():
 )
 def test_whose_scores_can_be_added(model, has_scores):
     fitted = model.fit(X, Y)
-    assert fitted._has_pair_scores is has_scores
+    assert opinions.has_scores(fitted) is has_scores
     if has_scores:
         scores, pairs = fitted._log_scores(fitted._encode(X))
         assert np.isfinite(scores).all()

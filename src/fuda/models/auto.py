@@ -27,6 +27,7 @@ from fuda.models.candidates import candidates_for
 from fuda.models.combination import Combination, Decoder
 from fuda.models.explained_combination import combined_decision
 from fuda.models.one_state import of_one_state
+from fuda.models.opinions import has_scores
 from fuda.models.tuning import LARGEST_POWER, Said, Tuner
 from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
@@ -284,7 +285,7 @@ def _restored(arrays: dict[str, Array], members: list[Any], L: int, scheme: str 
         raise DataError(f"the powers of its members are not from 0 to {LARGEST_POWER:g}")
     by_scores = tuple(arrays["by_scores"].astype(bool).tolist())
     for member, scores in zip(members, by_scores, strict=True):
-        if scores and not member._has_pair_scores:
+        if scores and not has_scores(member):
             raise DataError(f"its member {short(member)} has no scores of label pairs to decide by")
     return Decoder(arrays["powers"], arrays["bias"], arrays["pairs"], scheme, by_scores)
 

@@ -412,11 +412,6 @@ class Labeler(BaseEstimator):
         if not hasattr(self, "classes_"):  # scikit-learn's check is slow
             check_is_fitted(self, "classes_")
 
-    @property
-    def _has_pair_scores(self) -> bool:
-        """Whether finite scores of nodes, and of pairs alike everywhere, score labelings."""
-        return False
-
     def _encode_corpus(self, corpus: Corpus) -> Encoded:
         """A corpus encoded by the fitted vocabulary."""
         if corpus.shape != self.shape_:

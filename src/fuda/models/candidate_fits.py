@@ -12,7 +12,7 @@ from fuda.estimators import ConvergenceWarning, clone
 from fuda.interrupts import inner_training
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
-from fuda.models.opinions import Opinion, marginals_over, scores_over
+from fuda.models.opinions import Opinion, has_scores, marginals_over, scores_over
 from fuda.progress import without
 from fuda.selection.folds import Split
 from fuda.selection.search import Candidate
@@ -100,6 +100,6 @@ class Fits:
         posterior = None
         if has_decode and not self.scheme:
             posterior = marginals_over(model, tested, self.classes).nodes.argmax(axis=1)
-        if model._has_pair_scores:
+        if has_scores(model):
             return Output(scores_over(model, Corpus(tested), self.classes), own, posterior)
         return Output(marginals_over(model, tested, self.classes), own, posterior)

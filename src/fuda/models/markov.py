@@ -228,6 +228,11 @@ class MarkovLabeler(Probabilities, Labeler):
         weights = data_weights(encoded.corpus, sample_weight, position_weight)
         return TrainingData(self.encoder_, encoded, self.classes_.tolist(), labels, *weights)
 
+    @property
+    def _has_pair_scores(self) -> bool:
+        """Whether finite scores of nodes, and of pairs alike everywhere, score labelings."""
+        return False
+
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
         raise NotImplementedError
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from fuda.data.corpus import Corpus
 from fuda.models.base import Labeler
+from fuda.models.markov import MarkovLabeler
 
 Array = np.ndarray
 LEAST = 1e-6  # probability, below which logarithms are those of this value
@@ -36,6 +37,22 @@ class Opinion(NamedTuple):
     def times(self, factor: float) -> Opinion:
         """Return the scores times a number."""
         return Opinion(factor * self.nodes, None if self.pairs is None else factor * self.pairs)
+
+
+def has_scores(labeler: Any) -> bool:
+    """Whether a labeler scores labelings by finite scores of nodes and of label pairs.
+
+    Parameters
+    ----------
+    labeler : Labeler
+        A fitted labeler.
+
+    Returns
+    -------
+    bool
+        Whether `scores_over` can tell them.
+    """
+    return isinstance(labeler, MarkovLabeler) and labeler._has_pair_scores
 
 
 def scores_over(labeler: Any, corpus: Corpus, classes: Any) -> Opinion:
