@@ -36,6 +36,7 @@ from fuda.inference.pointwise import spread_evidence
 from fuda.inference.sum_product import TINY
 from fuda.optimize.vectors import Vectors, dot
 from fuda.parallel import Block, run
+from fuda.training.score_table import ScoreTable
 
 Array = np.ndarray
 
@@ -117,6 +118,11 @@ class Weights:
         parts = np.split(vector, self._ends[:-1])
         views = [part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True)]
         return views[: self._channels], views[self._channels], views[self._channels + 1 :]
+
+    def stacked(self, vector: Array) -> Array:
+        """The weights of all channels, one below the other: (features, L), a view."""
+        features = sum(shape[0] for shape in self._shapes[: self._channels])
+        return vector[: features * self.labels].reshape(features, self.labels)
 
 
 def score_structures(encoded: Encoded, weights: Weights, vector: Array) -> tuple[Array, Array]:
@@ -273,15 +279,12 @@ class _ChainTables:
         lengths = sizes[chains]
         self.sorted = chains[np.argsort(lengths, kind="stable")]
         self.blocks = _balanced_blocks(np.sort(lengths))
-        heights = [encoded.tables[channel.table].matrix.shape[0] for channel in encoded.channels]
-        self.bounds = np.cumsum([0, *heights])
-        rows = [c.rows + start for c, start in zip(encoded.channels, self.bounds, strict=False)]
-        self.rows = np.column_stack(rows).astype(np.int32)
+        self.scores = ScoreTable(encoded, encoded.corpus.nodes_of(self.sorted), owner.n_jobs)
         self.weight = np.zeros(len(sizes))
         self.weight[chains] = owner.sample_weight[chains]
         self.edge_count = float((self.weight[chains] * (lengths - 1)).sum())
-        weight, count = np.repeat(self.weight, sizes), self.bounds[-1]
-        self.counts = np.sum([np.bincount(column, weight, count) for column in self.rows.T], axis=0)
+        weight, count = np.repeat(self.weight, sizes), self.scores.height
+        self.counts = np.sum([np.bincount(column, weight, count) for column in self.scores.rows.T], axis=0)
         # The tables, and a gradient per block, are allocated once for all calls.
         self.table, self.top = np.empty((count, owner.weights.labels)), np.empty(count)
         self.gradients = [np.empty_like(self.table) for _ in self.blocks]
@@ -289,21 +292,13 @@ class _ChainTables:
     def add(self, vector: Array, gradient: Array) -> tuple[float, Array]:
         """Add to the gradient; return the loss without ω F(y) and the chains that underflowed."""
         owner, encoded, loss = self.owner, self.owner.encoded, self.owner.loss
-        by_channel, transitions, _ = owner.weights.views(vector)
-        table, top = self.table, self.top
-
-        def fill(c: int) -> None:
-            rows = slice(*self.bounds[c : c + 2])
-            part = encoded.tables[encoded.channels[c].table].matrix @ by_channel[c]
-            part.max(axis=1, out=top[rows])
-            part -= top[rows, None]
-            np.exp(part, out=table[rows])
-
-        run(fill, range(len(by_channel)), owner.n_jobs)
+        _, transitions, _ = owner.weights.views(vector)
+        table, top, rows = self.table, self.top, self.scores.rows
+        self.scores.exponentiate(owner.weights.stacked(vector), table, top)
         top_pair = transitions.max()
         direct = np.exp(transitions - top_pair)
         factors = Factors(table, direct, np.ascontiguousarray(direct.T))
-        data = Chains(encoded.corpus.offsets, self.rows, owner.labels, owner.node_weight, self.weight)
+        data = Chains(encoded.corpus.offsets, rows, owner.labels, owner.node_weight, self.weight)
         unsafe = np.zeros(len(encoded.corpus), dtype=bool)
 
         def solve(k: int) -> tuple[float, Array]:
@@ -313,16 +308,8 @@ class _ChainTables:
             return chain_losses(chains, data, factors, loss.omega, into), pairs
 
         solved = run(solve, range(len(self.blocks)), owner.n_jobs)
-        channel_gradients, pair_gradient, _ = owner.weights.views(gradient)
-
-        def collect(c: int) -> None:
-            rows = slice(*self.bounds[c : c + 2])
-            total = self.gradients[0][rows]
-            for part in self.gradients[1:]:
-                total += part[rows]
-            channel_gradients[c] += owner.transposed[encoded.channels[c].table] @ total
-
-        run(collect, range(len(by_channel)), owner.n_jobs)
+        self.scores.add_gradient(self.gradients, owner.weights.stacked(gradient))
+        _, pair_gradient, _ = owner.weights.views(gradient)
         pair_gradient += sum(pairs for _, pairs in solved) * direct
         left_out = np.flatnonzero(unsafe)
         value = sum(part for part, _ in solved) + loss.omega * self._shift(top, top_pair, left_out)
@@ -332,7 +319,7 @@ class _ChainTables:
         """How much shifting tables and transitions reduced Σ log Z, without `left_out` chains."""
         total = dot(self.counts, top) + self.edge_count * float(top_pair)
         for chain in left_out:
-            rows = self.rows[slice(*self.owner.encoded.corpus.offsets[chain : chain + 2])]
+            rows = self.scores.rows[slice(*self.owner.encoded.corpus.offsets[chain : chain + 2])]
             total -= self.weight[chain] * (top[rows].sum() + (len(rows) - 1) * top_pair)
         return float(total)
 
