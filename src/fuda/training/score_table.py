@@ -23,7 +23,7 @@ _ROWS = 1 << 13  # what a thread computes at a time
 
 
 class _Product(NamedTuple):
-    """A block of a matrix: which rows of a product it gives, from which rows of the other factor."""
+    """A block of a matrix, the rows that its product gives, and those of the other factor."""
 
     matrix: Any
     result: slice
@@ -66,7 +66,7 @@ class ScoreTable:
         count = self.height - int(is_dense.sum())
         sparse = _stacked(matrices, columns)[order[:count]]
         self._products, self._transposed = _blocks(sparse), _blocks(sparse.T.tocsr())
-        for matrix, start, first in zip(matrices, starts, columns, strict=False):
+        for matrix, start, first in zip(matrices, starts[:-1], columns[:-1], strict=True):
             if isinstance(matrix, np.ndarray) and len(matrix):
                 at = slice(place[start], place[start] + len(matrix))
                 weights = slice(first, first + matrix.shape[1])
@@ -103,7 +103,7 @@ class ScoreTable:
 
 
 def _reading_order(read: Array, is_last: Array) -> Array:
-    """All rows of a table in the order to store them, from the rows that each visited node reads."""
+    """All rows in the order to store them, from those that each visited node reads."""
     flat = read.ravel()
     counts = np.bincount(flat, minlength=len(is_last))
     first = np.full(len(is_last), len(flat))
@@ -114,9 +114,9 @@ def _reading_order(read: Array, is_last: Array) -> Array:
 
 
 def _stacked(matrices: list[Any], columns: Array) -> sp.csr_matrix:
-    """X: the sparse matrices one below the other, each with its own columns; dense ones are empty."""
+    """X: the matrices one below the other, each with its own columns; dense ones are empty."""
     parts = []
-    for matrix, first in zip(matrices, columns, strict=False):
+    for matrix, first in zip(matrices, columns[:-1], strict=True):
         if isinstance(matrix, np.ndarray):
             parts.append(sp.csr_matrix((len(matrix), columns[-1])))
         else:
