@@ -19,7 +19,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,17 +29,25 @@ Sentences = list[list[str]]
 Cell = tuple[str, int, int, str]
 
 
-def fuda_model(name: str) -> Callable[..., Any]:
-    """A learner with its defaults, except for the scheme and the number of threads."""
+class Means(NamedTuple):
+    """What a learner has: threads, and the seconds of `Auto`, None for those it takes by itself."""
 
-    def make(budget: float) -> Any:
+    threads: int
+    budget: float | None
+
+
+def fuda_model(name: str) -> Callable[[Means], Any]:
+    """A learner with its defaults, except for the number of threads."""
+
+    def make(given: Means) -> Any:
         import fuda
 
         if name == "Auto":
-            return fuda.Auto(budget=budget, n_jobs=1)
+            return fuda.Auto(budget=given.budget, n_jobs=given.threads)
         if name == "MarginalizedPerceptron, CRF as prior":
-            return fuda.MarginalizedPerceptron(prior=fuda.CRF(n_jobs=1), n_jobs=1)
-        return getattr(fuda, name)(n_jobs=1)
+            prior = fuda.CRF(n_jobs=given.threads)
+            return fuda.MarginalizedPerceptron(prior=prior, n_jobs=given.threads)
+        return getattr(fuda, name)(n_jobs=given.threads)
 
     return make
 
@@ -107,7 +115,7 @@ class Spacy:
         return found
 
 
-LEARNERS: dict[str, Callable[[float], Any]] = {
+LEARNERS: dict[str, Callable[[Means], Any]] = {
     **{
         name: fuda_model(name)
         for name in (
@@ -128,9 +136,9 @@ RIVALS = ("python-crfsuite, tutorial", "spaCy from nothing")
 _ORDER = ["Auto", "MarginalizedPerceptron, CRF as prior", "HMSVM", "MarginalizedPerceptron"]
 
 
-def measured(task: tuple[Cell, float]) -> dict[str, Any]:
+def measured(task: tuple[Cell, Means]) -> dict[str, Any]:
     """F1 and seconds of one cell."""
-    (corpus, size, seed, learner), budget = task
+    (corpus, size, seed, learner), means = task
     from corpora import sentences
     from fuda.metrics import entity_scores
 
@@ -138,7 +146,7 @@ def measured(task: tuple[Cell, float]) -> dict[str, Any]:
     (X, y), (X_test, y_test) = sentences(corpus), sentences(corpus, "test")
     sample = np.random.RandomState(seed).permutation(len(X))[:size]
     began, used = time.perf_counter(), time.process_time()
-    model = LEARNERS[learner](budget).fit([X[i] for i in sample], [y[i] for i in sample])
+    model = LEARNERS[learner](means).fit([X[i] for i in sample], [y[i] for i in sample])
     took = {"seconds": time.perf_counter() - began, "cpu": time.process_time() - used}
     f1 = 100 * entity_scores(y_test, [list(labels) for labels in model.predict(X_test)]).micro.f1
     chosen = {"report": str(model.report_.chosen)} if learner == "Auto" else {}
@@ -161,9 +169,9 @@ def read_results(path: Path) -> dict[Cell, dict[str, Any]]:
     return {(row["corpus"], row["size"], row["seed"], row["learner"]): row for row in rows}
 
 
-def run(path: Path, wanted: list[Cell], budget: float, jobs: int) -> None:
+def run(path: Path, wanted: list[Cell], means: Means, jobs: int) -> None:
     """Measure cells that are missing, several at a time, and write each as it is known."""
-    missing = [(cell, budget) for cell in wanted if cell not in read_results(path)]
+    missing = [(cell, means) for cell in wanted if cell not in read_results(path)]
     context = multiprocessing.get_context("spawn")
     with context.Pool(jobs) as pool, path.open("a") as out:
         for done, row in enumerate(pool.imap_unordered(measured, missing), start=1):
@@ -243,8 +251,9 @@ def main() -> None:
     parser.add_argument("--sizes", default="100,300", help="numbers of sentences, or all")
     parser.add_argument("--seeds", type=int, default=3, help="samples of each size")
     parser.add_argument("--learners", default=";".join(LEARNERS), help="names, with ; between them")
-    parser.add_argument("--budget", type=float, default=90.0, help="seconds of Auto, on one core")
-    parser.add_argument("--jobs", type=int, default=2, help="processes, each with one thread")
+    parser.add_argument("--budget", type=float, help="seconds of Auto; its own choice unless given")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--threads", type=int, default=1, help="threads of each process")
     parser.add_argument("-o", "--output", type=Path, default=Path("accuracy.jsonl"), help="results")
     parser.add_argument("--table", action="store_true", help="print the table of the results")
     parser.add_argument("--plot", type=Path, help="a folder for the learning curves")
@@ -257,7 +266,7 @@ def main() -> None:
         return
     sizes = [ALL if size == "all" else int(size) for size in given.sizes.split(",")]
     wanted = list(cells(sizes, given.seeds, given.learners.split(";")))
-    run(given.output, wanted, given.budget, given.jobs)
+    run(given.output, wanted, Means(given.threads, given.budget), given.jobs)
 
 
 if __name__ == "__main__":
