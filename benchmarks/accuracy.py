@@ -30,7 +30,7 @@ Cell = tuple[str, int, int, str]
 
 
 class Means(NamedTuple):
-    """What a learner has: threads, and the seconds of `Auto`, None for those it takes by itself."""
+    """What a learner has: threads, and the seconds of `Auto`; None leaves them to it."""
 
     threads: int
     budget: float | None

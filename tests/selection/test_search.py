@@ -273,6 +273,14 @@ def test_time_is_foretold_from_smaller_parts():
     assert Trial(Candidate("a", 0, {}, 4.0), times=trial.times).seconds_to_refit(10_000) == 400.0
 
 
+def test_the_time_by_all_threads_foretells_nothing_of_folds_side_by_side(clock):
+    # Its time by two threads on fewer nodes made the default seem to grow with the square.
+    made = race(clock, {"default": Learner(0.6, 1e-4), "other": Learner(0.7)}, count=2000)
+    made._first_nodes()
+    assert clock.now > 0
+    assert made.trials[0].times == []
+
+
 def test_a_candidate_that_cannot_take_the_data_says_why_and_the_default_raises(clock):
     def observe(candidate, split, threads):
         if candidate.name == "broken":

@@ -268,7 +268,7 @@ class Race:
         few, default = self._part(most // _PART_TIMED), self.trials[0]
         for _ in self._outputs([default], Split(few, few[:1])):
             self.after_fit()
-        known, times = default.times[-1]
+        known, times = default.times.pop()  # by all threads, of which folds side by side have a few
         turn = _TURNS * self.budget * self.workers / (_PACE * len(self.trials))
         fold = known * (turn / max(times.wall, _LEAST)) ** (1 / _EXPONENT)
         return int(min(most, max(known, 2 * fold)))
