@@ -90,8 +90,9 @@ class Spacy:
 
         self.nlp = spacy.blank("xx")
         self.nlp.add_pipe("ner")
+        vocab = self.nlp.vocab
         examples = [
-            Example.from_dict(Doc(self.nlp.vocab, words=words), {"entities": labels})
+            Example(Doc(vocab, words=words), Doc(vocab, words=words, ents=labels))
             for words, labels in zip(X, y, strict=True)
             if words
         ]
