@@ -18,7 +18,7 @@ from fuda import CRF, DataError, Sequence
 from fuda.cluster import Residents
 from fuda.data.window_encoding import WindowEncoder
 from fuda.training.crf_loss import Loss, TrainingLoss
-from fuda.training.crf_parts import _cut, _Part, _shares
+from fuda.training.crf_parts import Part, _cut, _shares
 from usage_cases import usage
 
 dask = pytest.importorskip("dask", reason="Dask (fuda[cluster]) is not installed")
@@ -56,6 +56,12 @@ def same(cluster, *data, **parameters):
 def test_objectives_are_those_of_a_local_fit(cluster, parameters):
     here, there = same(cluster, X[:40], Y[:40], **parameters)
     assert len(objectives(here)) == len(objectives(there))
+
+
+def test_objectives_are_those_of_a_local_fit_where_the_spectrum_is_measured(cluster, monkeypatch):
+    monkeypatch.setattr("fuda.models.crf.LEAST_NODES", 1)
+    here, _ = same(cluster, X[:40], Y[:40], max_iter=32)
+    assert len(objectives(here)) == 32
 
 
 def test_trees_unknown_labels_weights_and_pair_features(cluster):
@@ -164,7 +170,7 @@ def test_parts_add_up_to_the_whole(count):
     assert np.concatenate(shares).tolist() == list(range(50))
     for members in shares:
         part, columns = _cut(encoded, members)
-        at, nodes = _Part(part, columns, whole.weights), encoded.corpus.nodes_of(members)
+        at, nodes = Part(part, columns, whole.weights), encoded.corpus.nodes_of(members)
         loss = TrainingLoss(part, labels[nodes], len(names), kind)
         assert count == 1 or loss.weights.size < whole.weights.size
         found = loss(at.of(vector))

@@ -24,6 +24,7 @@ import numpy as np
 from fuda.checks import check_arrays, check_memory, is_count
 from fuda.compiled import compiled
 from fuda.errors import DataError, short
+from fuda.optimize.deflation import Deflation, Spectrum
 from fuda.optimize.line_search import DECREASE, wolfe
 from fuda.optimize.result import Function, Minimizer, Point, Watch
 from fuda.optimize.vectors import Vectors
@@ -32,6 +33,8 @@ Array = np.ndarray
 _COLUMNS = 4096
 _VECTORS = 5  # besides pairs: x, the next x, their gradients, and the direction
 _STORED = ("s", "y", "sy", "yy")  # the arrays of `Pairs` that a state contains
+# After how many iterations the coordinates are changed: at the start curvatures are other ones.
+_DEFLATED = 20
 
 
 # The matrices are passed whole, with the columns begin..end to work on: numba vectorises rows only
@@ -120,6 +123,8 @@ class Pairs:
         self.yy = np.zeros((memory, memory))
         self.count = 0
         self.direction = np.zeros(size)
+        self.deflation: Deflation | None = None  # from z to the coordinates of the pairs, if other
+        self.converted = self.direction  # the gradient in these
 
     @property
     def filled(self) -> int:
@@ -131,12 +136,32 @@ class Pairs:
         slot = self.count % self.memory
         self.vectors.move(x, -1.0, old_x, self.s[slot])
         self.vectors.move(gradient, -1.0, old_gradient, self.y[slot])
+        self._convert(slot)
         self.count += 1
+
+    def deflate(self, deflation: Deflation, gradient: Array) -> None:
+        """Change the coordinates of all pairs; the gradient is one of the present length."""
+        self.take(deflation)
+        for slot in range(self.filled):
+            self._convert(slot)
+        for slot in range(self.filled):
+            self._products(slot, gradient)
+
+    def take(self, deflation: Deflation) -> None:
+        """Compute in other coordinates from now on; pairs in memory are in these already."""
+        self.deflation, self.converted = deflation, np.empty_like(self.direction)
+
+    def _convert(self, slot: int) -> None:
+        if self.deflation is not None:
+            self.deflation.step_back(self.s[slot])
+            self.deflation.gradient(self.y[slot], self.y[slot])
 
     def descend(self, gradient: Array) -> tuple[Array, float]:
         """Return −H g (−g without pairs), in the same array at every call, and its slope."""
         by_s, by_y = np.zeros(self.filled), np.zeros(self.filled)
-        scale = 1.0
+        scale, deflation = 1.0, self.deflation if self.filled else None
+        if deflation is not None:
+            by_z, gradient = gradient, deflation.gradient(gradient, self.converted)
         if self.filled:
             newest_first = [(self.count - 1 - k) % self.memory for k in range(self.filled)]
             newest = newest_first[0]
@@ -144,7 +169,7 @@ class Pairs:
             sy, yy = self.sy[newest, newest], self.yy[newest, newest]
             if not (yy > 0.0 and sy > 1e-12 * yy):
                 self.count = 0  # no usable curvature: restart
-                return self.descend(gradient)
+                return self.descend(gradient if deflation is None else by_z)
             alpha = np.zeros(self.filled)
             for i in newest_first:
                 alpha[i] = (sg[i] + by_y @ self.sy[i, : self.filled]) / self.sy[i, i]
@@ -156,6 +181,8 @@ class Pairs:
                 by_s[i] += alpha[i] - along / self.sy[i, i]
         arrays = self.s, self.y, -by_s, -by_y, -scale, gradient, self.direction
         slopes = self.vectors.run(lambda part: _combine(*arrays, part.start, part.stop))
+        if deflation is not None:
+            deflation.step(self.direction)
         return self.direction, float(sum(slopes))
 
     def _products(self, newest: int, gradient: Array) -> tuple[Array, Array]:
@@ -188,17 +215,22 @@ class Lbfgs(Minimizer):
         From the first direction −g, whose length carries no information yet, to the first step.
     n_jobs : int or None
         The number of threads; None is all cores.
+    deflation : Deflation, optional
+        The coordinates of the pairs from the 20th iteration on. The objective, its gradient and
+        when to stop do not depend on it.
     """
 
     def __init__(
         self, function: Function, x: Array, l1: Array | None = None, memory: int = 10,
         first_step: Callable[[Array], float] | None = None, n_jobs: int | None = None,
+        deflation: Deflation | None = None,
     ) -> None:  # fmt: skip
         super().__init__(x)
         self.function, self.l1 = function, l1
         self.first_step = first_step or (lambda direction: 1.0 / max(self.vectors.norm(direction), 1e-300))
         self.vectors = Vectors(len(x), n_jobs)
         self.pairs = Pairs(len(x), memory, self.vectors)
+        self.deflation = deflation
         self.spare = np.empty_like(self.x), np.empty_like(self.x)  # next point and gradient
 
     def _points(self, watch: Watch) -> Iterator[Point]:
@@ -209,6 +241,9 @@ class Lbfgs(Minimizer):
             pull = self._pseudo_gradient(gradient)
             value = smooth + self._penalty(self.x)
             yield self.x, value, self.vectors.norm(pull), self.vectors.norm(self.x)
+            if self.deflation is not None and len(self.history) == _DEFLATED:
+                self.deflation.begin(self.x)
+                self.pairs.deflate(self.deflation, gradient)
             found = self._step(function, smooth, value, pull)
             if found is None:
                 return
@@ -222,12 +257,18 @@ class Lbfgs(Minimizer):
         values, arrays = super().state()
         filled = 0 if final else self.pairs.filled
         pairs = {name: getattr(self.pairs, name)[:filled] for name in _STORED}
-        return values | {"count": 0 if final else self.pairs.count}, arrays | pairs
+        spectrum = {} if final or self.deflation is None else self.deflation.state()
+        return values | {"count": 0 if final else self.pairs.count}, arrays | pairs | spectrum
 
     def restore(self, values: dict[str, Any], arrays: dict[str, Array]) -> None:
         """Continue from a `state()`; raises DataError where it does not fit this problem."""
         pairs = self.pairs
         count: Any = values.get("count")
+        arrays = dict(arrays)
+        if self.deflation is not None:
+            self.deflation.restore({name: arrays.pop(name) for name in Spectrum._fields if name in arrays})
+            if self.deflation.spectrum is not None:
+                pairs.take(self.deflation)
         super().restore(values, {name: array for name, array in arrays.items() if name not in _STORED})
         if not is_count(count) or count > len(self.history):
             raise DataError(f"it counts {short(count)} pairs, after {len(self.history)} iterations")

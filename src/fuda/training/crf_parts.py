@@ -71,17 +71,12 @@ class DistributedLoss:
     ) -> None:
         self.encoded, self.weights = encoded, Weights.of(encoded, label_count)
         self._gradient = np.empty(self.weights.size)
-        self._parts: list[_Part] = []
+        self._parts: list[Part] = []
         recipes = []
         for members in _shares(encoded.corpus.offsets, max(1, len(client.nthreads()))):
-            part, columns = _cut(encoded, members)
-            nodes = encoded.corpus.nodes_of(members)
-            weights = [
-                None if weight is None else weight[at]
-                for weight, at in ((sample_weight, members), (position_weight, nodes))
-            ]
-            recipes.append((_loss_of_part, part, labels[nodes], label_count, loss, *weights))
-            self._parts.append(_Part(part, columns, self.weights))
+            part, given = part_of(members, encoded, labels, label_count, loss, sample_weight, position_weight)
+            recipes.append((_loss_of_part, *given))
+            self._parts.append(part)
         self._workers = Residents(client, recipes)
 
     def __call__(self, vector: Array) -> tuple[float, Array]:
@@ -137,7 +132,7 @@ def _curvature_at(loss: TrainingLoss, vector: Array) -> tuple[float, Array]:
     return 0.0, curvature(loss, vector)
 
 
-class _Part:
+class Part:
     """Which weights a part has: the rows of the whole weights of each channel."""
 
     def __init__(self, part: Encoded, columns: list[Array], whole: Weights) -> None:
@@ -167,6 +162,39 @@ class _Part:
         ours, _, our_edges = self.own.views(own)
         rows = zip([*theirs, *their_edges], [*self.by_channel, *self.by_edge], strict=True)
         return zip(rows, [*ours, *our_edges], strict=True)
+
+
+def part_of(
+    members: Array,
+    encoded: Encoded,
+    labels: Array,
+    label_count: int,
+    loss: Loss,
+    sample_weight: Array | None = None,
+    position_weight: Array | None = None,
+) -> tuple[Part, tuple[Any, ...]]:
+    """Cut some structures out of the arguments of a `TrainingLoss`.
+
+    Parameters
+    ----------
+    members : ndarray of int
+        The numbers of the structures.
+    encoded, labels, label_count, loss, sample_weight, position_weight
+        The arguments for all structures.
+
+    Returns
+    -------
+    tuple
+        Which weights the part has, and the arguments of its loss.
+    """
+    part, columns = _cut(encoded, members)
+    nodes = encoded.corpus.nodes_of(members)
+    weights = [
+        None if weight is None else weight[at]
+        for weight, at in ((sample_weight, members), (position_weight, nodes))
+    ]
+    given = part, labels[nodes], label_count, loss, *weights
+    return Part(part, columns, Weights.of(encoded, label_count)), given
 
 
 def _shares(offsets: Array, count: int) -> list[Array]:
