@@ -330,6 +330,18 @@ def test_a_penalty_of_outside_finds_more(model):
     assert found[0] < found[-1]
 
 
+@pytest.mark.filterwarnings("ignore:the SemiCRF has not converged")
+def test_many_nodes_end_at_the_same_optimum_in_fewer_iterations(monkeypatch):
+    given = {"l2": 0.05, "tol": 1e-7}
+    plain = SemiCRF(**given).fit(X, Y).result_
+    monkeypatch.setattr("fuda.models.semi_crf.LEAST_NODES", 1)
+    monkeypatch.setattr("fuda.training.spectrum._EVERY", 1)  # a tenth of so few tells little
+    fits = [SemiCRF(n_jobs=n, **given).fit(X, Y) for n in (1, 2)]
+    np.testing.assert_array_equal(fits[0].weights_, fits[1].weights_)
+    assert fits[0].n_iter_ < len(plain.history)
+    assert fits[0].result_.history[-1].objective == pytest.approx(plain.history[-1].objective, rel=1e-4)
+
+
 def test_validation_data_choose_the_iteration():
     semi = SemiCRF(features="word", l2=0.01).fit(X, Y, X_val=X[:10], y_val=Y[:10])
     assert len(semi.validation_curve_) >= semi.n_iter_

@@ -44,7 +44,7 @@ from fuda.progress import Callback
 from fuda.training.crf_curvature import curvature, features_per_node, packed
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
 from fuda.training.crf_parts import DistributedLoss, distributed_loss
-from fuda.training.crf_spectrum import LEAST_NODES, leading_curvature
+from fuda.training.spectrum import LEAST_NODES, leading_crf_curvature
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 4_000
@@ -423,7 +423,7 @@ class CRF(NamedWeights, MarkovLabeler):
             return dot(direction, direction) / (overlap * dot(curvature, (direction / scale) ** 2))
 
         def measure(w: np.ndarray) -> Spectrum:
-            return leading_curvature(w, self._training_arguments(data), curvature, self.l2, self.n_jobs)
+            return leading_crf_curvature(w, self._training_arguments(data), curvature, self.l2, self.n_jobs)
 
         l1 = self.l1 / scale if self.l1 else None
         deflated = l1 is None and data.encoded.corpus.size >= LEAST_NODES

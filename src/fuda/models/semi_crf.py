@@ -33,10 +33,13 @@ from fuda.models.named_weights import feature_names, largest
 from fuda.models.one_state import of_one_state
 from fuda.models.training_data import TrainingData
 from fuda.optimize import Lbfgs
+from fuda.optimize.deflation import Deflation, Spectrum
 from fuda.optimize.regularized import l2_regularized
 from fuda.progress import Callback
 from fuda.schemes import forbid
+from fuda.training.crf_curvature import features_per_node
 from fuda.training.segment_loss import Allowed, ByKind, SegmentLoss, SegmentWeights, length_names
+from fuda.training.spectrum import LEAST_NODES, leading_curvature, sample_of
 
 Array = np.ndarray
 MOST_LENGTH = 1000
@@ -327,7 +330,14 @@ class SemiCRF(MarkovLabeler):
         curvature[curvature == 0] = 1.0
         scale = curvature**0.2
         function = l2_regularized(loss, self.l2, scale, self.n_jobs)
-        minimizer = Lbfgs(function, np.zeros(len(scale)), n_jobs=self.n_jobs)
+
+        def measure(w: Array) -> Spectrum:
+            sample = data.take(sample_of(len(corpus)))
+            share, overlap = corpus.size / sample.encoded.corpus.size, features_per_node(sample.encoded)
+            return leading_curvature(self._training_loss(sample), w, curvature, self.l2, share, overlap)
+
+        deflation = Deflation(scale, measure, self.n_jobs) if corpus.size >= LEAST_NODES else None
+        minimizer = Lbfgs(function, np.zeros(len(scale)), n_jobs=self.n_jobs, deflation=deflation)
         self.result_ = self._minimized(minimizer, "SemiCRF", data.held, lambda x: x / scale)
         self.result_.x = self.result_.x / scale
         self.n_iter_ = len(self.result_.history)

@@ -1,4 +1,4 @@
-"""The directions in which a CRF's loss curves most, from the Hessian of a part of the structures.
+"""The directions in which a loss curves most, from the Hessian of a part of the structures.
 
 What makes the training of a CRF slow are few combinations of the weights of frequent features and
 of label pairs: they occur at most nodes, and their curvature is thousands of times that of all
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fuda.optimize.deflation import Spectrum, leading
+from fuda.optimize.result import Function
 from fuda.training.crf_curvature import features_per_node
 from fuda.training.crf_loss import TrainingLoss
 from fuda.training.crf_parts import part_of
@@ -28,40 +29,40 @@ _STEPS, _COUNT = 80, 60
 _DIFFERENCE = 1e-3  # how far the scores of a node change, about
 
 
+def sample_of(count: int) -> Array:
+    """Return the structures, of so many, whose Hessian is looked at."""
+    return np.arange(0, count, _EVERY)
+
+
 def leading_curvature(
-    w: Array, arguments: tuple[Any, ...], curvature: Array, l2: float, n_jobs: int | None = None
+    loss: Function, w: Array, curvature: Array, l2: float, share: float, overlap: float
 ) -> Spectrum:
-    """Compute the largest eigenvalues of the Hessian of loss(w) + l2 ‖w‖².
+    """Compute the largest eigenvalues of the Hessian of share · loss(w) + l2 ‖w‖².
 
     Parameters
     ----------
+    loss : callable
+        From weights to loss and gradient of a sample of the structures.
     w : ndarray
         The weights.
-    arguments : tuple
-        The arguments of `TrainingLoss`, from the encoded corpus to the weights of nodes.
     curvature : ndarray
         A rough diagonal of the Hessian: the weights for which it is largest are looked at.
     l2 : float
         The factor of ‖w‖².
-    n_jobs : int or None
-        The number of threads; None is all cores.
+    share : float
+        How many times as many nodes as the sample all structures have.
+    overlap : float
+        The features per node.
 
     Returns
     -------
     Spectrum
         The eigenvalues above θ, which is the next one.
     """
-    corpus = arguments[0].corpus
-    members = np.arange(0, len(corpus), _EVERY)
-    part, given = part_of(members, *arguments)
-    everything: list[Any] = [*given, n_jobs]
-    loss = TrainingLoss(*everything)
-    owner = part.of(np.arange(float(len(w)))).astype(np.int64)
-    own = np.sort(np.argsort(-curvature[owner], kind="stable")[:_WEIGHTS])
-    share = corpus.size / loss.encoded.corpus.size
-    center = _rounded(part.of(w))
+    own = np.sort(np.argsort(-curvature, kind="stable")[:_WEIGHTS])
+    center = _rounded(w)
     before = loss(center)[1][own]
-    apart = _DIFFERENCE / max(1.0, features_per_node(loss.encoded))
+    apart = _DIFFERENCE / max(1.0, overlap)
     point = np.empty_like(center)
 
     def product(vector: Array) -> Array:
@@ -73,7 +74,40 @@ def leading_curvature(
     least = max(values[-1], 1e-6 * values[0]) if len(values) else 0.0
     kept = int((values > least).sum()) if least > 0.0 else 0
     ratios = np.sqrt(least / values[:kept])
-    return Spectrum(owner[own], ratios, vectors[:kept].astype(np.float32))
+    return Spectrum(own, ratios, vectors[:kept].astype(np.float32))
+
+
+def leading_crf_curvature(
+    w: Array, arguments: tuple[Any, ...], curvature: Array, l2: float, n_jobs: int | None = None
+) -> Spectrum:
+    """Compute that of a CRF from the weights that a sample of its structures has.
+
+    Parameters
+    ----------
+    w : ndarray
+        The weights.
+    arguments : tuple
+        The arguments of `TrainingLoss`, from the encoded corpus to the weights of nodes.
+    curvature : ndarray
+        A rough diagonal of the Hessian.
+    l2 : float
+        The factor of ‖w‖².
+    n_jobs : int or None
+        The number of threads; None is all cores.
+
+    Returns
+    -------
+    Spectrum
+        The eigenvalues above θ.
+    """
+    corpus = arguments[0].corpus
+    part, given = part_of(sample_of(len(corpus)), *arguments)
+    everything: list[Any] = [*given, n_jobs]
+    loss = TrainingLoss(*everything)
+    owner = part.of(np.arange(float(len(w)))).astype(np.int64)
+    share, overlap = corpus.size / loss.encoded.corpus.size, features_per_node(loss.encoded)
+    found = leading_curvature(loss, part.of(w), curvature[owner], l2, share, overlap)
+    return found._replace(at=owner[found.at])
 
 
 def _rounded(w: Array) -> Array:

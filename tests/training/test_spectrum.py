@@ -7,7 +7,7 @@ import pytest
 
 from fuda import CRF, Sequence
 from fuda.data.window_encoding import WindowEncoder
-from fuda.training import crf_spectrum
+from fuda.training import spectrum as spectrum_module
 from fuda.training.crf_loss import Loss, TrainingLoss
 from usage_cases import usage
 
@@ -26,14 +26,14 @@ def arguments(loss=SEQUENTIAL):
 
 def spectrum(given, w, weights):
     loss = TrainingLoss(*given)
-    return crf_spectrum.leading_curvature(w, (*given, None, None), loss.curvature() + weights, L2, 1)
+    return spectrum_module.leading_crf_curvature(w, (*given, None, None), loss.curvature() + weights, L2, 1)
 
 
 @pytest.mark.parametrize("loss", [SEQUENTIAL, Loss(2.0, True)], ids=str)
 def test_eigenvectors_of_the_hessian(monkeypatch, loss):
     """H v_i = λ_i v_i, where all λ_i ratio_i² are θ, and v_1 has the largest one."""
-    monkeypatch.setattr(crf_spectrum, "_EVERY", 1)
-    monkeypatch.setattr(crf_spectrum, "_COUNT", 5)
+    monkeypatch.setattr(spectrum_module, "_EVERY", 1)
+    monkeypatch.setattr(spectrum_module, "_COUNT", 5)
     given = arguments(loss)
     whole = TrainingLoss(*given)
     random = np.random.default_rng(0)
@@ -70,7 +70,7 @@ def test_without_curvature_coordinates_stay(monkeypatch):
     given = arguments()
     size = TrainingLoss(*given).weights.size
     weightless = (*given, np.zeros(FEW), None)
-    found = crf_spectrum.leading_curvature(np.zeros(size), weightless, np.ones(size), 0.0, 1)
+    found = spectrum_module.leading_crf_curvature(np.zeros(size), weightless, np.ones(size), 0.0, 1)
     assert len(found.ratios) == len(found.vectors) == 0
 
 
