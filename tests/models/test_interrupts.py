@@ -238,7 +238,7 @@ def test_a_warm_start_outlives_a_fit_that_was_interrupted(monkeypatch):
     model, starts = CRF(warm_start=True).fit(X, Y), []
     weights = model.weights_
 
-    def stop(self, loss, start):
+    def stop(self, data, loss, start):
         starts.append(start)
         raise KeyboardInterrupt
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from time import sleep
 from typing import Any
 
 import pytest
@@ -384,6 +385,37 @@ def test_the_page_says_that_the_model_is_being_prepared(
         compiled.set()
         page.wait_for_selector("#model >> text=taught by 1 sentence")
         page.wait_for_selector("#sentence .mark[data-label=PER]")
+        assert marks(page) == ["Anna Lind/PER"]
+
+
+def test_a_lesson_that_takes_a_minute_is_drawn_in_when_it_has_been_learned(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned, teach = Event(), Teacher._taught
+
+    def slowly(self: Teacher, model: object, number: int) -> object:
+        if self.store.lesson(number).structures:  # there are events without
+            learned.wait(PATIENCE)
+        return teach(self, model, number)
+
+    monkeypatch.setattr(Teacher, "_taught", slowly)
+    file = tmp_path / "news.txt"
+    file.write_text("Anna Lind lives in Oslo.\n" * 3, encoding="utf-8")
+    for served in serving(tmp_path, file, "PER"):
+        page = opened(served)
+        wait_for_sentence(page, "Anna")
+        page.wait_for_selector("#model >> text=no sentence taught yet")  # prepared
+        page.clock.install()
+        drag(page, 0, 1)
+        page.keyboard.press("1")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#model >> text=taught by 1 sentence")
+        for _ in range(9):
+            page.clock.run_for(10_000)
+            sleep(0.1)  # for an answer of the server
+        assert marks(page) == []
+        learned.set()
+        wait_until(lambda page=page: page.clock.run_for(10_000) or marks(page))
         assert marks(page) == ["Anna Lind/PER"]
 
 

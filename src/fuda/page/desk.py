@@ -189,7 +189,7 @@ class Desk:
             "status": item.status,
             **self.store.unit.shown(labels, probabilities),
             "source": source,
-            "model": taught.version,
+            "learned": taught.event,
             "place": item.place,
         }
 
@@ -265,7 +265,7 @@ class Desk:
             "milliseconds": round(1000 * (time.perf_counter() - began), 1),
             "changed": compared["words"] - compared["right"],
         }
-        return self._answer(number, content, by) | {"taught": taught}
+        return self._answer(number, content, by) | {"taught": taught, "event": event}
 
     def skip(self, number: int, content: Json, by: Step) -> Json:
         """Put a structure aside."""

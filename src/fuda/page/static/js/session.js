@@ -11,8 +11,11 @@ import { Draft } from "./draft.js";
 import { Drafts } from "./drafts.js";
 import { Outbox } from "./outbox.js";
 
-/** Milliseconds after which to look whether the model has learned an answer; the first lesson takes seconds. */
-const LESSON = [0, 300, 700, 1500, 2500, 5000, 10_000];
+/** Milliseconds after which to look whether the model has learned an answer: the first lesson takes seconds, and more on a busy computer. */
+function* lesson() {
+  yield* [0, 300, 700, 1500, 2500, 5000];
+  for (;;) yield 10_000;
+}
 
 export class Session extends EventTarget {
   /** @param {Object} state as /api/state has it */
@@ -32,8 +35,6 @@ export class Session extends EventTarget {
     this.drafts = new Drafts(this.store);
     /** Items whose answers may be unsent. @type {Map<number, Object>} */
     this.answered = new Map();
-    /** The newest model that proposed something here. */
-    this.seen = 0;
     /** Whether words are being chosen; the view knows. */
     this.busy = () => false;
     this.outbox = new Outbox(this.store, this.tab);
@@ -71,7 +72,6 @@ export class Session extends EventTarget {
     const draft = this.drafts.of(item, this.state);
     // A draft of an older version stays one: the server then shows both versions instead of losing one.
     this.current = { item: { ...item, version: draft.version }, draft };
-    this.seen = Math.max(this.seen, item.model);
     if (remember && this.visited.at(-1) !== item.id) this.visited.push(item.id);
     this.#tell("show", this.current);
     // The answer to the one just accepted brings the next but one.
@@ -170,7 +170,6 @@ export class Session extends EventTarget {
     const shown = this.current;
     if (!shown) return null;
     const { item } = await get(`/api/items/${shown.item.id}`, { tab: this.tab });
-    this.seen = Math.max(this.seen, item.model);
     if (this.current !== shown) return item;
     if (!shown.draft.touched && (always || !this.busy())) {
       this.current = { item, draft: new Draft(item, this.state) };
@@ -209,30 +208,36 @@ export class Session extends EventTarget {
     this.#tell("state", this.state);
     const next = answer.next;
     if (!this.current && !this.outbox.size) {
-      if (next) this.show(next);
-      else this.#fetchNext(entry.id);
-      this.#tell("learned");
-      return;
-    }
-    this.#comes(next);
-    if (!this.outbox.size) this.#learned(entry.kind === "accept" && !this.state.preparing ? LESSON : [0]);
+      if (!next) {
+        this.#fetchNext(entry.id);
+        this.#tell("learned");
+        return;
+      }
+      this.show(next);
+    } else this.#comes(next);
+    if (!this.outbox.size) this.#learned(entry.kind === "accept" && !this.state.preparing ? lesson() : [0], answer.event);
   }
 
   /** The model is ready: draw in what it has learned of answers that came before. */
   async prepared() {
     await this.refreshState();
-    if (this.state.done) await this.#learned(LESSON);
+    if (this.state.done) await this.#learned(lesson(), this.state.event);
   }
 
-  /** Draw in what the model has learned, as soon as it has. Predictions that stay as they were harm nobody. */
-  async #learned(waits) {
-    const { current, seen } = this;
+  /**
+   * Draw in what the model has learned, as soon as it has, while the same sentence is shown.
+   * @param {Iterable<number>} waits
+   * @param {number} event the last lesson
+   */
+  async #learned(waits, event) {
+    const { current } = this;
     for (const wait of waits) {
       await new Promise((done) => setTimeout(done, wait));
       if (this.current?.item.id !== current?.item.id || current?.item.status !== "new") break;
       const item = await this.reread().catch(() => null);
       this.#tell("learned");
-      if (!item || item.model > seen) break;
+      const isDrawn = this.current?.item === item || this.current?.draft.touched;
+      if (!item || (item.learned >= event && isDrawn)) break;
     }
     this.#tell("learned");
   }
