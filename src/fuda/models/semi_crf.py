@@ -332,7 +332,7 @@ class SemiCRF(MarkovLabeler):
         function = l2_regularized(loss, self.l2, scale, self.n_jobs)
 
         def measure(w: Array) -> Spectrum:
-            sample = data.take(sample_of(len(corpus)))
+            sample = data.take(sample_of(corpus))
             share, overlap = corpus.size / sample.encoded.corpus.size, features_per_node(sample.encoded)
             return leading_curvature(self._training_loss(sample), w, curvature, self.l2, share, overlap)
 

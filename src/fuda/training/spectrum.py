@@ -2,8 +2,8 @@
 
 What makes the training of a CRF slow are few combinations of the weights of frequent features and
 of label pairs: they occur at most nodes, and their curvature is thousands of times that of all
-others. A tenth of the structures shows them. A product with its Hessian is a difference of two
-gradients of it,
+others. A tenth of the structures shows them. A product with the Hessian of a sample is a difference of
+two gradients of it,
 
     H v ≈ (∇f(w + ε v) − ∇f(w)) / ε.
 """
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fuda.data.corpus import Corpus
 from fuda.optimize.deflation import Spectrum, leading
 from fuda.optimize.result import Function
 from fuda.training.crf_curvature import features_per_node
@@ -23,15 +24,15 @@ from fuda.training.crf_parts import part_of
 Array = np.ndarray
 # In smaller corpora, the spectrum costs as much as it saves.
 LEAST_NODES = 20_000
-_EVERY = 10
+_EVERY, _MOST_NODES = 10, 16_000  # of a sample
 _WEIGHTS = 1 << 13
 _STEPS, _COUNT = 80, 60
 _DIFFERENCE = 1e-3  # how far the scores of a node change, about
 
 
-def sample_of(count: int) -> Array:
-    """Return the structures, of so many, whose Hessian is looked at."""
-    return np.arange(0, count, _EVERY)
+def sample_of(corpus: Corpus) -> Array:
+    """Return the structures whose Hessian is looked at."""
+    return np.arange(0, len(corpus), max(_EVERY, corpus.size // _MOST_NODES))
 
 
 def leading_curvature(
@@ -101,7 +102,7 @@ def leading_crf_curvature(
         The eigenvalues above θ.
     """
     corpus = arguments[0].corpus
-    part, given = part_of(sample_of(len(corpus)), *arguments)
+    part, given = part_of(sample_of(corpus), *arguments)
     everything: list[Any] = [*given, n_jobs]
     loss = TrainingLoss(*everything)
     owner = part.of(np.arange(float(len(w)))).astype(np.int64)
