@@ -97,8 +97,8 @@ def interrupt(*_):
 
 signal.signal(signal.SIGALRM, interrupt)
 random.seed(1)
-count, ends = 0, time.monotonic() + 3
-while time.monotonic() < ends:
+count = 0
+while count < 1000:
     running = set()
     def function(block):
         running.add(block)
@@ -108,19 +108,15 @@ while time.monotonic() < ends:
         signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, 5e-4))
         for _ in range(50):
             run(function, range(6), 4)
-        time.sleep(1)
+        time.sleep(0.01)  # a signal that another thread was given is handled afterwards
     except KeyboardInterrupt:
         count += 1
-print(count)
 """
 
 
 def test_interrupts_never_leave_a_thread_behind_that_waits():
     """At any moment of a call; the process would not end."""
-    found = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert int(found.stdout) > 100
+    subprocess.run([sys.executable, "-c", INTERRUPTED], check=True, timeout=120)
 
 
 def test_calls_may_nest():
