@@ -6,8 +6,9 @@
 fitted by minimizing loss(w) + l2 ‖w‖² + l1 ‖w‖₁ with one of the losses of
 `fuda.training.crf_loss`; the loss is a sum over structures. Optimization runs in the coordinates
 z = w · h^{1/5}, h a rough diagonal of the Hessian: rare and frequent features then move at
-comparable pace, and a third of the iterations are enough. After 20 iterations the coordinates
-of `fuda.optimize.deflation` save up to half of the others."""
+comparable pace, and a third of the iterations are enough. After 15 iterations the coordinates
+of `fuda.optimize.deflation` save more than half of the others. Features that always occur together
+have one weight meanwhile (`fuda.training.merged_features`)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from fuda.models import crf_file, explained_markov
 from fuda.models.base import Labeler
 from fuda.models.label_growth import added_labels
 from fuda.models.markov import MarkovLabeler
-from fuda.models.named_weights import NamedBy, NamedWeights, largest, matching, named_parts
+from fuda.models.named_weights import NamedBy, NamedWeights, carry_over, largest, named_parts
 from fuda.models.taught_crf import grow_labels, teach
 from fuda.models.training_data import TrainingData, data_weights
 from fuda.optimize import AdaGrad, ConjugateGradient, Lbfgs
@@ -44,7 +45,8 @@ from fuda.progress import Callback
 from fuda.training.crf_curvature import curvature, features_per_node, packed
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, pair_scores
 from fuda.training.crf_parts import DistributedLoss, distributed_loss
-from fuda.training.spectrum import LEAST_NODES, leading_crf_curvature
+from fuda.training.merged_features import MergedFeatures
+from fuda.training.spectrum import DEFLATED_POWER, LEAST_NODES, POWER, leading_crf_curvature
 
 SOLVERS = ("lbfgs", "cg", "sgd")
 _BATCH_NODES = 4_000
@@ -166,6 +168,7 @@ class CRF(NamedWeights, MarkovLabeler):
     _free_params = MarkovLabeler._free_params | {"tol", "max_iter", "warm_start"}
     _defaults: ClassVar[dict[str, Any]] = {"features": "text", "decode": "viterbi"}
     _last: tuple[NamedBy, np.ndarray]
+    _merges_features = True  # those that always occur together
     # How firmly the data held each weight, see `fuda.training.crf_curvature`; None in older files.
     _curvature: np.ndarray | None
 
@@ -383,17 +386,21 @@ class CRF(NamedWeights, MarkovLabeler):
                 "choose loss='pointwise' or 'markov', or sample_weight"
             )
         self.has_pairs_ = bool(self.pair_features)
-        start, scale = self._start(), np.ones(1)
+        merged = MergedFeatures(self._with_pairs(data.encoded), len(self.classes_), self._merges_features)
+        data = data._replace(encoded=replace(data.encoded, tables=merged.tables))
+        start, scale = merged.reduce(self._start()), np.ones(1)
         with self._loss_of(data) as loss:
             if self.solver == "sgd":
                 minimizer: Minimizer = AdaGrad(self._batches(data), start, seed=self.random_state)
             else:
-                minimizer, scale = self._scaled_minimizer(data, loss, start)
-            self.result_ = self._minimized(minimizer, f"CRF, {self.loss}", data.held, lambda x: x / scale)
-            self.result_.x = self.result_.x / scale
+                minimizer, scale = self._scaled_minimizer(data, loss, start, merged.roots)
+            given = minimizer, f"CRF, {self.loss}", data.held
+            self.result_ = self._minimized(*given, lambda x: merged.expand(x / scale))
+            found = self.result_.x / scale
+            self.result_.x = merged.expand(found)
             self.n_iter_ = len(self.result_.history)
             self.weights_ = self.result_.solution("CRF")
-            self._curvature = self._measure_curvature(loss)
+            self._curvature = self._measure_curvature(loss, found, merged)
 
     def _loss_of(self, data: TrainingData) -> AbstractContextManager[TrainingLoss | DistributedLoss]:
         """The loss of the training data, computed here or by the workers of the cluster."""
@@ -401,19 +408,20 @@ class CRF(NamedWeights, MarkovLabeler):
             return nullcontext(self._training_loss(data))
         return distributed_loss(self.cluster, *self._training_arguments(data))
 
-    def _measure_curvature(self, loss: TrainingLoss | DistributedLoss) -> np.ndarray | None:
+    def _measure_curvature(
+        self, loss: TrainingLoss | DistributedLoss, u: np.ndarray, merged: MergedFeatures
+    ) -> np.ndarray | None:
         """How firmly the data hold each weight; None if the model will not learn more."""
-        if isinstance(loss, DistributedLoss):
-            return packed(loss.curvature_at(self.weights_))
-        return packed(curvature(loss, self.weights_))
+        found = loss.curvature_at(u) if isinstance(loss, DistributedLoss) else curvature(loss, u)
+        return packed(merged.expand(found, power=2))
 
     def _scaled_minimizer(
-        self, data: TrainingData, loss: TrainingLoss | DistributedLoss, start: np.ndarray
+        self, data: TrainingData, loss: TrainingLoss | DistributedLoss, start: np.ndarray, roots: np.ndarray
     ) -> tuple[Minimizer, np.ndarray]:
-        """The minimizer of z, and by what w is multiplied to be z."""
+        """The minimizer of z, and by what w is multiplied to be z; |w| counts `roots` times."""
         curvature = loss.curvature() + 2 * self.l2
         curvature[curvature == 0] = 1.0
-        scale = curvature**0.2
+        scale = curvature**POWER
         function = l2_regularized(loss, self.l2, scale, self.n_jobs)
         if self.solver == "cg":
             return ConjugateGradient(function, start * scale, self.n_jobs), scale
@@ -422,12 +430,15 @@ class CRF(NamedWeights, MarkovLabeler):
         def first_step(direction: np.ndarray) -> float:
             return dot(direction, direction) / (overlap * dot(curvature, (direction / scale) ** 2))
 
-        def measure(w: np.ndarray) -> Spectrum:
-            return leading_crf_curvature(w, self._training_arguments(data), curvature, self.l2, self.n_jobs)
+        def measure(z: np.ndarray) -> Spectrum:
+            given = self._training_arguments(data)
+            return leading_crf_curvature(z / scale, given, curvature, self.l2, self.n_jobs)
 
-        l1 = self.l1 / scale if self.l1 else None
+        l1 = self.l1 * roots / scale if self.l1 else None
         deflated = l1 is None and data.encoded.corpus.size >= LEAST_NODES
-        deflation = Deflation(scale, measure, self.n_jobs) if deflated else None
+        deflation = (
+            Deflation(curvature ** (POWER - DEFLATED_POWER), measure, self.n_jobs) if deflated else None
+        )
         minimizer = Lbfgs(
             function, start * scale, l1, first_step=first_step, n_jobs=self.n_jobs, deflation=deflation
         )
@@ -459,16 +470,8 @@ class CRF(NamedWeights, MarkovLabeler):
         """Zero, or the last fit's weights where feature and label are the same."""
         start = np.zeros(self._layout.size)
         last: tuple[NamedBy, np.ndarray] | None = self.__dict__.pop("_last", None)
-        if not self.warm_start or last is None:
-            return start
-        named_by, weights = last
-        before = named_parts(named_by, weights)
-        labels = matching(self.classes_, named_by[0])
-        for name, (features, part) in named_parts(self._names, start).items():
-            if name in before:
-                matches = [matching(features, before[name][0]), *[labels] * (part.ndim - 1)]
-                new, old = (np.ix_(*side) for side in zip(*matches, strict=True))
-                part[new] = before[name][1][old]
+        if self.warm_start and last is not None:
+            carry_over(last, self._names, start)
         return start
 
     @property

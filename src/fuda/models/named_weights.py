@@ -126,6 +126,16 @@ def named_parts(named_by: NamedBy, vector: np.ndarray) -> dict[tuple[str, str], 
     return dict(zip(names, parts, strict=True))
 
 
+def carry_over(last: tuple[NamedBy, np.ndarray], named_by: NamedBy, weights: np.ndarray) -> None:
+    """Set the weights whose names, and labels, are among those of other weights, `last`."""
+    before, labels = named_parts(*last), matching(named_by[0], last[0][0])
+    for name, (features, part) in named_parts(named_by, weights).items():
+        if name in before:
+            matches = [matching(features, before[name][0]), *[labels] * (part.ndim - 1)]
+            new, old = (np.ix_(*side) for side in zip(*matches, strict=True))
+            part[new] = before[name][1][old]
+
+
 def matching(new: Iterable[Any], old: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
     """The indices in `new` and in `old` of the names that are in both."""
     index = {name: i for i, name in enumerate(old)}

@@ -145,6 +145,7 @@ class _ChainCRF(CRF):
 
     generation: Generation
     seen: Seen
+    _merges_features = False  # names of features tell which are generated
 
     def _fit(self, data: TrainingData) -> None:
         self.seen.generated = self.generation.weights(data.encoded, data.labels, len(self.classes_))
@@ -156,7 +157,7 @@ class _ChainCRF(CRF):
     def _training_loss(self, data: TrainingData) -> Any:
         return _Generated(super()._training_loss(data), self.seen)
 
-    def _measure_curvature(self, loss: Any) -> None:
+    def _measure_curvature(self, *_: Any) -> None:
         return None
 
 
