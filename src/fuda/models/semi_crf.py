@@ -39,7 +39,7 @@ from fuda.progress import Callback
 from fuda.schemes import forbid
 from fuda.training.crf_curvature import features_per_node
 from fuda.training.segment_loss import Allowed, ByKind, SegmentLoss, SegmentWeights, length_names
-from fuda.training.spectrum import LEAST_NODES, leading_curvature, sample_of
+from fuda.training.spectrum import DEFLATED_POWER, LEAST_NODES, POWER, leading_curvature, sample_of
 
 Array = np.ndarray
 MOST_LENGTH = 1000
@@ -328,15 +328,17 @@ class SemiCRF(MarkovLabeler):
         loss = self._training_loss(data)
         curvature = loss.curvature() + 2 * self.l2
         curvature[curvature == 0] = 1.0
-        scale = curvature**0.2
+        scale = curvature**POWER
         function = l2_regularized(loss, self.l2, scale, self.n_jobs)
 
-        def measure(w: Array) -> Spectrum:
+        def measure(z: Array) -> Spectrum:
             sample = data.take(sample_of(corpus))
+            given = self._training_loss(sample), z / scale, curvature, self.l2
             share, overlap = corpus.size / sample.encoded.corpus.size, features_per_node(sample.encoded)
-            return leading_curvature(self._training_loss(sample), w, curvature, self.l2, share, overlap)
+            return leading_curvature(*given, share, overlap)
 
-        deflation = Deflation(scale, measure, self.n_jobs) if corpus.size >= LEAST_NODES else None
+        levelled = curvature ** (POWER - DEFLATED_POWER)
+        deflation = Deflation(levelled, measure, self.n_jobs) if corpus.size >= LEAST_NODES else None
         minimizer = Lbfgs(function, np.zeros(len(scale)), n_jobs=self.n_jobs, deflation=deflation)
         self.result_ = self._minimized(minimizer, "SemiCRF", data.held, lambda x: x / scale)
         self.result_.x = self.result_.x / scale

@@ -1,9 +1,9 @@
 """Coordinates in which the largest curvatures of a function are as small as the next ones.
 
-Let the Hessian of f in w have orthonormal eigenvectors v_1..v_r with eigenvalues λ_1 ≥ .. ≥ λ_r ≥
+Let the Hessian of f in v have orthonormal eigenvectors v_1..v_r with eigenvalues λ_1 ≥ .. ≥ λ_r ≥
 θ, the largest ones. In the coordinates u with
 
-    w = P u      P = I + Σ_i (√(θ/λ_i) − 1) v_i v_iᵀ      P⁻¹ = I + Σ_i (√(λ_i/θ) − 1) v_i v_iᵀ
+    v = P u      P = I + Σ_i (√(θ/λ_i) − 1) v_i v_iᵀ      P⁻¹ = I + Σ_i (√(λ_i/θ) − 1) v_i v_iᵀ
 
 they all are θ, and a minimizer needs about √(λ_1/θ) times fewer iterations. The eigenvectors come
 from the method of Lanczos, which finds the largest eigenvalues first, from products with the
@@ -107,14 +107,14 @@ def _stretch(vectors: Array, factors: Array, at: Array, x: Array) -> None:
 
 
 class Deflation:
-    """The change between the coordinates z = w · scale of a minimizer and u.
+    """The change between the coordinates z = v · scale of a minimizer and u.
 
     Parameters
     ----------
     scale : ndarray
-        Per variable, by what w is multiplied to be z.
+        Per variable, by what v is multiplied to be z.
     measure : callable
-        From w to the spectrum there.
+        From z to the spectrum of the Hessian in v there.
     n_jobs : int or None
         The number of threads; None is all cores.
 
@@ -131,7 +131,7 @@ class Deflation:
 
     def begin(self, z: Array) -> None:
         """Measure the spectrum at a point."""
-        self.spectrum = self.measure(z * self.inverse)
+        self.spectrum = self.measure(z)
 
     def gradient(self, by_z: Array, by_u: Array) -> Array:
         """Compute the gradient by u from that by z, in another or the same array; returns it."""
