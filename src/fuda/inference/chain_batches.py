@@ -148,21 +148,38 @@ def _multiply(matrix: Array, vectors: Array, out: Array) -> None:
 
 @compiled(fastmath=_SUMS)
 def _add_pairs(left: Array, right: Array, count: int, total: Array, sign: float) -> None:
-    """total(a, b) += sign Σ_{t=1}^{count−1} Σ_k left(t−1, a, k) right(t, b, k)."""
+    """total(a, b) += sign Σ_{t=1}^{count−1} Σ_k left(t−1, a, k) right(t, b, k).
+
+    Two b at a time, so that what is read of `left` serves both.
+    """
     size = total.shape[0]
     for a in range(size):
-        for b in range(size):
+        for b in range(0, size, 2):
+            c = min(b + 1, size - 1)
             s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+            r0 = r1 = r2 = r3 = r4 = r5 = r6 = r7 = 0.0
             for t in range(1, count):
-                s0 += left[t - 1, a, 0] * right[t, b, 0]
-                s1 += left[t - 1, a, 1] * right[t, b, 1]
-                s2 += left[t - 1, a, 2] * right[t, b, 2]
-                s3 += left[t - 1, a, 3] * right[t, b, 3]
-                s4 += left[t - 1, a, 4] * right[t, b, 4]
-                s5 += left[t - 1, a, 5] * right[t, b, 5]
-                s6 += left[t - 1, a, 6] * right[t, b, 6]
-                s7 += left[t - 1, a, 7] * right[t, b, 7]
+                x0, x1, x2, x3 = left[t - 1, a, 0], left[t - 1, a, 1], left[t - 1, a, 2], left[t - 1, a, 3]
+                x4, x5, x6, x7 = left[t - 1, a, 4], left[t - 1, a, 5], left[t - 1, a, 6], left[t - 1, a, 7]
+                s0 += x0 * right[t, b, 0]
+                s1 += x1 * right[t, b, 1]
+                s2 += x2 * right[t, b, 2]
+                s3 += x3 * right[t, b, 3]
+                s4 += x4 * right[t, b, 4]
+                s5 += x5 * right[t, b, 5]
+                s6 += x6 * right[t, b, 6]
+                s7 += x7 * right[t, b, 7]
+                r0 += x0 * right[t, c, 0]
+                r1 += x1 * right[t, c, 1]
+                r2 += x2 * right[t, c, 2]
+                r3 += x3 * right[t, c, 3]
+                r4 += x4 * right[t, c, 4]
+                r5 += x5 * right[t, c, 5]
+                r6 += x6 * right[t, c, 6]
+                r7 += x7 * right[t, c, 7]
             total[a, b] += sign * (((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)))
+            if c > b:
+                total[a, c] += sign * (((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7)))
 
 
 @compiled(fastmath=_SUMS)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.parallel import run
 
@@ -81,8 +82,7 @@ class ScoreTable:
 
         def fill(product: _Product) -> None:
             part, at = product.matrix @ weights[product.factor], product.result
-            part.max(axis=1, out=top[at])
-            part -= top[at, None]
+            _shift(part, top[at])
             np.exp(part, out=table[at])
 
         run(fill, self._products, self.n_jobs)
@@ -100,6 +100,19 @@ class ScoreTable:
 
         run(add, range(0, self.height, _ROWS), self.n_jobs)
         run(collect, self._transposed, self.n_jobs)
+
+
+@compiled
+def _shift(scores: Array, top: Array) -> None:
+    """Subtract the largest number of each row, which is left in `top`."""
+    for k in range(len(scores)):
+        row = scores[k]
+        largest = row[0]
+        for b in range(1, len(row)):
+            largest = max(largest, row[b])
+        top[k] = largest
+        for b in range(len(row)):
+            row[b] -= largest
 
 
 def _reading_order(read: Array, is_last: Array) -> Array:
