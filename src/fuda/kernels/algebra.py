@@ -447,7 +447,8 @@ class Normalized(_Composite):
 
     def evaluate(self, inners: list[Array], norms_a: list[Array], norms_b: list[Array]) -> Array:
         # evaluate_self calls itself once per level, so that the cost is not 3^depth
-        of_a, of_b = (_reciprocal_root(self.kernel.evaluate_self(norms)) for norms in (norms_a, norms_b))
+        of_a = _reciprocal_root(self.kernel.evaluate_self(norms_a))
+        of_b = of_a if norms_b is norms_a else _reciprocal_root(self.kernel.evaluate_self(norms_b))
         return self.kernel.evaluate(inners, norms_a, norms_b) * of_a * of_b
 
     def evaluate_self(self, norms: list[Array]) -> Array:

@@ -142,13 +142,15 @@ class Codes:
             self.whole = self._computed(*map(np.arange, self.counts))
 
     @classmethod
-    def of_values(cls, sources: Types, values: Array) -> Codes:
-        """Return codes by which every type is a code, from the kernel values of all pairs."""
+    def of_values(cls, sources: Types, numbers: tuple[Array, Array], values: Array) -> Codes:
+        """Return codes by which every type is a code, from the kernel values of all pairs.
+
+        `numbers` are the codes and the twin numbers of the sources.
+        """
         codes = cls.__new__(cls)
         codes.own, codes.whole, codes.is_shared = sources.diagonal, values, False
-        count, other = values.shape
-        codes.sources, codes.targets = np.arange(count), np.arange(other)
-        codes.source_twins, codes.target_twins = np.full(count, APART), np.full(other, NONE)
+        codes.sources, codes.source_twins = numbers
+        codes.targets, codes.target_twins = np.arange(values.shape[1]), np.full(values.shape[1], NONE)
         return codes
 
     @property
@@ -233,9 +235,10 @@ class Columns:
     """
 
     def __init__(self, sources: Types) -> None:
-        self._sources = sources
+        self._sources, count = sources, len(sources.points)
+        self._numbers = np.arange(count), np.full(count, APART)
         self._kept: dict[Hashable, list[Any]] = {}  # the values, and the kernel with itself
-        self._most = _KEPT_BYTES // (8 * len(sources.points) + 256)
+        self._most = _KEPT_BYTES // (8 * count + 256)
 
     def suit(self, corpus: Corpus) -> bool:
         """Return whether values are computed and kept by observation, not by shared codes."""
@@ -257,15 +260,16 @@ class Columns:
                     self._kept[keys[i]] = found[i]
         values, diagonal = zip(*found, strict=True)
         columns = np.concatenate(values).reshape(len(values), -1)
-        return Codes.of_values(self._sources, columns.T), np.array(diagonal)
+        return Codes.of_values(self._sources, self._numbers, columns.T), np.array(diagonal)
 
 
 @compiled
 def _fill(whole: Array, rows: Array, columns: Array, factor: float, table: Array) -> None:
-    """table(r, c) = factor · whole(rows(r), columns(c))."""
-    for r in range(len(rows)):
-        for c in range(len(columns)):
-            table[r, c] = whole[rows[r], columns[c]] * factor
+    """table(r, c) = factor · whole(rows(r), columns(c)); unsigned, which avoids tests of the sign."""
+    for r in range(np.uint64(len(rows))):
+        row = np.uint64(rows[r])
+        for c in range(np.uint64(len(columns))):
+            table[r, c] = whole[row, np.uint64(columns[c])] * factor
 
 
 def _number_rows(points: Points, norms: list[Array]) -> tuple[Array, Array]:

@@ -274,16 +274,14 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     """P(y|x) of a fitted labeler over the labels `classes`, mixed with a uniform share."""
     graph = encoded.corpus.graph
     number = {label: i for i, label in enumerate(labeler.classes_)}
-    own = [number.get(label, -1) for label in classes]  # −1: the last column, for unseen labels
+    own = [number.get(label, -1) for label in classes]  # −1: a label that it has not seen
     _check_labels(labeler, classes)
     L = len(classes)
     if isinstance(labeler, SemiCRF):
-        return Prior(_mixed(np.pad(labeler._marginals(encoded, None), [(0, 0), (0, 1)])[:, own], L))
+        return Prior(_mixed(_of_labels(labeler._marginals(encoded, None), own, 0.0), L))
     free = labeler._log_scores(encoded)
     scores, transitions = labeler._allowed(encoded.corpus, free[0].copy(), free[1], None)
-    scores = np.pad(scores, [(0, 0), (0, 1)], constant_values=-np.inf)[:, own]
-    around = [(0, 0)] * (transitions.ndim - 2) + [(0, 1), (0, 1)]
-    transitions = np.pad(transitions, around)[..., own, :][..., own]
+    scores, transitions = _of_labels(scores, own, -np.inf), _of_labels(transitions, own, 0.0, pairs=True)
     joint = _joint(*free, own) if free[1].ndim == 2 else None
     if form == "marginals":
         nodes = inference.marginals(graph, scores, transitions, n_jobs=labeler.n_jobs)[1]
@@ -304,9 +302,17 @@ def _joint(scores: np.ndarray, pairs: np.ndarray, own: list[int]) -> Joint | Non
     """
     if not (np.isfinite(scores).all() and np.isfinite(pairs).all()):
         return None
-    nodes = np.column_stack([scores, scores.min(axis=1)])[:, own]
-    padded = np.pad(pairs, (0, 1), constant_values=float(pairs.min()))
-    return Joint(nodes, padded[np.ix_(own, own)])
+    nodes = np.maximum(_of_labels(scores, own, -np.inf), scores.min(axis=1, keepdims=True))
+    return Joint(nodes, _of_labels(pairs, own, float(pairs.min()), pairs=True))
+
+
+def _of_labels(values: np.ndarray, own: list[int], unseen: float, pairs: bool = False) -> np.ndarray:
+    """Values of labels (or of pairs of labels) by their numbers, `unseen` where that is −1."""
+    if own == list(range(values.shape[-1])):  # the labels are the same, as a rule
+        return values
+    around = [(0, 0)] * (values.ndim - 1 - pairs) + [(0, 1)] * (1 + pairs)
+    padded = np.pad(values, around, constant_values=unseen)[..., own]
+    return padded[..., own, :] if pairs else padded
 
 
 def _mixed(probabilities: np.ndarray, outcomes: int) -> np.ndarray:

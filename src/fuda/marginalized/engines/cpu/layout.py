@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from fuda.compiled import compiled
+from fuda.inference.graph import as_doubles
 from fuda.marginalized.codes import NONE
 from fuda.marginalized.engines.cpu.pairs import Block
 from fuda.marginalized.engines.cpu.push import Targets
@@ -63,13 +65,9 @@ class Layout:
             self.block_of[self._placed[first:last]] = block
         if alike is not None:
             self._first, self.block_of = self._first[alike], self.block_of[alike]
-        self.places = np.arange(side.offsets[-1]) + np.repeat(self._first - side.offsets[:-1], self._sizes)
-        codes = np.full(self.size, problem.codes.counts[1], dtype=np.int32)
-        twins = np.full(self.size, NONE, dtype=np.int32)
-        share = np.zeros((problem.label_count, self.size))
-        codes[self.places], twins[self.places] = side.codes, side.twins
-        share[:, self.places] = side.prior.T
-        self.targets = Targets(codes, twins, share)
+        bounds, empty = (side.offsets, self._first, self.size), problem.codes.counts[1]
+        self.places, *of_places = _spread(*bounds, empty, side.codes, side.twins, as_doubles(side.prior))
+        self.targets = Targets(*of_places)
         self._shaped: dict[int, Any] = {}
 
     def span(self, block: int) -> tuple[int, int]:
@@ -97,6 +95,25 @@ class Layout:
             spans = [np.arange(self._offsets[i], self._offsets[i + 1]) for i in self.members(block)]
             self._shaped[block] = make(np.concatenate(spans), self.places)
         return self._shaped[block]
+
+
+@compiled
+def _spread(
+    offsets: Array, first: Array, size: int, empty: int, codes: Array, twins: Array, prior: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Return the place of each node, and codes, twin numbers and P(σ|t) (L, places) by place.
+
+    `first` has the first place of each structure, `empty` is the code of empty places.
+    """
+    places, share = np.empty(len(codes), dtype=np.int64), np.zeros((prior.shape[1], size))
+    placed_codes, placed_twins = np.full(size, empty, dtype=np.int32), np.full(size, NONE, dtype=np.int32)
+    for i in range(len(first)):
+        for t in range(offsets[i], offsets[i + 1]):
+            place = first[i] + t - offsets[i]
+            places[t], placed_codes[place], placed_twins[place] = place, codes[t], twins[t]
+            for label in range(prior.shape[1]):
+                share[label, place] = prior[t, label]
+    return places, placed_codes, placed_twins, share
 
 
 def _alike(side: Side, order: Array) -> Array | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
-
 import numpy as np
 
 from fuda.marginalized.engines.cpu.push import Pushes
@@ -24,7 +22,8 @@ class Log:
 
     def copy(self) -> Log:
         """Return a copy that can grow: it shares arrays, but has no spare capacity in them."""
-        other = copy(self)
+        other = Log.__new__(Log)
+        other.count, other._rows = self.count, self._rows
         other._spans = [column[: self.count + 1] for column in self._spans]
         other._marked, other._gamma = self._marked[: self._rows], self._gamma[: self._rows]
         return other

@@ -103,45 +103,40 @@ def masses(of_sources: Array, of_targets: Array, begin: int, end: int, edge: int
     for i in range(count):
         for label in range(labels):
             shares[i, label] = of_sources[i, label]
-    flat = rows.reshape(-1)
+    flat, width = rows.reshape(-1), rows.shape[1]
     for t in range(begin, end, _TILE):
         size, at = min(_TILE, end - t), edge + t - begin
         for i in range(0, count, NODES):
-            rows[i : i + NODES, at : at + size] = 0.0
+            for j in range(NODES):
+                clear = np.uint64((i + j) * width + at)
+                for n in range(np.uint64(size)):
+                    flat[clear + n] = 0.0
             for label in range(0, labels, _LABELS):
-                # Beyond the last label the shares are 0, so any row can be used.
-                p = of_targets[label]
-                q, r = of_targets[min(label + 1, labels - 1)], of_targets[min(label + 2, labels - 1)]
-                few = shares[i : i + NODES, label : label + _LABELS]
-                _few_masses(few, p, q, r, t, size, flat, i * rows.shape[1] + at, rows.shape[1])
+                _few_masses(shares, i, label, of_targets, t, size, flat, i * width + at, width)
 
 
 @compiled(fastmath={"contract"})
 def _few_masses(
-    few: Array, p: Array, q: Array, r: Array, t: int, size: int, flat: Array, at: int, width: int
+    shares: Array, i: int, label: int, of_targets: Array, t: int, size: int, flat: Array, at: int, width: int
 ) -> None:
     """Add the terms of _LABELS labels to the masses of NODES nodes."""
-    a0, a1, a2, b0, b1, b2 = few[0, 0], few[0, 1], few[0, 2], few[1, 0], few[1, 1], few[1, 2]
-    c0, c1, c2, d0, d1, d2 = few[2, 0], few[2, 1], few[2, 2], few[3, 0], few[3, 1], few[3, 2]
+    one, k, p = np.uint64(1), np.uint64(i), np.uint64(label)
+    q, r = p + one, p + one + one
+    a0, a1, a2 = shares[k, p], shares[k, q], shares[k, r]
+    b0, b1, b2 = shares[k + one, p], shares[k + one, q], shares[k + one, r]
+    k += one + one
+    c0, c1, c2 = shares[k, p], shares[k, q], shares[k, r]
+    d0, d1, d2 = shares[k + one, p], shares[k + one, q], shares[k + one, r]
+    # Beyond the last label the shares are 0, so any row can be used.
+    q, r = min(q, np.uint64(len(of_targets) - 1)), min(r, np.uint64(len(of_targets) - 1))
     first, a, w = np.uint64(t), np.uint64(at), np.uint64(width)
     b, c, d = a + w, a + w + w, a + w + w + w
     for n in range(np.uint64(size)):
-        x, y, z = p[first + n], q[first + n], r[first + n]
+        x, y, z = of_targets[p, first + n], of_targets[q, first + n], of_targets[r, first + n]
         flat[a + n] += a0 * x + a1 * y + a2 * z
         flat[b + n] += b0 * x + b1 * y + b2 * z
         flat[c + n] += c0 * x + c1 * y + c2 * z
         flat[d + n] += d0 * x + d1 * y + d2 * z
-
-
-@compiled
-def add(gamma: Array, factor: float, kappa: Array, begin: int, end: int, scores: Array) -> None:
-    """Q(t,σ) += factor · κ(t) γ(σ) for places begin … end−1."""
-    for label in range(len(gamma)):
-        g = factor * gamma[label]
-        if g != 0.0:
-            row = scores[label][begin:end]
-            for t in range(len(row)):
-                row[t] += g * kappa[t]
 
 
 @compiled

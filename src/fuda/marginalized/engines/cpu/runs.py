@@ -18,8 +18,9 @@ The row of weights of a code over the block is gathered once and used by all nod
 If the mass is constant it is also a row of k, and the few diagonals with a twin are recomputed
 one by one; otherwise every node has a row of k of its own.
 
-What is done for every structure or node is inlined: to pass so many arrays, with a reference count
-each, would take longer than the work itself where the targets are a single sentence.
+What is done for every structure or node is inlined, with tuples that were made before, and reads
+arrays by unsigned numbers. Making views and passing arrays around, each with a reference count,
+would take longer than the work itself where the targets are a single sentence.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ from fuda.compiled import compiled
 from fuda.marginalized.engines.cpu.push import (
     NODES,
     Lists,
+    Pushes,
+    Sources,
     Task,
-    add,
+    Values,
     first_twin,
-    gather,
     masses,
     most_nodes,
     twin_lists,
@@ -48,62 +50,74 @@ _EDGE = 8  # places at either end of a row with k = 0, so that a leap may extend
 _VECTOR = 32  # numbers per iteration of an unrolled loop
 
 
-class Buffers(NamedTuple):
-    """The work arrays of pushes to one block.
+class Push(NamedTuple):
+    """A structure that is pushed: its first node and their number, its marked nodes first … last−1."""
+
+    start: int
+    nodes: int
+    first: int
+    last: int
+
+
+class Walk(NamedTuple):
+    """What K_U and K_D of a structure are computed from.
 
     Attributes
     ----------
-    columns : array
-        The column of the table of each place.
-    rows, gathered : arrays
-        Rows of k (or of weights, if masses differ) with edges, those of frequent codes first, and
-        whether they have been gathered.
-    products : array
-        Rows of k of one structure, if masses differ.
+    rows : array
+        Rows of k with edges, one after another.
     slots, twins : arrays
-        The row and the first twin of each node of one structure.
-    kept, kappa : arrays
-        Rows of its marked nodes stored on the way up, and κ of one node.
-    places, lists : array and Lists
-        The twin numbers of places, and the places of each.
+        The row and the first twin of each node of the structure.
+    ids, own : arrays
+        The twin number and the own value of each source node.
+    factor : float
+        That of own values: the mass of all pairs, or 1 if masses differ.
+    places, others : arrays
+        The twin number of each place, and the next place that has it.
     diagonals : array
         K_U or K_D by diagonal.
     again, before : arrays
         The diagonals with a twin, and their previous values.
     """
 
-    columns: Array
     rows: Array
-    gathered: Array
-    products: Array
     slots: Array
     twins: Array
-    kept: Array
-    kappa: Array
-    places: Array
-    lists: Lists
-    diagonals: Array
-    again: Array
-    before: Array
-
-
-class Walk(NamedTuple):
-    """One structure that is pushed to a block.
-
-    `rows` are rows of k with edges, flattened; `slots`, `ids`, `own` and `twins` are the row, twin
-    number, own value and first twin of each node; the other arrays are those of `Buffers`.
-    """
-
-    rows: Array
-    slots: Array
     ids: Array
     own: Array
-    twins: Array
+    factor: float
     places: Array
     others: Array
     diagonals: Array
     again: Array
     before: Array
+
+
+class Buffers(NamedTuple):
+    """The other work arrays of pushes to one block.
+
+    Attributes
+    ----------
+    columns : array
+        The column of the table of each place.
+    weights, gathered : arrays
+        Rows of k (or of weights, if masses differ) with edges, those of frequent codes first, and
+        whether they have been gathered.
+    products : array
+        Rows of k of one structure, if masses differ.
+    kept, kappa : arrays
+        Rows of its marked nodes stored on the way up, and κ of one node.
+    lists : Lists
+        The places of each twin number.
+    """
+
+    columns: Array
+    weights: Array
+    gathered: Array
+    products: Array
+    kept: Array
+    kappa: Array
+    lists: Lists
 
 
 @compiled
@@ -113,148 +127,191 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
     The block has the places begin … end−1, of which the first and the last are empty. `mass` is
     that of all pairs of nodes, or 0 if it differs or is 0.
     """
-    work, pushes = _buffers(begin, end, task, first, last, mass), task.pushes
+    walk, work = _buffers(begin, end, task, first, last, mass)
+    sources, values, pushes = task.sources, task.values, task.pushes
     for p in range(first, last):
-        rows = slice(pushes.firsts[p], pushes.firsts[p + 1])
-        marked = pushes.marked[rows] - pushes.begins[p]
-        walk = _enter(pushes.begins[p], pushes.ends[p], marked, begin, end, task, mass, work)
-        if pushes.ends[p] == pushes.begins[p] + 1:
-            _alone(pushes.gamma[rows], walk, mass, work, begin, end, scores)
+        start, nodes = pushes.begins[p], pushes.ends[p] - pushes.begins[p]
+        push = Push(start, nodes, pushes.firsts[p], pushes.firsts[p + 1])
+        _enter(push, sources, values, walk, work)
+        if not mass:
+            _multiply(push, pushes.marked, task, begin, end, walk, work)
+        if nodes == 1:
+            _alone(push, pushes.gamma, mass, begin, end, walk, work, scores)
             continue
-        _go_up(marked, walk, mass, work.kept)
-        _go_down(marked, pushes.gamma[rows], walk, mass, work, begin, end, scores)
+        _go_up(push, pushes.marked, mass, walk, work.kept)
+        _go_down(push, pushes, mass, begin, end, walk, work, scores)
 
 
 @compiled
-def _buffers(begin: int, end: int, task: Task, first: int, last: int, mass: float) -> Buffers:
+def _buffers(begin: int, end: int, task: Task, first: int, last: int, mass: float) -> tuple[Walk, Buffers]:
     """Allocate the work arrays.
 
-    Columns are padded with empty places, so that with _EDGE more no vector loop has a remainder.
+    Columns are padded with empty places, of which the first are the edge, so that no vector loop
+    has a remainder.
     """
-    size = end - begin
-    columns = np.full(size + -(size + _EDGE) % _VECTOR, task.values.table.shape[1] - 1, dtype=np.int32)
-    for t in range(size):
-        columns[t] = task.values.column_of[task.targets.codes[begin + t]]
+    sources, values = task.sources, task.values
+    size = end - begin + _EDGE
+    columns = np.full(size + -size % _VECTOR, values.table.shape[1] - 1, dtype=np.uint32)
+    for t in range(end - begin):
+        columns[t] = values.column_of[task.targets.codes[begin + t]]
     longest, most = most_nodes(task.pushes, first, last)
-    size, shared = len(columns), min(len(task.values.table), _SHARED)
+    size, shared = len(columns), min(len(values.table), _SHARED)
     places = task.targets.twins[begin:end]
+    lists = twin_lists(places)
     # Rows are cleared when they are gathered: few pushes need few of them.
-    rows, gathered = np.empty((shared + longest, size + 2 * _EDGE)), np.zeros(shared, dtype=np.bool_)
-    products = np.zeros((0 if mass else -(-longest // NODES) * NODES, size + 2 * _EDGE))
+    weights, gathered = np.empty((shared + longest, _EDGE + size)), np.zeros(shared, dtype=np.bool_)
+    products = np.zeros((0 if mass else -(-longest // NODES) * NODES, _EDGE + size))
+    rows = weights.reshape(-1) if mass else products.reshape(-1)
     slots, twins = np.zeros(longest, dtype=np.int64), np.zeros(longest, dtype=np.int64)
-    kept, kappa, diagonals = np.empty((most, size)), np.empty(size), np.empty(longest + size + 3 * _EDGE)
-    again, before, lists = np.empty(_LEAP * size, dtype=np.int64), np.empty(_LEAP * size), twin_lists(places)
-    return Buffers(
-        columns, rows, gathered, products, slots, twins, kept, kappa, places, lists, diagonals, again, before
-    )
+    kept, kappa, diagonals = np.empty((most, size)), np.empty(size), np.empty(longest + size + 2 * _EDGE)
+    again, before = np.empty(_LEAP * size, dtype=np.int64), np.empty(_LEAP * size)
+    ids, own, factor, others = sources.twins, sources.own, mass if mass else 1.0, lists[2]
+    walk = Walk(rows, slots, twins, ids, own, factor, places, others, diagonals, again, before)
+    return walk, Buffers(columns, weights, gathered, products, kept, kappa, lists)
 
 
 @compiled(inline="always")
-def _enter(
-    start: int, stop: int, marked: Array, begin: int, end: int, task: Task, mass: float, work: Buffers
-) -> Walk:
-    """Compute the rows of k of a structure; store weights of marked nodes if masses differ."""
-    sources, values, lists = task.sources, task.values, work.lists
-    slots, twins, rows = work.slots, work.twins, work.rows
-    shared, size = len(work.gathered), len(work.kappa)
-    ids, own = sources.twins[start:stop], (mass if mass else 1.0) * sources.own[start:stop]
+def _enter(push: Push, sources: Sources, values: Values, walk: Walk, work: Buffers) -> None:
+    """Find the rows of the nodes of a structure: of k, or of weights if masses differ."""
+    slots, twins, gathered = walk.slots, walk.twins, work.gathered
+    shared = len(gathered)
     spare = shared  # rows of frequent codes are gathered once, other rows each time
-    for i in range(stop - start):
-        twins[i] = first_twin(ids[i], lists)
-        row = values.row_of[sources.codes[start + i]]
-        slots[i] = row if row < shared else spare
-        spare += slots[i] == spare
-        if slots[i] >= shared or not work.gathered[row]:
-            rows[slots[i], :_EDGE] = rows[slots[i], _EDGE + size :] = 0.0
-            gathered_row = rows[slots[i], _EDGE : _EDGE + size]
-            gather(values.table[row], work.columns, mass if mass else 1.0, gathered_row)
-        if slots[i] < shared:
-            work.gathered[row] = True
-    if not mass:
-        for m in range(len(marked)):
-            i = marked[m]
-            work.kept[m] = rows[slots[i], _EDGE : _EDGE + size]
-            place = twins[i]
-            while place >= 0:
-                work.kept[m, place] = own[i]
-                place = lists[2][place]
-        masses(sources.share[start:stop], task.targets.share, begin, end, _EDGE, work.products)
-        for i in range(stop - start):
-            _multiply(rows[slots[i]], own[i], twins[i], lists[2], work.before, work.products[i])
-            slots[i], twins[i] = i, -1
-    flat = rows.reshape(-1) if mass else work.products.reshape(-1)
-    return Walk(flat, slots, ids, own, twins, work.places, lists[2], work.diagonals, work.again, work.before)
+    for i in range(push.nodes):
+        twins[i] = first_twin(walk.ids[push.start + i], work.lists)
+        row = values.row_of[sources.codes[push.start + i]]
+        slot = row if row < shared else spare
+        spare += slot == spare
+        slots[i] = slot
+        if slot >= shared or not gathered[slot]:
+            _gather(values.table, row, work.columns, walk.factor, work.weights, slot)
+            if slot < shared:
+                gathered[slot] = True
+
+
+@compiled(inline="always")
+def _gather(table: Array, row: int, columns: Array, factor: float, weights: Array, slot: int) -> None:
+    """Write factor · table[row, columns] into a row, and clear the edge before it."""
+    r, s, edge = np.uint64(row), np.uint64(slot), np.uint64(_EDGE)
+    for t in range(edge):
+        weights[s, t] = 0.0
+    for t in range(np.uint64(len(columns))):
+        weights[s, edge + t] = factor * table[r, columns[t]]
 
 
 @compiled
-def _alone(gamma: Array, walk: Walk, mass: float, work: Buffers, begin: int, end: int, scores: Array) -> None:
+def _multiply(push: Push, marked: Array, task: Task, begin: int, end: int, walk: Walk, work: Buffers) -> None:
+    """Keep the weights of marked nodes, and compute k = weight · mass of all nodes of a structure."""
+    slots, twins, others, before, own = walk.slots, walk.twins, walk.others, walk.before, walk.own
+    kept, weights, products = work.kept, work.weights, work.products
+    edge, size = np.uint64(_EDGE), np.uint64(kept.shape[1])
+    for m in range(push.first, push.last):
+        row, slot = np.uint64(m - push.first), np.uint64(slots[marked[m] - push.start])
+        for t in range(size):
+            kept[row, t] = weights[slot, edge + t]
+        place = twins[marked[m] - push.start]
+        while place >= 0:
+            kept[row, place] = own[marked[m]]
+            place = others[place]
+    share = task.sources.share[push.start : push.start + push.nodes]
+    masses(share, task.targets.share, begin, end, _EDGE, products)
+    for i in range(push.nodes):
+        row, slot, place, found = np.uint64(i), np.uint64(slots[i]), twins[i], 0
+        while place >= 0:
+            before[found] = own[push.start + i] * products[row, _EDGE + place]
+            place, found = others[place], found + 1
+        for t in range(size):
+            products[row, edge + t] *= weights[slot, edge + t]
+        place, found = twins[i], 0
+        while place >= 0:
+            products[row, _EDGE + place] = before[found]
+            place, found = others[place], found + 1
+        slots[i], twins[i] = i, -1
+
+
+@compiled
+def _alone(
+    push: Push, gamma: Array, mass: float, begin: int, end: int, walk: Walk, work: Buffers, scores: Array
+) -> None:
     """Add a structure of one node, which no match extends beyond: κ is k (or the weight)."""
     if not mass:
-        add(gamma[0], 1.0, work.kept[0], begin, end, scores)
-        return
-    row, before, found = work.rows[walk.slots[0], _EDGE : _EDGE + len(work.kappa)], work.before, 0
-    place = walk.twins[0]
-    while place >= 0:
-        before[found], row[place] = row[place], walk.own[0]
-        found, place = found + 1, walk.others[place]
-    add(gamma[0], 1.0 / mass, row, begin, end, scores)
-    found, place = 0, walk.twins[0]
-    while place >= 0:
-        row[place] = before[found]
-        found, place = found + 1, walk.others[place]
+        work.kappa[:] = work.kept[0]
+    else:
+        work.kappa[:] = work.weights[walk.slots[0], _EDGE:]
+        place = walk.twins[0]
+        while place >= 0:
+            work.kappa[place] = walk.factor * walk.own[push.start]
+            place = walk.others[place]
+    _add(gamma, push.first, 1.0 / mass if mass else 1.0, work.kappa, begin, end, scores)
 
 
 @compiled(inline="always")
-def _go_up(marked: Array, walk: Walk, mass: float, kept: Array) -> None:
+def _go_up(push: Push, marked: Array, mass: float, walk: Walk, kept: Array) -> None:
     """Compute K_U up to the last marked node; store k u (or weight · u, if masses differ)."""
-    diagonals, nodes, size = walk.diagonals, len(walk.ids), kept.shape[1]
+    diagonals, size = walk.diagonals, np.uint64(kept.shape[1])
     diagonals[:] = 0.0
-    i, m = 0, 0
-    while m < len(marked):
-        if marked[m] >= i + _LEAP:
-            _advance(i, _LEAP, 1, walk)
+    i, m = 0, push.first
+    while m < push.last:
+        left = marked[m] - push.start - i
+        if left >= _LEAP:
+            _advance(i, _LEAP, 1, push, walk)
             i += _LEAP
             continue
-        if marked[m] == i and not mass:
-            _times_one_plus(kept[m], diagonals, nodes - i + _EDGE, kept[m])
-        _advance(i, 1, 1, walk)
-        if marked[m] == i:
+        at, row = np.uint64(push.nodes - i + _EDGE), np.uint64(m - push.first)
+        if left == 0 and not mass:
+            for t in range(size):
+                kept[row, t] *= 1.0 + diagonals[at + t]
+        _advance(i, 1, 1, push, walk)
+        if left == 0:
             if mass:
-                at = nodes - i + _EDGE
-                kept[m] = diagonals[at : at + size]
+                for t in range(size):
+                    kept[row, t] = diagonals[at + t]
             m += 1
         i += 1
 
 
 @compiled(inline="always")
 def _go_down(
-    marked: Array, gamma: Array, walk: Walk, mass: float, work: Buffers, begin: int, end: int, scores: Array
+    push: Push, pushes: Pushes, mass: float, begin: int, end: int, walk: Walk, work: Buffers, scores: Array
 ) -> None:
     """Compute K_D down to the first marked node; add the stored rows times d to the scores."""
-    diagonals, nodes = walk.diagonals, len(walk.ids)
+    diagonals, kept, kappa, marked = walk.diagonals, work.kept, work.kappa, pushes.marked
     diagonals[:] = 0.0
-    i, m = nodes - 1, len(marked) - 1
-    while m >= 0:
-        if marked[m] <= i - _LEAP:
-            _advance(i, _LEAP, -1, walk)
+    i, m = push.nodes - 1, push.last - 1
+    while m >= push.first:
+        left = i - (marked[m] - push.start)
+        if left >= _LEAP:
+            _advance(i, _LEAP, -1, push, walk)
             i -= _LEAP
             continue
-        if marked[m] == i:
-            _times_one_plus(work.kept[m], diagonals, nodes - i + _EDGE, work.kappa)
-            add(gamma[m], 1.0 / mass if mass else 1.0, work.kappa, begin, end, scores)
+        if left == 0:
+            at, row = np.uint64(push.nodes - i + _EDGE), np.uint64(m - push.first)
+            for t in range(np.uint64(len(kappa))):
+                kappa[t] = kept[row, t] * (1.0 + diagonals[at + t])
+            _add(pushes.gamma, m, 1.0 / mass if mass else 1.0, kappa, begin, end, scores)
             m -= 1
-            if m < 0:
+            if m < push.first:
                 break
-        _advance(i, 1, -1, walk)
+        _advance(i, 1, -1, push, walk)
         i -= 1
 
 
 @compiled(inline="always")
-def _advance(i: int, count: int, way: int, walk: Walk) -> None:
+def _add(gamma: Array, m: int, factor: float, kappa: Array, begin: int, end: int, scores: Array) -> None:
+    """Q(t,σ) += factor · κ(t) γ(m,σ) for places begin … end−1."""
+    first, size = np.uint64(begin), np.uint64(end - begin)
+    for label in range(np.uint64(gamma.shape[1])):
+        g = factor * gamma[m, label]
+        if g != 0.0:
+            for t in range(size):
+                scores[label, first + t] += g * kappa[t]
+
+
+@compiled(inline="always")
+def _advance(i: int, count: int, way: int, push: Push, walk: Walk) -> None:
     """Advance from node i by `count` nodes, one or _LEAP, up (way 1) or down (way −1)."""
-    rows, slots, ids, own, twins, places, others, diagonals, again, before = walk
-    nodes, size = len(ids), len(again) // _LEAP + _EDGE
-    width, base = size + _EDGE, nodes - i + _EDGE
+    rows, slots, twins, ids, own, factor, places, others, diagonals, again, before = walk
+    size = len(again) // _LEAP
+    width, base = size + _EDGE, push.nodes - i + _EDGE
     found = 0
     for j in range(count):
         place = twins[i + way * j]
@@ -278,7 +335,8 @@ def _advance(i: int, count: int, way: int, walk: Walk) -> None:
             node, place = i + way * j, again[n] - base + way * j
             k = 0.0
             if 0 <= place < len(places):
-                k = own[node] if places[place] == ids[node] else rows[slots[node] * width + _EDGE + place]
+                is_twin = places[place] == ids[push.start + node]
+                k = factor * own[push.start + node] if is_twin else rows[slots[node] * width + _EDGE + place]
             value = k * (1.0 + value)
         diagonals[again[n]] = value
 
@@ -300,26 +358,3 @@ def _leap(
     for t in range(np.uint64(size)):
         value = rows[b + t] * (1.0 + rows[a + t] * (1.0 + diagonals[d + t]))
         diagonals[d + t] = rows[e + t] * (1.0 + rows[c + t] * (1.0 + value))
-
-
-@compiled(inline="always")
-def _times_one_plus(row: Array, diagonals: Array, first: int, out: Array) -> None:
-    """Write row · (1 + diagonals) into `out`."""
-    at = np.uint64(first)
-    for t in range(np.uint64(len(row))):
-        out[t] = row[t] * (1.0 + diagonals[at + t])
-
-
-@compiled
-def _multiply(weights: Array, own: float, twin: int, others: Array, before: Array, masses: Array) -> None:
-    """Overwrite masses by k = weight · mass; the weight of twins is `own`."""
-    place, found = twin, 0
-    while place >= 0:
-        before[found] = own * masses[_EDGE + place]
-        place, found = others[place], found + 1
-    for t in range(len(weights)):
-        masses[t] *= weights[t]
-    place, found = twin, 0
-    while place >= 0:
-        masses[_EDGE + place] = before[found]
-        place, found = others[place], found + 1
