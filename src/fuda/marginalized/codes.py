@@ -265,7 +265,7 @@ class Columns:
 
 @compiled
 def _fill(whole: Array, rows: Array, columns: Array, factor: float, table: Array) -> None:
-    """table(r, c) = factor · whole(rows(r), columns(c)); unsigned, which avoids tests of the sign."""
+    """table(r, c) = factor · whole(rows(r), columns(c)); unsigned: no sign has to be tested."""
     for r in range(np.uint64(len(rows))):
         row = np.uint64(rows[r])
         for c in range(np.uint64(len(columns))):

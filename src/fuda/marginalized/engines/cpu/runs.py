@@ -51,7 +51,7 @@ _VECTOR = 32  # numbers per iteration of an unrolled loop
 
 
 class Push(NamedTuple):
-    """A structure that is pushed: its first node and their number, its marked nodes first … last−1."""
+    """A pushed structure: its first node, their number, and its marked nodes first … last−1."""
 
     start: int
     nodes: int
@@ -200,7 +200,7 @@ def _gather(table: Array, row: int, columns: Array, factor: float, weights: Arra
 
 @compiled
 def _multiply(push: Push, marked: Array, task: Task, begin: int, end: int, walk: Walk, work: Buffers) -> None:
-    """Keep the weights of marked nodes, and compute k = weight · mass of all nodes of a structure."""
+    """Keep the weights of marked nodes; k = weight · mass of all nodes of a structure."""
     slots, twins, others, before, own = walk.slots, walk.twins, walk.others, walk.before, walk.own
     kept, weights, products = work.kept, work.weights, work.products
     edge, size = np.uint64(_EDGE), np.uint64(kept.shape[1])
