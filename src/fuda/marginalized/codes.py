@@ -9,6 +9,8 @@ same *twin* number.
 
 If a kernel uses more than features (Function, Precomputed), or types have too little in common,
 or are so few that codes do not pay, then every type is a code and no twin numbers are needed.
+Where these are many, values are found by common features (`fuda.marginalized.products`) or are
+stored up to a limit, and computed when they are needed beyond it.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from fuda.data.corpus import Corpus
 from fuda.data.tables import Csr
 from fuda.kernels import Kernel, Sees
 from fuda.kernels.points import ByFeature, Observed, Points
+from fuda.marginalized.products import Products, fill, products_of
 from fuda.parallel import run
 
 Array = np.ndarray
@@ -120,6 +123,8 @@ class Codes:
         The kernel of each source type with itself.
     is_shared : bool
         Whether types share codes; otherwise every type is a code and has no twin.
+    products : Products or None
+        The values by common features, where every type is a code and they are not few.
     whole : array or None
         The values of all pairs of codes, if they are few enough to be stored.
     """
@@ -134,18 +139,21 @@ class Codes:
         self.sources, self.targets = np.arange(count), np.arange(other)
         self.source_twins, self.target_twins = np.full(count, APART), np.full(other, NONE)
         self.whole: Array | None = None
+        self.products: Products | None = None
         self.is_shared = False
         shareable = self._kernel.sees <= Sees.EQUALITY and sp.issparse(sources.points.features)
         if shareable and count * other > _SMALL:
             self._share(np.asarray(frequent, dtype=np.int64))
-        if self.whole is None and count * other <= _LARGEST:
+        if self.whole is None and count * other > _SMALL:
+            self.products = products_of(self._kernel, sources, targets)
+        if self.whole is None and self.products is None and count * other <= _LARGEST:
             self.whole = self._computed(*map(np.arange, self.counts))
 
     @classmethod
     def of_values(cls, sources: Types, values: Array) -> Codes:
         """Return codes by which every type is a code, from the kernel values of all pairs."""
         codes = cls.__new__(cls)
-        codes.own, codes.whole, codes.is_shared = sources.diagonal, values, False
+        codes.own, codes.whole, codes.products, codes.is_shared = sources.diagonal, values, None, False
         count, other = values.shape
         codes.sources, codes.targets = np.arange(count), np.arange(other)
         codes.source_twins, codes.target_twins = np.full(count, APART), np.full(other, NONE)
@@ -172,6 +180,8 @@ class Codes:
         """
         if self.whole is not None:
             _fill(self.whole, rows, columns, factor, table)
+        elif self.products is not None:
+            fill(self.products, rows, columns, factor, table)
         else:
             np.multiply(self._computed(rows, columns), factor, out=table)
 

@@ -31,9 +31,12 @@ import numpy as np
 from fuda.compiled import compiled
 from fuda.marginalized.engines.cpu.push import (
     NODES,
+    Columns,
     Lists,
     Task,
     add,
+    columns_of,
+    counted,
     first_twin,
     gather,
     masses,
@@ -53,8 +56,8 @@ class Buffers(NamedTuple):
 
     Attributes
     ----------
-    columns : array
-        The column of the table of each place.
+    columns : Columns
+        The column of the values of each place.
     rows, gathered : arrays
         Rows of k (or of weights, if masses differ) with edges, those of frequent codes first, and
         whether they have been gathered.
@@ -72,7 +75,7 @@ class Buffers(NamedTuple):
         The diagonals with a twin, and their previous values.
     """
 
-    columns: Array
+    columns: Columns
     rows: Array
     gathered: Array
     products: Array
@@ -113,7 +116,8 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
     The block has the places begin … end−1, of which the first and the last are empty. `mass` is
     that of all pairs of nodes, or 0 if it differs or is 0.
     """
-    work, pushes = _buffers(begin, end, task, first, last, mass), task.pushes
+    task, pushes = counted(task, task.targets.codes[begin:end], first, last), task.pushes
+    work = _buffers(begin, end, task, first, last, mass)
     for p in range(first, last):
         rows = slice(pushes.firsts[p], pushes.firsts[p + 1])
         marked = pushes.marked[rows] - pushes.begins[p]
@@ -132,11 +136,10 @@ def _buffers(begin: int, end: int, task: Task, first: int, last: int, mass: floa
     Columns are padded with empty places, so that with _EDGE more no vector loop has a remainder.
     """
     size = end - begin
-    columns = np.full(size + -(size + _EDGE) % _VECTOR, task.values.table.shape[1] - 1, dtype=np.int32)
-    for t in range(size):
-        columns[t] = task.values.column_of[task.targets.codes[begin + t]]
+    size += -(size + _EDGE) % _VECTOR
+    columns = columns_of(task.targets.codes[begin:end], size, task.values)
     longest, most = most_nodes(task.pushes, first, last)
-    size, shared = len(columns), min(len(task.values.table), _SHARED)
+    shared = min(len(task.values.row_of), _SHARED)
     places = task.targets.twins[begin:end]
     # Rows are cleared when they are gathered: few pushes need few of them.
     rows, gathered = np.empty((shared + longest, size + 2 * _EDGE)), np.zeros(shared, dtype=np.bool_)
@@ -161,13 +164,14 @@ def _enter(
     spare = shared  # rows of frequent codes are gathered once, other rows each time
     for i in range(stop - start):
         twins[i] = first_twin(ids[i], lists)
-        row = values.row_of[sources.codes[start + i]]
+        code = sources.codes[start + i]
+        row = values.row_of[code]
         slots[i] = row if row < shared else spare
         spare += slots[i] == spare
         if slots[i] >= shared or not work.gathered[row]:
             rows[slots[i], :_EDGE] = rows[slots[i], _EDGE + size :] = 0.0
             gathered_row = rows[slots[i], _EDGE : _EDGE + size]
-            gather(values.table[row], work.columns, mass if mass else 1.0, gathered_row)
+            gather(values, code, work.columns, mass if mass else 1.0, gathered_row)
         if slots[i] < shared:
             work.gathered[row] = True
     if not mass:
