@@ -186,6 +186,7 @@ def without_tables(monkeypatch):
 
     def begin():
         monkeypatch.setattr(codes, "_SMALL", 0)
+        monkeypatch.setattr(codes, "_READ", 0)
         monkeypatch.setattr(Codes, "_share", lambda self, frequent: None)
         monkeypatch.setattr(layout, "_BLOCK", 8)
         monkeypatch.setattr(cpu, "_COUNTS", 100)

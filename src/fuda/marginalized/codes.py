@@ -36,6 +36,7 @@ Array = np.ndarray
 # Twin numbers without a twin: of observations with a code of their own, and of empty places.
 APART, NONE = -1, -2
 _SMALL = 1 << 20  # entries up to which the whole table is computed faster than codes
+_READ = 1 << 22  # entries up to which a table is read faster than common features are counted
 _LARGEST = 1 << 24  # entries up to which the whole table is stored
 _PART = 1 << 18  # entries that a thread computes at a time
 _KEPT_BYTES = 1 << 26  # for the columns of observations
@@ -144,7 +145,7 @@ class Codes:
         shareable = self._kernel.sees <= Sees.EQUALITY and sp.issparse(sources.points.features)
         if shareable and count * other > _SMALL:
             self._share(np.asarray(frequent, dtype=np.int64))
-        if self.whole is None and count * other > _SMALL:
+        if self.whole is None and count * other > _READ:
             self.products = products_of(self._kernel, sources, targets)
         if self.whole is None and self.products is None and count * other <= _LARGEST:
             self.whole = self._computed(*map(np.arange, self.counts))
