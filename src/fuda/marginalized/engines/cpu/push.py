@@ -140,7 +140,9 @@ def counted(task: Task, codes: Array, first: int, last: int) -> Task:
 def columns_of(codes: Array, count: int, values: Values) -> Columns:
     """Return the columns of target codes; further places, up to a count, are empty."""
     norms, empty = values.products.column_norms, len(values.column_of) - 1
-    columns = Columns(np.full(count, values.column_of[empty]), np.zeros(count, np.int32))
+    # Unsigned, which avoids tests of the sign where they are indices.
+    columns = Columns(np.empty(count, np.uint32), np.zeros(count, np.uint32))
+    columns.numbers[len(codes) :] = values.column_of[empty]
     for t in range(len(codes)):
         columns.numbers[t] = values.column_of[codes[t]]
     if len(norms):
