@@ -180,6 +180,63 @@ def test_shared_codes_and_parts_of_tables_say_the_same(monkeypatch, kernel):
     np.testing.assert_allclose(case.scores(), expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.fixture
+def without_tables(monkeypatch):
+    """Values by common features, however few they are, in several stretches of pushes."""
+
+    def begin():
+        monkeypatch.setattr(codes, "_SMALL", 0)
+        monkeypatch.setattr(codes, "_READ", 0)
+        monkeypatch.setattr(Codes, "_share", lambda self, frequent: None)
+        monkeypatch.setattr(layout, "_BLOCK", 8)
+        monkeypatch.setattr(cpu, "_COUNTS", 100)
+
+    return begin
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"form": "uniform"},
+        {"form": "uniform", "longest": 1},
+        {"same": True},
+        {"kernel": Linear().normalized() + Constant(0.5)},
+        {"gap": 0.4},
+        {"label_kernel": SIMILAR},
+        {"form": "chain"},
+        *({"shape": shape, "parts": parts} for shape, parts in SHAPES_AND_PARTS),
+    ],
+    ids=str,
+)
+def test_scores_are_those_by_tables(monkeypatch, without_tables, parameters, scaled):
+    if scaled:
+        monkeypatch.setattr(Sources, "_plain_is_safe", lambda self, targets, types: False)
+    case = Case(7, **parameters)
+    assert case.problem().codes.whole is not None
+    expected = case.scores()
+    without_tables()
+    assert case.problem().codes.products is not None
+    np.testing.assert_array_equal(case.scores(), expected)
+
+
+def test_kappa_and_epochs_are_those_by_tables(without_tables):
+    case = Case(8, same=True)
+    labels, amounts = np.random.default_rng(0).integers(0, LABELS, len(case.alpha)), np.ones(len(case.alpha))
+
+    def learned():
+        machine = CpuEngine(case.problem())
+        state = PerceptronState(np.zeros((2, *case.alpha.shape)))
+        mistakes = [machine.perceptron_epoch(np.arange(7)[::way], labels, amounts, state) for way in (1, -1)]
+        return mistakes, state.sums, machine.kappa(2, 3).doubles()
+
+    expected = learned()
+    without_tables()
+    for found, wanted in zip(learned(), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
     monkeypatch.setattr(codes, "_SMALL", 0)
     words = [f"word{chr(97 + i)}" for i in range(20)] + [f"Word{chr(97 + i)}" for i in range(20)] + ["J."]

@@ -9,6 +9,8 @@ same *twin* number.
 
 If a kernel uses more than features (Function, Precomputed), or types have too little in common,
 or are so few that codes do not pay, then every type is a code and no twin numbers are needed.
+Where these are many, values are found by common features (`fuda.marginalized.products`) or are
+stored up to a limit, and computed when they are needed beyond it.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from fuda.data.corpus import Corpus
 from fuda.data.tables import Csr
 from fuda.kernels import Kernel, Sees
 from fuda.kernels.points import ByFeature, Observed, Points
+from fuda.marginalized.products import Products, fill, products_of
 from fuda.parallel import run
 
 Array = np.ndarray
@@ -33,6 +36,7 @@ Array = np.ndarray
 # Twin numbers without a twin: of observations with a code of their own, and of empty places.
 APART, NONE = -1, -2
 _SMALL = 1 << 20  # entries up to which the whole table is computed faster than codes
+_READ = 1 << 22  # entries up to which a table is read faster than common features are counted
 _LARGEST = 1 << 24  # entries up to which the whole table is stored
 _PART = 1 << 18  # entries that a thread computes at a time
 _KEPT_BYTES = 1 << 26  # for the columns of observations
@@ -120,6 +124,8 @@ class Codes:
         The kernel of each source type with itself.
     is_shared : bool
         Whether types share codes; otherwise every type is a code and has no twin.
+    products : Products or None
+        The values by common features, where every type is a code and they are not few.
     whole : array or None
         The values of all pairs of codes, if they are few enough to be stored.
     """
@@ -134,11 +140,14 @@ class Codes:
         self.sources, self.targets = np.arange(count), np.arange(other)
         self.source_twins, self.target_twins = np.full(count, APART), np.full(other, NONE)
         self.whole: Array | None = None
+        self.products: Products | None = None
         self.is_shared = False
         shareable = self._kernel.sees <= Sees.EQUALITY and sp.issparse(sources.points.features)
         if shareable and count * other > _SMALL:
             self._share(np.asarray(frequent, dtype=np.int64))
-        if self.whole is None and count * other <= _LARGEST:
+        if self.whole is None and count * other > _READ:
+            self.products = products_of(self._kernel, sources, targets)
+        if self.whole is None and self.products is None and count * other <= _LARGEST:
             self.whole = self._computed(*map(np.arange, self.counts))
 
     @classmethod
@@ -148,7 +157,7 @@ class Codes:
         `numbers` are the codes and the twin numbers of the sources.
         """
         codes = cls.__new__(cls)
-        codes.own, codes.whole, codes.is_shared = sources.diagonal, values, False
+        codes.own, codes.whole, codes.products, codes.is_shared = sources.diagonal, values, None, False
         codes.sources, codes.source_twins = numbers
         codes.targets, codes.target_twins = np.arange(values.shape[1]), np.full(values.shape[1], NONE)
         return codes
@@ -174,6 +183,8 @@ class Codes:
         """
         if self.whole is not None:
             _fill(self.whole, rows, columns, factor, table)
+        elif self.products is not None:
+            fill(self.products, rows, columns, factor, table)
         else:
             np.multiply(self._computed(rows, columns), factor, out=table)
 

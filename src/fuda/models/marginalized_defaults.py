@@ -1,8 +1,8 @@
 """What features, kernel and decoding of the marginalized models stand for where they are None.
 
 Words in sequences have so many features "text" in common that products of two of them only add
-noise. Kernel values of these features are different for all words, so that with many words a table
-of them is too large; those of "spelling" are few.
+noise. Kernel values of these features are different for all words, so that with many words pushes
+take up to four times as long as with "spelling", whose values are few.
 
 In trees and DAGs, where most pairs of words have nothing in common, a match ends after a node or
 two, and what is left of a tree is its words. The constant lets any two nodes match a little, so
@@ -19,7 +19,7 @@ from fuda.data.labels import encode_segments
 from fuda.kernels import Constant, Kernel, Linear, Polynomial
 from fuda.marginalized.parts import branches
 
-_MANY = 1 << 12  # distinct observations, beyond which tables of all kernel values are too large
+_MANY = 1 << 12  # distinct observations, beyond which "spelling" is taken, to save time
 _ANY_TWO_NODES = 0.5  # what they have in common, where those that are equal have 1 more
 
 

@@ -32,13 +32,15 @@ from fuda.marginalized.engines.cpu.windows import WindowSupport, has_windows
 from fuda.marginalized.engines.online import OnlineEngine
 from fuda.marginalized.numbers import Numbers, empty_cells
 from fuda.marginalized.problem import Problem
+from fuda.marginalized.products import Products, fill
 from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.recursions.chain_prior import Steps
-from fuda.parallel import run
+from fuda.parallel import blocks, run
 
 Array = np.ndarray
 _GROUP = 16  # adjacent blocks that are updated together
 _MANY = 64  # pending pushes from which on a whole group is updated
+_COUNTS = 1 << 25  # bytes of the common features of pushed nodes with those of a block
 _TABLE = 1 << 25  # entries of a table of kernel values computed for a group
 _BY_FEATURES: dict[int, tuple[Any, Any]] = {
     pair.TREE: (families, trees),
@@ -68,6 +70,9 @@ class CpuEngine(OnlineEngine):
         self._values: Values | None = None
         if like and like.problem is problem:
             self._values = like._values
+        elif problem.codes.products is not None:
+            row_of = self._prepared.rows_of(problem)[1]
+            self._values = values_by_products(problem.codes.products, problem.mixing, row_of)
         elif problem.codes.whole is not None:
             columns = np.flatnonzero(np.bincount(problem.targets.codes))
             rows, row_of = self._prepared.rows_of(problem)
@@ -190,9 +195,13 @@ class CpuEngine(OnlineEngine):
         shape = a.stop - a.start, places.stop - places.start
         self._check_memory(*shape)
         weight, mass = np.empty(shape), np.ones(shape)
-        values = self._values or self._values_for(self._source.codes[a], self._layout.targets.codes[places])
+        ours, theirs = self._source.codes[a], self._layout.targets.codes[places]
+        values = self._values or self._values_for(ours, theirs)
         task = Task(self._layout.targets, self._source, values, self._log.pushes())
-        pairs.fill_weight(a.start, a.stop, places.start, shape[1], task, weight)
+        if len(values.products.levels):
+            fill(values.products, ours, theirs, 1.0, weight)
+        else:
+            pairs.fill_weight(a.start, a.stop, places.start, shape[1], task, weight)
         if not self.problem.is_chain_prior:
             pairs.fill_mass(a.start, a.stop, places.start, shape[1], task, mass)
         return weight, mass
@@ -252,8 +261,12 @@ class CpuEngine(OnlineEngine):
 
     def _apply(self, task: Task, block: int) -> None:
         """Apply the pending pushes to one block."""
+        for first, last in self._stretches(block, task):
+            self._push(task, block, first, last)
+
+    def _push(self, task: Task, block: int, first: int, last: int) -> None:
+        """Add pushes first … last−1 to one block."""
         problem, layout, scores = self.problem, self._layout, self._scores.cells
-        first, last = int(self._done[block]), self._log.count
         if not problem.is_scaled and problem.shape:
             make, add = _BY_FEATURES[problem.shape % pair.SIDED]
             shaped = layout.shaped(block, partial(make, problem.targets.links, problem.shape >= pair.SIDED))
@@ -271,6 +284,16 @@ class CpuEngine(OnlineEngine):
             return
         links = problem.sources.links, problem.targets.links
         pairs.pairs(problem.shape, problem.gap, structures, links, task, first, last, workspace, scores)
+
+    def _stretches(self, block: int, task: Task) -> list[tuple[int, int]]:
+        """Return the pending pushes of a block, in stretches whose counts fit into a table."""
+        first, last = int(self._done[block]), self._log.count
+        if not len(task.values.products.levels):
+            return [(first, last)]
+        begin, end = self._layout.span(block)
+        sizes = (task.pushes.ends - task.pushes.begins)[first:last]
+        ends = np.append(0, np.cumsum(sizes))
+        return [(first + a, first + b) for a, b in blocks(ends, _COUNTS // (end - begin))]
 
     def _workspace(self, size_a: int, size_b: int) -> Workspace:
         """Allocate the work arrays of two structures of up to these sizes."""
@@ -351,6 +374,16 @@ def values_of(
     column_of = _places(columns, codes.counts[1] + 1)
     column_of[-1] = len(columns)
     return Values(table, _places(rows, codes.counts[0]) if row_of is None else row_of, column_of)
+
+
+def values_by_products(products: Products, mixing: float, row_of: Array) -> Values:
+    """Return c² k_x by common features; `row_of` has the place of each source code."""
+    norms, levels = products.column_norms, products.levels * mixing**2
+    width = levels.shape[1] // len(levels)
+    with_empty = np.pad(levels, ((0, 0), (0, width)))  # the norm of empty places
+    norms = np.append(norms, np.int32(levels.shape[1]))
+    columns = np.arange(len(norms), dtype=np.int32)
+    return Values(np.zeros((0, 0)), row_of, columns, products._replace(levels=with_empty, column_norms=norms))
 
 
 def _rows_of(problem: Problem) -> tuple[Array, Array]:

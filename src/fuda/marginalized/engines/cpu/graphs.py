@@ -69,7 +69,7 @@ def _near(near: Neighbours, nodes: Array, after: bool | None) -> Near:
 @compiled
 def graphs(edges: Edges, links: Links, task: Task, first: int, last: int, mass: float, scores: Array) -> None:
     """Add pushes first … last−1 to the scores of a block; `links` are those of the sources."""
-    block, pushes = block_of(edges.places, task), task.pushes
+    block, pushes = block_of(edges.places, task, first, last), task.pushes
     size = len(block.places)
     longest, most = most_nodes(pushes, first, last)
     weight, product = np.empty((longest, size)), np.empty((-(-longest // NODES) * NODES, size))

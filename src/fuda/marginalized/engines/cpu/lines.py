@@ -28,7 +28,7 @@ def lines(
     """Add pushes first … last−1 to the scores of a block; `links` are those of the sources."""
     _, ranks, parents, _, masks = families
     sided = masks.shape[1] > 0
-    block, pushes, near = block_of(families.places, task), task.pushes, links.children
+    block, pushes, near = block_of(families.places, task, first, last), task.pushes, links.children
     size, one_side = len(block.places), np.ones(len(block.places))
     longest, most = most_nodes(pushes, first, last)
     weight, product = np.empty((longest, size)), np.empty((-(-longest // NODES) * NODES, size))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from fuda.compiled import compiled
 from fuda.data.graph import Links, Span
-from fuda.marginalized.engines.cpu.push import Task
+from fuda.marginalized.engines.cpu.push import Task, counted, value
 from fuda.marginalized.numbers import Array, Cells, plus, read, times, write
 from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.recursions.chain_prior import Steps
@@ -43,7 +43,7 @@ def pairs(
 ) -> None:
     """Add pushes first … last−1 to the scores of a block; `links` are of sources and targets."""
     weight, mass, kappa, work = workspace
-    pushes = task.pushes
+    task, pushes = counted(task, codes_of(block, task), first, last), task.pushes
     for p in range(first, last):
         start, stop = pushes.begins[p], pushes.ends[p]
         for j in range(len(block.places)):
@@ -78,6 +78,7 @@ def chains(
     `transitions` are those of sources and of targets, before and after.
     """
     weight, _, kappa, work = workspace
+    task = counted(task, codes_of(block, task), first, last)
     (before_a, after_a), (before_b, after_b) = transitions
     pushes, labels = task.pushes, before_a.shape[1]
     for p in range(first, last):
@@ -99,15 +100,23 @@ def chains(
 
 
 @compiled
+def codes_of(block: Block, task: Task) -> Array:
+    """Return the codes of the places of a block."""
+    last = len(block.places) - 1
+    end = block.places[last] + block.ends[last] - block.begins[last]
+    return task.targets.codes[block.places[0] : end]
+
+
+@compiled
 def fill_weight(start: int, stop: int, place: int, size: int, task: Task, weight: Array) -> None:
     """Write weight(τ,t) of source nodes start … stop−1 and `size` places from `place` on."""
     targets, sources, values, _ = task
     for i in range(stop - start):
-        row = values.row_of[sources.codes[start + i]]
+        code = sources.codes[start + i]
         twin, own = sources.twins[start + i], sources.own[start + i]
         for t in range(size):
             same = targets.twins[place + t] == twin
-            weight[i, t] = own if same else values.table[row, values.column_of[targets.codes[place + t]]]
+            weight[i, t] = own if same else value(values, code, targets.codes[place + t])
 
 
 @compiled

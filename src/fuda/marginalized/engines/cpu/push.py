@@ -12,7 +12,9 @@ computed by `pairs`, one pair of structures at a time.
 
 Rows of weight = c² k_x come from a table by the *codes* of observations
 (`fuda.marginalized.codes`). The table has the value of two different observations of these codes;
-the value of an observation with itself (its *twin*) is `own`.
+the value of an observation with itself (its *twin*) is `own`. Where a table would be too large,
+values follow from the features that two observations have in common, which are counted for all
+pushed observations and those of a block before the block is worked on.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import numpy as np
 from fuda.compiled import compiled
 from fuda.marginalized.codes import APART, NONE
 from fuda.marginalized.numbers import Array
+from fuda.marginalized.products import NO_PRODUCTS, Products, common
 
 NODES = 4  # nodes whose masses are computed together,
 _LABELS, _TILE = 3, 256  # for so many labels and places
@@ -51,14 +54,35 @@ class Targets(NamedTuple):
 
 
 class Values(NamedTuple):
-    """c² k_x by code: table[row_of[source code], column_of[target code]].
+    """c² k_x by code: from a table, or by common features where values are too many for one.
 
-    The last column, of empty places, is 0.
+    Attributes
+    ----------
+    table : array
+        The values, table[row_of[source code], column_of[target code]]. The last column, of empty
+        places, is 0.
+    row_of, column_of : arrays
+        The place of each source code, frequent ones first, and of each target code.
+    products : Products
+        The values by common features, 0 with empty places; without levels there is a table.
+    counts, count_of : arrays
+        The common features of those codes that are `counted`, as
+        counts[count_of[source code], column_of[target code]].
     """
 
     table: Array
     row_of: Array
     column_of: Array
+    products: Products = NO_PRODUCTS
+    counts: Array = np.zeros((0, 0), dtype=np.uint8)
+    count_of: Array = np.zeros(0, dtype=np.int32)
+
+
+class Columns(NamedTuple):
+    """The columns of places in the table or in counts, and the places of their norms in levels."""
+
+    numbers: Array
+    norms: Array
 
 
 class Pushes(NamedTuple):
@@ -85,10 +109,71 @@ class Task(NamedTuple):
 
 
 @compiled
-def gather(values: Array, columns: Array, factor: float, row: Array) -> None:
-    """Write factor · values[columns] into a row."""
-    for t in range(len(columns)):
-        row[t] = factor * values[columns[t]]
+def counted(task: Task, codes: Array, first: int, last: int) -> Task:
+    """Return the task with common features of pushed structures and these target codes counted.
+
+    Rows and columns are in the order in which they are first met, so that what is used together
+    is together in memory.
+    """
+    values, pushes = task.values, task.pushes
+    if not len(values.products.levels):
+        return task
+    row_of, rows, row_count = np.full_like(values.row_of, -1), np.empty_like(values.row_of), 0
+    for p in range(first, last):
+        for code in task.sources.codes[pushes.begins[p] : pushes.ends[p]]:
+            if row_of[code] < 0:
+                row_of[code], rows[row_count] = row_count, code
+                row_count += 1
+    column_of, columns, column_count = np.full_like(values.column_of, -1), np.empty_like(values.column_of), 0
+    empty = len(column_of) - 1
+    column_of[empty] = 0  # any, since its norm makes values 0
+    for code in codes:
+        if column_of[code] < 0:
+            column_of[code], columns[column_count] = column_count, code
+            column_count += 1
+    counts = common(values.products, rows[:row_count], columns[:column_count])
+    own = Values(values.table, values.row_of, column_of, values.products, counts, row_of)
+    return Task(task.targets, task.sources, own, pushes)
+
+
+@compiled
+def columns_of(codes: Array, count: int, values: Values) -> Columns:
+    """Return the columns of target codes; further places, up to a count, are empty."""
+    norms, empty = values.products.column_norms, len(values.column_of) - 1
+    # Unsigned, which avoids tests of the sign where they are indices.
+    columns = Columns(np.empty(count, np.uint32), np.zeros(count, np.uint32))
+    columns.numbers[len(codes) :] = values.column_of[empty]
+    for t in range(len(codes)):
+        columns.numbers[t] = values.column_of[codes[t]]
+    if len(norms):
+        columns.norms[len(codes) :] = norms[empty]
+        for t in range(len(codes)):
+            columns.norms[t] = norms[codes[t]]
+    return columns
+
+
+@compiled
+def gather(values: Values, code: int, columns: Columns, factor: float, row: Array) -> None:
+    """Write the values of a source code with the columns, times a factor, into a row."""
+    at, norms, products = columns.numbers, columns.norms, values.products
+    if len(products.levels):
+        counts, levels = values.counts[values.count_of[code]], products.levels[products.row_norms[code]]
+        for t in range(len(row)):
+            row[t] = factor * levels[norms[t] + counts[at[t]]]
+    else:
+        table = values.table[values.row_of[code]]
+        for t in range(len(row)):
+            row[t] = factor * table[at[t]]
+
+
+@compiled
+def value(values: Values, code: int, target: int) -> float:
+    """Return the value of a source code with a target code."""
+    column, products = values.column_of[target], values.products
+    if len(products.levels):
+        level = products.column_norms[target] + values.counts[values.count_of[code], column]
+        return products.levels[products.row_norms[code], level]
+    return values.table[values.row_of[code], column]
 
 
 @compiled
@@ -176,26 +261,27 @@ def first_twin(twin: int, lists: Lists) -> int:
 
 
 class Block(NamedTuple):
-    """Target nodes in any order: places, columns of the table, twins, and P(σ|t) (L, nodes)."""
+    """Target nodes in any order: places, values, their columns, twins, and P(σ|t) (L, nodes)."""
 
     places: Array
-    columns: Array
+    values: Values
+    columns: Columns
     lists: Lists
     share: Array
 
 
 @compiled
-def block_of(places: Array, task: Task) -> Block:
-    """Return the block of these places."""
-    targets, _, values, _ = task
-    columns, share = np.empty(len(places), dtype=np.int32), np.empty((len(targets.share), len(places)))
-    for t in range(len(places)):
-        columns[t] = values.column_of[targets.codes[places[t]]]
+def block_of(places: Array, task: Task, first: int, last: int) -> Block:
+    """Return the block of these places, for pushes first … last−1."""
+    targets, codes = task.targets, task.targets.codes[places]
+    values = counted(task, codes, first, last).values
+    columns = columns_of(codes, len(places), values)
+    share = np.empty((len(targets.share), len(places)))
     for label in range(len(share)):
         row = targets.share[label]
         for t in range(len(places)):
             share[label, t] = row[places[t]]
-    return Block(places, columns, twin_lists(targets.twins[places]), share)
+    return Block(places, values, columns, twin_lists(targets.twins[places]), share)
 
 
 @compiled
@@ -213,10 +299,10 @@ def fill_rows(
     start: int, stop: int, task: Task, block: Block, mass: float, weight: Array, product: Array
 ) -> None:
     """Write the rows of weight and of k = weight · mass over a block; `mass` is as in `runs`."""
-    sources, values = task.sources, task.values
+    sources = task.sources
     for i in range(stop - start):
         row = weight[i]
-        gather(values.table[values.row_of[sources.codes[start + i]]], block.columns, 1.0, row)
+        gather(block.values, sources.codes[start + i], block.columns, 1.0, row)
         place = first_twin(sources.twins[start + i], block.lists)
         while place >= 0:
             row[place] = sources.own[start + i]

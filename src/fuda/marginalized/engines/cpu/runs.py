@@ -32,11 +32,14 @@ import numpy as np
 from fuda.compiled import compiled
 from fuda.marginalized.engines.cpu.push import (
     NODES,
+    Columns,
     Lists,
     Pushes,
     Sources,
     Task,
     Values,
+    columns_of,
+    counted,
     first_twin,
     masses,
     most_nodes,
@@ -98,8 +101,8 @@ class Buffers(NamedTuple):
 
     Attributes
     ----------
-    columns : array
-        The column of the table of each place.
+    columns : Columns
+        The column of the values of each place.
     weights, gathered : arrays
         Rows of k (or of weights, if masses differ) with edges, those of frequent codes first, and
         whether they have been gathered.
@@ -111,7 +114,7 @@ class Buffers(NamedTuple):
         The places of each twin number.
     """
 
-    columns: Array
+    columns: Columns
     weights: Array
     gathered: Array
     products: Array
@@ -127,6 +130,7 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
     The block has the places begin … end−1, of which the first and the last are empty. `mass` is
     that of all pairs of nodes, or 0 if it differs or is 0.
     """
+    task = counted(task, task.targets.codes[begin:end], first, last)
     walk, work = _buffers(begin, end, task, first, last, mass)
     sources, values, pushes = task.sources, task.values, task.pushes
     for p in range(first, last):
@@ -149,13 +153,11 @@ def _buffers(begin: int, end: int, task: Task, first: int, last: int, mass: floa
     Columns are padded with empty places, of which the first are the edge, so that no vector loop
     has a remainder.
     """
-    sources, values = task.sources, task.values
-    size = end - begin + _EDGE
-    columns = np.full(size + -size % _VECTOR, values.table.shape[1] - 1, dtype=np.uint32)
-    for t in range(end - begin):
-        columns[t] = values.column_of[task.targets.codes[begin + t]]
+    sources, size = task.sources, end - begin + _EDGE
+    size += -size % _VECTOR
+    columns = columns_of(task.targets.codes[begin:end], size, task.values)
     longest, most = most_nodes(task.pushes, first, last)
-    size, shared = len(columns), min(len(values.table), _SHARED)
+    shared = min(len(task.values.row_of), _SHARED)
     places = task.targets.twins[begin:end]
     lists = twin_lists(places)
     # Rows are cleared when they are gathered: few pushes need few of them.
@@ -178,24 +180,33 @@ def _enter(push: Push, sources: Sources, values: Values, walk: Walk, work: Buffe
     spare = shared  # rows of frequent codes are gathered once, other rows each time
     for i in range(push.nodes):
         twins[i] = first_twin(walk.ids[push.start + i], work.lists)
-        row = values.row_of[sources.codes[push.start + i]]
+        code = sources.codes[push.start + i]
+        row = values.row_of[code]
         slot = row if row < shared else spare
         spare += slot == spare
         slots[i] = slot
         if slot >= shared or not gathered[slot]:
-            _gather(values.table, row, work.columns, walk.factor, work.weights, slot)
+            _gather(values, code, work.columns, walk.factor, work.weights, slot)
             if slot < shared:
                 gathered[slot] = True
 
 
 @compiled(inline="always")
-def _gather(table: Array, row: int, columns: Array, factor: float, weights: Array, slot: int) -> None:
-    """Write factor · table[row, columns] into a row, and clear the edge before it."""
-    r, s, edge = np.uint64(row), np.uint64(slot), np.uint64(_EDGE)
+def _gather(values: Values, code: int, columns: Columns, factor: float, weights: Array, slot: int) -> None:
+    """Write factor · the values of a code into a row, and clear the edge before it."""
+    table, counts, levels = values.table, values.counts, values.products.levels
+    at, norms = columns.numbers, columns.norms
+    s, edge = np.uint64(slot), np.uint64(_EDGE)
     for t in range(edge):
         weights[s, t] = 0.0
-    for t in range(np.uint64(len(columns))):
-        weights[s, edge + t] = factor * table[r, columns[t]]
+    if len(levels):
+        r, n = np.uint64(values.count_of[code]), np.uint64(values.products.row_norms[code])
+        for t in range(np.uint64(len(at))):
+            weights[s, edge + t] = factor * levels[n, norms[t] + counts[r, at[t]]]
+    else:
+        r = np.uint64(values.row_of[code])
+        for t in range(np.uint64(len(at))):
+            weights[s, edge + t] = factor * table[r, at[t]]
 
 
 @compiled

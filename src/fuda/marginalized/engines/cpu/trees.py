@@ -72,7 +72,7 @@ def trees(
 ) -> None:
     """Add pushes first … last−1 to the scores of a block; `links` are those of the sources."""
     _, ranks, parents, lasts, masks = families
-    block, pushes, near = block_of(families.places, task), task.pushes, links.children
+    block, pushes, near = block_of(families.places, task, first, last), task.pushes, links.children
     size = len(block.places)
     longest, most = most_nodes(pushes, first, last)
     weight, product = np.empty((longest, size)), np.empty((-(-longest // NODES) * NODES, size))
