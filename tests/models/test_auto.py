@@ -118,7 +118,7 @@ def test_some_candidates_join_others_on_proof_only():
     assert members(joins=False, sure=0.9) == 2
 
 
-def test_those_that_are_usually_good_together_are_chosen_unless_another_is_better():
+def test_a_team_is_chosen_unless_another_is_better():
     corpus = Corpus([Sequence(["x"] * 5) for _ in range(40)])
     labels = np.random.RandomState(0).randint(0, 2, 200)
     model = Auto(candidates={"crf": CRF(), "svm": HMSVM(), "other": HMM()})
@@ -132,13 +132,30 @@ def test_those_that_are_usually_good_together_are_chosen_unless_another_is_bette
             own = np.where(np.arange(200) % step == k, 1 - labels, labels)
             said = Opinion(np.where(np.eye(2)[own] > 0, 2.0, 0.0), np.zeros((2, 2)))
             trial.outputs, trial.times = [Output(said, own)], [(100, Times(time, time))]
-            trial.candidate = replace(trial.candidate, usual=k < 2)
+            trial.candidate = replace(trial.candidate, teams=(0,) if k < 2 else ())
         search.race._judge()
         return {trial.candidate.name for trial in search.choice().trials}
 
     assert {"crf", "svm"} <= members((20, 20, 15))
     assert "other" in members((4, 3, 200))
     assert members((20, 20, 15), time=30.0) == {"crf"}  # there is no time for both
+
+
+def test_of_two_teams_the_data_choose():
+    """Members of the first are wrong at the same nodes, those of the second at different ones."""
+    corpus = Corpus([Sequence(["x"] * 5) for _ in range(40)])
+    labels = np.random.RandomState(0).randint(0, 2, 200)
+    model = Auto(candidates={name: CRF() for name in "abcde"})
+    search = auto._Search(model, model._training_data(corpus, ["a", "b"], labels))
+    search.race.tests = [np.arange(40)]
+    teams, wrong = [(0,), (0,), (0, 1), (1,), (1,)], [0, 0, 0, 1, 2]
+    for trial, of, at in zip(search.race.trials, teams, wrong, strict=True):
+        own = np.where(np.arange(200) % 20 == at, 1 - labels, labels)
+        said = Opinion(np.where(np.eye(2)[own] > 0, 2.0, 0.0), np.zeros((2, 2)))
+        trial.outputs, trial.times = [Output(said, own)], [(100, Times(1.0, 1.0))]
+        trial.candidate = replace(trial.candidate, teams=of)
+    search.race._judge()
+    assert {trial.candidate.name for trial in search.choice().trials} == {"c", "d", "e"}
 
 
 def test_where_time_was_over_early_the_default_has_a_partner(monkeypatch):

@@ -38,17 +38,17 @@ class Seen(CRF):
         return super().fit(X, y, **given)
 
 
-def test_classes_of_words_are_learned_from_much_text(monkeypatch):
-    few = Corpus([Sequence(["a", "word"])])
-    assert candidates.WITH_CLASSES not in {c.name for c in candidates_for(few)}
-    monkeypatch.setattr(candidates, "_NODES_FOR_CLASSES", 2)
-    found = next(c for c in candidates_for(few) if c.learns_words)
-    assert found.name == candidates.WITH_CLASSES
+def test_classes_of_words_are_learned_from_the_text_itself():
     corpus = Corpus([Sequence(x) for x in X])
+    found = next(c for c in candidates_for(corpus) if c.learns_words)
+    assert found.name == candidates.WITH_CLASSES
     classes = sorted({label for y in Y for label in y})
     model = Fits(corpus, Y, classes, {}, "IOB2").fitted(found, np.arange(6), True, 1)
     assert "class4" in str(model.top_features(1000))
+    taught = CRF(l2=0.3, scheme="IOB2", n_jobs=1).fit(X[:6], Y[:6], unlabelled=fuda.vectors.learn(X[:6]))
+    np.testing.assert_array_equal(model.weights_, taught.weights_)  # every word is counted once
     corpus.vectors = fuda.vectors.learn([["other", "text"]])  # what is known of words already
+    assert candidates.WITH_CLASSES not in {c.name for c in candidates_for(corpus)}
     fits = Fits(corpus, Y, classes, {}, "IOB2")
     fits.fitted(replace(found, estimator=Seen()), np.arange(6), True, 1)
     assert Seen.seen == [corpus.vectors]
@@ -81,9 +81,8 @@ def test_only_learners_that_take_the_shape_are_tried():
 
 
 @pytest.mark.parametrize("kind", TABLE)
-def test_every_row_of_the_table_can_be_fitted(kind, monkeypatch):
+def test_every_row_of_the_table_can_be_fitted(kind):
     """With few iterations, on observations of that kind."""
-    monkeypatch.setattr(candidates, "_NODES_FOR_CLASSES", 0)
     make = {
         "text": lambda k: ["Ana", "is", "here"][k],
         "protein": lambda k: "AKS"[k],

@@ -212,14 +212,14 @@ def test_once_all_is_labelled_the_best_of_each_family_go_on_together(clock):
     assert made._affordable(made.running, 500) == []
 
 
-def test_time_is_kept_to_fit_those_that_are_usually_good_together(clock):
+def test_time_is_kept_to_fit_a_team(clock):
     """Without time for the third, whose fit to everything takes 4 s, a fold of all can be done."""
     candidates = {"default": Learner(0.6), "kernel": Other(0.8), "third": Learner(0.5)}
     made = with_scores(race(clock, candidates), (0.6, 0.8, 0.5), (1.0, 1.0, 2.0))
     refits = [made.seconds_to_refit(trial) for trial in made.running]
     made.budget = (refits[0] + refits[1] + 5.0) / 0.92
     assert names_of(made._in_time(made.running, 500, 1.0)) == ["kernel", "default", "third"]
-    made.trials[2].candidate = replace(made.trials[2].candidate, usual=True)
+    made.trials[2].candidate = replace(made.trials[2].candidate, teams=(0,))
     assert names_of(made._in_time(made.running, 500, 1.0)) == []
 
 

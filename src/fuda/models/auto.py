@@ -413,10 +413,9 @@ class _Search:
             alone = together(chosen)
             if alone.score > best:
                 _, decoder, best, counts = alone
-            team = self._team(trials)
-            if len(team) > 1 and not behind(
-                self.goal, counts, (joint := together(team)).counts, _CLEAR_PROOF
-            ):
+            joints = [together(team) for team in self._teams(trials)]
+            joint = max(joints, key=lambda joint: joint.score, default=None)
+            if joint and not behind(self.goal, counts, joint.counts, _CLEAR_PROOF):
                 chosen, decoder, best, counts = joint
         while self.combine and len(chosen) < min(_MOST_MEMBERS, len(trials)):
             more = [[*chosen, trial] for trial in trials if trial not in chosen]
@@ -429,12 +428,15 @@ class _Search:
         self.out_of_fold = best
         return _Choice(chosen, decoder, posterior and decoder is None)
 
-    def _team(self, trials: list[Trial]) -> list[Trial]:
-        """The candidates that are usually good together and for which there is time."""
-        team = [trial for trial in trials if trial.candidate.usual]
-        while len(team) > 1 and self._seconds(team) >= self.race.seconds_left:
-            team.remove(max(team, key=self.race.seconds_to_refit))
-        return team
+    def _teams(self, trials: list[Trial]) -> list[list[Trial]]:
+        """The candidates of each team for which there is time, where there are at least two."""
+        teams = []
+        for number in sorted({number for trial in trials for number in trial.candidate.teams}):
+            team = [trial for trial in trials if number in trial.candidate.teams]
+            while len(team) > 1 and self._seconds(team) >= self.race.seconds_left:
+                team.remove(max(team, key=self.race.seconds_to_refit))
+            teams += [team] if len(team) > 1 else []
+        return teams
 
     def _by_default(self, tuner: Tuner) -> _Choice:
         """The choice where time was over after a small part: on all, others may lead than there.
@@ -456,7 +458,7 @@ class _Search:
     def _worth(self, joint: _Joint, counts: Array) -> float:
         """The score of a combination, less what its last member must bring to these counts."""
         *before, last = joint.members
-        is_team = sum(trial.candidate.usual for trial in before) > 1
+        is_team = sum(bool(trial.candidate.teams) for trial in before) > 1
         if is_team or not last.candidate.joins:
             return joint.score if behind(self.goal, joint.counts, counts, _PROOF) else -np.inf
         if last.family in {trial.family for trial in before}:

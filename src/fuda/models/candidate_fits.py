@@ -17,6 +17,7 @@ from fuda.progress import without
 from fuda.selection.folds import Split
 from fuda.selection.search import Candidate
 from fuda.selection.validation import taken
+from fuda.vectors import learn
 
 Array = np.ndarray
 
@@ -83,7 +84,7 @@ class Fits:
         X = taken(self.X, members)
         if isinstance(model.features, str | None) and model._takes_vectors:
             is_own = candidate.learns_words and self.vectors is None
-            weights["unlabelled"] = X if is_own else self.vectors
+            weights["unlabelled"] = learn(X) if is_own else self.vectors
         model.set_params(**settings)
         # A candidate may end early.
         with without(ConvergenceWarning) if quick else nullcontext():

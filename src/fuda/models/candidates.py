@@ -39,11 +39,11 @@ TABLE: dict[str, list[Row]] = {
         ("crf l2=0.3", "CRF", {"l2": 0.3}),
         ("hm-svm", "HMSVM", {"tol": 0.01}),
         ("semi-crf", "SemiCRF", {}),
+        ("crf word classes", "CRF", {"l2": 0.3}),
+        ("crf window=2", "CRF", {"window": 2, "l2": 0.3}),
         ("crf l2=1", "CRF", {"l2": 1.0}),
         ("hm-perceptron", "HMPerceptron", {}),
         ("crf l2=0.1", "CRF", {"l2": 0.1}),
-        ("crf window=2", "CRF", {"window": 2}),
-        ("crf word classes", "CRF", {}),
         ("marginalized text", "MarginalizedPerceptron", _TEXT),
         ("marginalized spelling", "MarginalizedPerceptron", {"features": "spelling"}),
         ("crf pointwise l2=0.3", "CRF", {"loss": "pointwise", "l2": 0.3}),
@@ -102,12 +102,12 @@ TABLE: dict[str, list[Row]] = {
 ON_PROOF = ("hm-perceptron", "marginalized spelling", "marginalized prior")
 
 # Names of what is good together on most text: whoever leads on few sentences does so by chance,
-# and the three together are better than the best of them.
-TEAM = ("crf l2=0.3", "hm-svm", "semi-crf")
+# and three together are better than the best of them. Which of the teams the data tell: what makes
+# other mistakes adds more, where a wide window and classes of words help at all.
+TEAMS = (("crf l2=0.3", "hm-svm", "semi-crf"), ("crf window=2", "hm-svm", "crf word classes"))
 
-# What learns classes and vectors of words from the text itself, which is no better alone, but is
-# wrong elsewhere; where there are so many nodes that classes tell something.
-WITH_CLASSES, _NODES_FOR_CLASSES = "crf word classes", 20_000
+# What learns classes and vectors of words from the text itself.
+WITH_CLASSES = "crf word classes"
 
 # By learner: parameters while it is compared, and how many times longer it takes without them.
 QUICK: dict[str, tuple[dict[str, Any], float]] = {"MarginalizedPerceptron": ({"orders": 2}, 2.0)}
@@ -154,7 +154,7 @@ def candidates_for(corpus: Corpus, features: Any = None) -> list[Candidate]:
     found = []
     for name, learner, given in TABLE["features" if features is not None else kind_of(corpus)]:
         cls, learns_words = model_class(learner), name == WITH_CLASSES
-        if corpus.shape not in cls._shapes or (learns_words and corpus.size < _NODES_FOR_CLASSES):
+        if corpus.shape not in cls._shapes or (learns_words and corpus.vectors is not None):
             continue
         parameters = dict(given) if features is None else given | {"features": features}
         if parameters.get("prior") == "crf":
@@ -163,6 +163,6 @@ def candidates_for(corpus: Corpus, features: Any = None) -> list[Candidate]:
             parameters["prior"] = model_class("CRF")()
         quick = QUICK.get(learner, ({}, 1.0))
         joins = not name.startswith(ON_PROOF)
-        usual = features is None and name in TEAM
-        found.append(Candidate(name, cls(**parameters), *quick, joins, learns_words, usual))
+        teams = tuple(k for k, team in enumerate(TEAMS) if features is None and name in team)
+        found.append(Candidate(name, cls(**parameters), *quick, joins, learns_words, teams))
     return found

@@ -80,9 +80,9 @@ class Candidate:
         Whether it may decide together with others that it has not been shown to improve.
     learns_words : bool
         Whether it also learns classes and vectors of words from the structures it is fitted to.
-    usual : bool
-        Whether it is one of those that are good together on most data, which go on as the first
-        candidate does.
+    teams : tuple of int
+        The numbers of the teams that it is in: candidates that are good together on most data, all
+        of which go on as the first candidate does.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Candidate:
     slower: float = 1.0
     joins: bool = True
     learns_words: bool = False
-    usual: bool = False
+    teams: tuple[int, ...] = ()
 
 
 @dataclass(eq=False)
@@ -375,7 +375,8 @@ class Race:
         default, running = self.trials[0], by_family(running)
         if self.is_settled:
             families = {trial.family for trial in running}
-            finalists = [*running[: len(families)], *(t for t in running[len(families) :] if t is default)]
+            others = [t for t in running[len(families) :] if t is default or t.candidate.teams]
+            finalists = [*running[: len(families)], *others]
             for group in (running, finalists):
                 if len(self._in_time(group, nodes, 1.0)) == len(group):
                     return group
@@ -407,16 +408,16 @@ class Race:
     def _in_time(self, running: list[Trial], nodes: int, share: float) -> list[Trial]:
         """The candidates, best first, for which there is time if the best are fitted to all.
 
-        One that is neither the best, nor the default, nor usually good with others may take no
+        One that is neither the best, nor the default, nor in a team may take no
         more than a share of the time left.
         """
         left, default = self.seconds_left, self.trials[0]
-        winners = [t for k, t in enumerate(running) if k < _LEADERS or t.candidate.usual]
+        winners = [t for k, t in enumerate(running) if k < _LEADERS or t.candidate.teams]
         refits = [self.seconds_to_refit(trial) for trial in winners]
         left -= refits[0] + sum(seconds for seconds in refits[1:] if seconds < _SHARE * left)
         left -= _JUDGED * max(_LEADERS, len(running) // 2) * self.seconds_to_judge  # half of them go on
         together, chosen = min(self.workers, len(running)), []
-        first = [t for t in running if t is running[0] or t is default or t.candidate.usual]
+        first = [t for t in running if t is running[0] or t is default or t.candidate.teams]
         for trial in [*first, *(trial for trial in running if trial not in first)]:
             most = left if trial in first else share * left
             if trial.seconds_for(nodes) <= most:
@@ -432,7 +433,7 @@ class Race:
         """
         running = self.running
         kept, best = max(_LEADERS, math.ceil(len(running) / 2)), running[0]
-        staying = {id(trial) for trial in self.trials if trial.candidate.usual} | {id(self.trials[0])}
+        staying = {id(trial) for trial in self.trials if trial.candidate.teams} | {id(self.trials[0])}
         if more is not None:
             nodes, most = int(self.sizes[more.train].sum()), _LITTLE_TIME * self.seconds_left
             staying |= {id(trial) for trial in running if trial.seconds_for(nodes) <= most}
