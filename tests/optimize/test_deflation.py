@@ -95,11 +95,11 @@ def test_the_same_minimum_in_fewer_iterations():
     assert len(faster.history) < 0.8 * len(plain.history)
     assert faster.value == pytest.approx(plain.value, rel=1e-7)
     np.testing.assert_allclose(faster.x, plain.x, atol=1e-2)
-    same = [p.objective for p in plain.history[:15]]
-    assert [p.objective for p in faster.history[:15]] == same
+    same = [p.objective for p in plain.history[:22]]
+    assert [p.objective for p in faster.history[:22]] == same
 
 
-@pytest.mark.parametrize("stop", [5, 14, 15, 16, 26])
+@pytest.mark.parametrize("stop", [5, 21, 22, 23, 26])
 def test_resumed_from_its_state_it_ends_bit_for_bit_the_same(stop):
     matrix, scale = hessian(7), scales()
     function, states = quartic(matrix, scale), []

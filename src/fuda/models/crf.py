@@ -6,7 +6,7 @@
 fitted by minimizing loss(w) + l2 ‖w‖² + l1 ‖w‖₁ with one of the losses of
 `fuda.training.crf_loss`; the loss is a sum over structures. Optimization runs in the coordinates
 z = w · h^{1/5}, h a rough diagonal of the Hessian: rare and frequent features then move at
-comparable pace, and a third of the iterations are enough. After 15 iterations the coordinates
+comparable pace, and a third of the iterations are enough. After 22 iterations the coordinates
 of `fuda.optimize.deflation` save more than half of the others. Features that always occur together
 have one weight meanwhile (`fuda.training.merged_features`)."""
 

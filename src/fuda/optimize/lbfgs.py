@@ -34,7 +34,7 @@ _COLUMNS = 4096
 _VECTORS = 5  # besides pairs: x, the next x, their gradients, and the direction
 _STORED = ("s", "y", "sy", "yy")  # the arrays of `Pairs` that a state contains
 # After how many iterations the coordinates are changed: at the start curvatures are other ones.
-_DEFLATED = 15
+_DEFLATED = 22
 
 
 # The matrices are passed whole, with the columns begin..end to work on: numba vectorises rows only
@@ -216,7 +216,7 @@ class Lbfgs(Minimizer):
     n_jobs : int or None
         The number of threads; None is all cores.
     deflation : Deflation, optional
-        The coordinates of the pairs from the 15th iteration on. The objective, its gradient and
+        The coordinates of the pairs from the 22nd iteration on. The objective, its gradient and
         when to stop do not depend on it.
     """
 
