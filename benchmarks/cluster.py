@@ -1,4 +1,6 @@
-"""The CRF on a cluster of this machine: one and two workers of one thread, and local threads.
+"""The CRF on a cluster of this machine: workers of one thread, and local threads.
+
+    python benchmarks/cluster.py [WORKERS…]     numbers of workers; 1 and 2 unless given
 
 Beside seconds, which other programs on the machine spoil, it prints the CPU seconds of the longest
 chain of what waits for one another: here, and on the busier worker.
@@ -7,6 +9,7 @@ chain of what waits for one another: here, and on the busier worker.
 from __future__ import annotations
 
 import statistics
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -16,7 +19,7 @@ from distributed import Client, LocalCluster
 from common import load
 from fuda import CRF
 
-ITERATIONS, FIRST = 12, 4  # the first iterations load code, and are not counted
+ROUNDS, ITERATIONS, FIRST = 3, 20, 6  # the first iterations load code, and are not counted
 
 
 def measured(X, y, cluster: LocalCluster | None, n_jobs: int | None = None) -> tuple[float, float, float]:
@@ -41,16 +44,16 @@ def measured(X, y, cluster: LocalCluster | None, n_jobs: int | None = None) -> t
     return statistics.median(walls), min(walls), chain / (ITERATIONS - FIRST)
 
 
-def main() -> None:
+def main(counts: list[int]) -> None:
     warnings.simplefilter("ignore")
     X, y = load("esp.train")
-    for round in range(2):
-        for count in (1, 2):
+    for round in range(ROUNDS):
+        for count in counts:
             with LocalCluster(
                 n_workers=count, threads_per_worker=1, dashboard_address=":0", silence_logs=60
             ) as cluster:
                 show(f"round {round}: {count} workers", measured(X, y, cluster))
-        for threads in (1, 2):
+        for threads in counts:
             show(f"round {round}: {threads} threads, no cluster", measured(X, y, None, threads))
 
 
@@ -61,4 +64,4 @@ def show(name: str, found: tuple[float, float, float]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main([int(count) for count in sys.argv[1:]] or [1, 2])
