@@ -87,6 +87,20 @@ def test_gradient_of_the_likelihood_beside_a_joint_prior():
     np.testing.assert_allclose(loss(numbers)[1], expected, atol=1e-6)
 
 
+def test_rounding_does_not_keep_the_fit_of_coefficients_going():
+    best, sizes, found = np.array([0.5, 1.2]), np.array([300.0, 4000.0]), []
+
+    def loss(numbers):
+        """A loss of some thousands, whose last digits are noise."""
+        away = np.log(numbers / best)
+        noise = 1e-12 * (numbers.sum() * 1e7 % 1 - 0.5)
+        found.append(1000 + 0.5 * sizes @ away**2 + noise)
+        return found[-1], (sizes * away + noise) / numbers
+
+    np.testing.assert_allclose(calibration._fitted(loss, np.ones(2)), best, rtol=1e-3)
+    assert len(found) < 40
+
+
 def test_files_keep_what_labelings_are_scored_by(tmp_path):
     model = MarginalizedPerceptron(prior=CRF(), decode="viterbi", epochs=3, orders=1).fit(X, Y)
     model.save(tmp_path / "m.fuda")

@@ -189,12 +189,18 @@ def _whole_scores(numbers: Array, parts: Array, joint: Joint | None, pairs: Arra
 
 
 def _fitted(loss: Callable[[Array], tuple[float, Array]], start: Array) -> Array:
-    """Return the positive coefficients that minimize a loss, optimized as logarithms."""
+    """Return the positive coefficients that minimize a loss, optimized as logarithms.
+
+    In units of the loss at the start, since the gradient of a sum over thousands of nodes cannot
+    vanish as far as that of one of them: rounding would keep the search for steps going.
+    """
+    unit = max(1.0, loss(start)[0])
 
     def by_logarithm(x: Array) -> tuple[float, Array]:
         numbers = np.exp(x)
         value, gradient = loss(numbers)
-        return value + _REGULARIZATION * float(x @ x), gradient * numbers + 2 * _REGULARIZATION * x
+        gradient = gradient * numbers + 2 * _REGULARIZATION * x
+        return (value + _REGULARIZATION * float(x @ x)) / unit, gradient / unit
 
     return np.exp(Lbfgs(by_logarithm, np.log(start)).minimize(tol=1e-6, max_iter=200).x)
 
