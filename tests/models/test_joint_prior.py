@@ -93,7 +93,7 @@ def test_rounding_does_not_keep_the_fit_of_coefficients_going():
     def loss(numbers):
         """A loss of some thousands, whose last digits are noise."""
         away = np.log(numbers / best)
-        noise = 1e-12 * (numbers.sum() * 1e7 % 1 - 0.5)
+        noise = 1e-11 * (numbers.sum() * 1e12 % 1 - 0.5)
         found.append(1000 + 0.5 * sizes @ away**2 + noise)
         return found[-1], (sizes * away + noise) / numbers
 
