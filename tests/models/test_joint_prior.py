@@ -88,14 +88,13 @@ def test_gradient_of_the_likelihood_beside_a_joint_prior():
 
 
 def test_rounding_does_not_keep_the_fit_of_coefficients_going():
-    best, sizes, found = np.array([0.5, 1.2]), np.array([300.0, 4000.0]), []
+    best, found, random = np.array([0.5, 1.2]), [], np.random.RandomState(0)
 
     def loss(numbers):
-        """A loss of some thousands, whose last digits are noise."""
-        away = np.log(numbers / best)
-        noise = 1e-11 * (numbers.sum() * 1e12 % 1 - 0.5)
-        found.append(1000 + 0.5 * sizes @ away**2 + noise)
-        return found[-1], (sizes * away + noise) / numbers
+        """A loss of a thousand, whose last digits are noise."""
+        away, sizes = np.log(numbers / best), np.array([300.0, 4000.0])
+        found.append(1000 + 0.5 * sizes @ away**2 + 1e-11 * random.randn())
+        return found[-1], sizes * away / numbers
 
     np.testing.assert_allclose(calibration._fitted(loss, np.ones(2)), best, rtol=1e-3)
     assert len(found) < 40
