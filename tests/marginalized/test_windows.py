@@ -100,7 +100,7 @@ def by_definition(made, alpha, reach):
             a, b = i + distance, t + distance
             if source[0] <= a < source[1] and target[0] <= b < target[1]:
                 is_equal = sides[0].twins[a] == sides[1].twins[b] >= 0
-                equal_near |= is_equal and abs(distance) <= reach + 1
+                equal_near |= is_equal and abs(distance) <= reach
                 value = k[sides[0].codes[a], sides[1].codes[b]]
                 by_code[farthest + distance] = value
                 by_observation[farthest + distance] = made.mass * made.own[a] if is_equal else value

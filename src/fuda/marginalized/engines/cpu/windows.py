@@ -83,7 +83,7 @@ class Merged(NamedTuple):
         The reach of the codes that are compared.
     lefts, middles, rights : arrays (groups, r), (n,), (n, r)
         The rows of k to the left of each group, of each position, and to its right, by their first
-        elements, the nearest first. An odd r is made even by empty rows.
+        elements, the nearest first. Empty rows make two of them, and four more at a time.
     groups : array
         Group g has the positions groups[g] … groups[g+1]−1.
     firsts : array
@@ -211,7 +211,7 @@ def _merged(positions: Positions, reach: int, count: int) -> Merged:
     codes, gamma = codes[order[begins[:-1]]], np.add.reduceat(positions.gamma[order], begins[:-1])
     new = np.append(True, (codes[1:, :reach] != codes[:-1, :reach]).any(axis=1))
     rows = _TILE * ((count + 1) * np.arange(2 * reach + 1) + codes)
-    empty = np.full((len(codes), reach % 2), _TILE * count)
+    empty = np.full((len(codes), (2 - reach) % 4), _TILE * count)
     rights = np.hstack([rows[:, reach + 1 :], empty])
     lefts = np.hstack([rows[:, :reach][:, ::-1], empty])[new]
     groups = np.append(np.flatnonzero(new), len(codes))
@@ -319,7 +319,7 @@ def add_windows(codes: Array, table: Array, support: Merged, labels: int) -> Arr
     width, count, one = codes.shape[1], len(table), table.dtype.type(1)
     scores, sums = np.empty((len(codes), labels)), np.empty(labels * _TILE, table.dtype)
     rows, kappas = np.zeros(width * count * _TILE, table.dtype), np.zeros(_BATCH * _TILE, table.dtype)
-    up, down = np.empty(_TILE, table.dtype), np.empty(_TILE, table.dtype)
+    up, far = np.empty(_TILE, table.dtype), np.ones(_TILE, table.dtype)
     for first in range(0, len(codes), _TILE):
         size = min(_TILE, len(codes) - first)
         for j in range(width):
@@ -332,10 +332,11 @@ def add_windows(codes: Array, table: Array, support: Merged, labels: int) -> Arr
         for begin in range(0, len(middles), _BATCH):
             for p in range(begin, min(begin + _BATCH, len(middles))):
                 if p == groups[g]:
-                    _one_way(rows, lefts, g, one, up)
+                    _beyond(rows, lefts, g, one, far)
+                    _up_row(rows, lefts, g, one, far, up)
                     g += 1
-                _one_way(rows, rights, p, one, down)
-                _kappa_row(rows, middles[p], up, down, kappas, (p - begin) * _TILE)
+                _beyond(rows, rights, p, one, far)
+                _kappa_row(rows, middles[p], rights, p, one, far, up, kappas, (p - begin) * _TILE)
             for label in range(labels):
                 for n in range(firsts[key], firsts[key + 1], _TOGETHER):
                     _add(amounts, places, n, kappas, sums, label * _TILE)
@@ -347,24 +348,38 @@ def add_windows(codes: Array, table: Array, support: Merged, labels: int) -> Arr
 
 
 @compiled(fastmath={"contract"})
-def _one_way(rows: Array, all_places: Array, n: int, one: float, out: Array) -> None:
-    """Write u of the rows to the left, or d of those to the right, two of them at a time."""
-    last = all_places.shape[1] - 2
-    a, b = np.uint64(all_places[n, last]), np.uint64(all_places[n, last + 1])
+def _beyond(rows: Array, places: Array, n: int, one: float, out: Array) -> None:
+    """Write u or d of the rows from the third on, four of them at a time."""
+    for j in range(places.shape[1] - 4, 1, -4):
+        a, b = np.uint64(places[n, j]), np.uint64(places[n, j + 1])
+        c, d = np.uint64(places[n, j + 2]), np.uint64(places[n, j + 3])
+        if j == places.shape[1] - 4:
+            for t in range(np.uint64(_TILE)):
+                later = one + rows[c + t] * (one + rows[d + t])
+                out[t] = one + rows[a + t] * (one + rows[b + t] * later)
+        else:
+            for t in range(np.uint64(_TILE)):
+                later = one + rows[c + t] * (one + rows[d + t] * out[t])
+                out[t] = one + rows[a + t] * (one + rows[b + t] * later)
+
+
+@compiled(fastmath={"contract"})
+def _up_row(rows: Array, places: Array, n: int, one: float, far: Array, out: Array) -> None:
+    """Write u of the rows to the left."""
+    a, b = np.uint64(places[n, 0]), np.uint64(places[n, 1])
     for t in range(np.uint64(_TILE)):
-        out[t] = one + rows[a + t] * (one + rows[b + t])
-    for j in range(last - 2, -1, -2):
-        a, b = np.uint64(all_places[n, j]), np.uint64(all_places[n, j + 1])
-        for t in range(np.uint64(_TILE)):
-            out[t] = one + rows[a + t] * (one + rows[b + t] * out[t])
+        out[t] = one + rows[a + t] * (one + rows[b + t] * far[t])
 
 
-@compiled
-def _kappa_row(rows: Array, middle: int, up: Array, down: Array, out: Array, at: int) -> None:
+@compiled(fastmath={"contract"})
+def _kappa_row(
+    rows: Array, middle: int, places: Array, p: int, one: float, far: Array, up: Array, out: Array, at: int
+) -> None:
     """Write k u d from element `at` on."""
     z, first = np.uint64(middle), np.uint64(at)
+    a, b = np.uint64(places[p, 0]), np.uint64(places[p, 1])
     for t in range(np.uint64(_TILE)):
-        out[first + t] = up[t] * rows[z + t] * down[t]
+        out[first + t] = up[t] * rows[z + t] * (one + rows[a + t] * (one + rows[b + t] * far[t]))
 
 
 @compiled(fastmath={"contract"})
@@ -384,23 +399,22 @@ def add_twins(
 ) -> None:
     """Add to scores (n, L) of the targets `at` what pairs with equal observations differ by.
 
-    That is from what codes within the reach added. Equal observations more than one node farther
-    away change little, unless there are nearer ones.
+    That is from what codes within the reach added. Equal observations farther away change little,
+    unless there are some within it.
     """
     codes, twins, own, gamma = targets.codes, targets.twins, support.own, support.gamma
     our_codes, our_twins, firsts, entries = support.codes, support.twins, support.firsts, support.entries
     width, middle, one = twins.shape[1], twins.shape[1] // 2, np.uint64(1)
-    begin, end = max(0, middle - reach - 1), min(width, middle + reach + 2)
     for n in range(len(at)):
         t = np.uint64(at[n])  # unsigned, which avoids tests of the sign
-        for j in range(begin, end):
+        for j in range(middle - reach, middle + reach + 1):
             twin = twins[t, np.uint64(j)]
             if not 0 <= twin < len(own):
                 continue
             first = np.uint64(twin * width + j)
             for e in range(firsts[first], firsts[first + one]):
                 p, is_new = np.uint64(entries[np.uint64(e)]), True
-                for i in range(begin, j):  # a pair is found at the first place with equal observations
+                for i in range(middle - reach, j):  # a pair is found at its first equal observations
                     before = twins[t, np.uint64(i)]
                     is_new &= before < 0 or before != our_twins[p, np.uint64(i)]
                 if is_new:
