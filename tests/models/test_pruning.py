@@ -85,6 +85,19 @@ def test_labels_that_no_stage_predicts_well_enough_are_never_clear(shared, monke
     assert (model.margins_ == NEVER).all()
 
 
+def test_new_labels_are_never_clear(shared, data, model):
+    X, y = data[1]
+    model.prune(X, y, loss=0.5)
+    before, classes = model.margins_, model.classes_.tolist()
+    assert (before < NEVER).any()
+    model.partial_fit(X[:1], [["A new one", *y[0][1:]]])
+    added = model.classes_.tolist().index("A new one")
+    assert (model.margins_[:, added] == NEVER).all()
+    others = [model.classes_.tolist().index(label) for label in classes]
+    np.testing.assert_array_equal(model.margins_[:, others], before)
+    assert model.predict(X)[0][0] == "A new one"
+
+
 def test_margins_leave_a_share_of_errors():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 3000)
