@@ -35,9 +35,9 @@ MODELS = {
     "SemiCRF": Model("fuda.models.semi_crf", "semi-crf"),
     "HMPerceptron": Model("fuda.models.hm_perceptron", "hm-perceptron", version=2),  # 2: curvature
     "HMSVM": Model("fuda.models.hm_svm", "hm-svm", version=2),  # 2: scale of probabilities
-    # 2: coefficients of labelings beside the scores of a prior
-    "MarginalizedPerceptron": Model("fuda.models.marginalized_perceptron", "marginalized", version=2),
-    "MarginalizedSVM": Model("fuda.models.marginalized_svm", "marginalized-svm", version=2),
+    # 2: coefficients of labelings beside the scores of a prior; 3: margins of stages and labels
+    "MarginalizedPerceptron": Model("fuda.models.marginalized_perceptron", "marginalized", version=3),
+    "MarginalizedSVM": Model("fuda.models.marginalized_svm", "marginalized-svm", version=3),
     "Reranker": Model("fuda.models.reranker", "reranker"),
     "Auto": Model("fuda.models.auto", "auto", version=2),  # 2: members decide by their scores
 }

@@ -28,6 +28,7 @@ def test_points_are_numbered_by_features_and_norms(monkeypatch, collide):
     rows = [(*row, repr(norm)) for row, norm in zip(matrix.toarray().tolist(), norms, strict=True)]
     assert len(set(zip(numbers.tolist(), rows, strict=True))) == len(set(rows)) == len(members)
     assert numbers[members].tolist() == list(range(len(members)))
+    assert (np.diff(members) > 0).all()  # by first occurrence
 
 
 @pytest.mark.parametrize("kernel", [Polynomial(2).normalized(), RBF(0.3) + Delta()])
@@ -40,6 +41,25 @@ def test_few_observations_have_the_same_values_by_feature(kernel):
     by_feature = codes.Types(kernel, Points(Csr.of(few), ids, beyond, [None] * 4))
     np.testing.assert_array_equal(by_feature.diagonal, usual.diagonal)
     np.testing.assert_array_equal(sources.gram(by_feature), sources.gram(usual))
+
+
+def test_codes_of_sources_come_first(monkeypatch):
+    monkeypatch.setattr(codes, "_SMALL", 0)
+    kernel, rng = Polynomial(2), np.random.default_rng(2)
+
+    def types(rows, first):
+        ids = first + np.arange(len(rows))
+        return codes.Types(kernel, Points(sp.csr_matrix(rows), ids, np.zeros(len(rows)), [None] * len(rows)))
+
+    sources = types(rng.integers(0, 2, (100, 3)), 0)
+    found = [
+        codes.Codes(sources, types(rng.integers(0, top, (80, 3)), 100), frequent=[3, 7]) for top in (2, 3)
+    ]
+    assert all(one.is_shared for one in found)
+    assert found[0].counts < found[1].counts
+    np.testing.assert_array_equal(*(one.sources for one in found))
+    assert found[0].sources[[3, 7]].tolist() == [0, 1]
+    assert sorted({*found[0].sources.tolist()}) == list(range(found[0].sources.max() + 1))
 
 
 def test_values_of_observations_are_kept_for_the_next_sentence():

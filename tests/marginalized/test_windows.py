@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fuda import Sequence
 from fuda.kernels import Polynomial
 from fuda.marginalized import codes, problem
 from fuda.marginalized.engines.cpu import windows
 from fuda.marginalized.engines.cpu.engine import CpuEngine
-from fuda.marginalized.engines.cpu.windows import WindowSupport, has_windows
+from fuda.marginalized.engines.cpu.windows import NEVER, REACHES, WindowSupport, has_windows
 from fuda.marginalized.kernel import label_gram
 from fuda.marginalized.problem import Settings, Sources
 from machine_cases import random_prior, random_structures, two_sides
 
 LABELS = 3
-ALL, NONE = 3.0, -1.0  # margins with which all nodes, or none, are scored with the whole reach
+
+
+def only(stage):
+    """Margins by which all nodes are scored by one stage."""
+    return np.array([[NEVER if i < stage else -1.0] * LABELS for i in range(len(REACHES) - 1)])
+
+
+LAST = only(len(REACHES) - 1)
 
 
 @pytest.fixture(autouse=True)
@@ -45,85 +54,144 @@ def test_windows_of_short_sequences_are_exact(seed, label_kernel):
     assert made.codes.is_shared
     assert (made.targets.twins >= 0).any()
     expected = CpuEngine(made).scores(alpha).doubles()
-    found = CpuEngine(made).scores(alpha, ALL).doubles()
+    found = CpuEngine(made).scores(alpha, LAST).doubles()
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    assert len(WindowSupport(made, alpha)._whole.rights) < np.count_nonzero(alpha.any(axis=1))
+    assert len(WindowSupport(made, alpha).stages[-1].middles) < np.count_nonzero(alpha.any(axis=1))
 
 
-def long_case(rng):
-    """Long sequences without a common word."""
+def long_case(rng, marks="xy", label_kernel=None):
+    """Long sequences; with different marks without a common word."""
     words = [f"{word}{letter}" for word in ("ab", "Cd", "12", "e-f") for letter in "stuvwxyz"]
     sides = [
         [
             Sequence([f"{word}{mark}" for word in rng.choice(words, size)])
             for size in rng.integers(9, 18, 8).tolist()
         ]
-        for mark in "xy"
+        for mark in marks
     ]
-    return problem_of(*sides, rng)
+    made, alpha = problem_of(*sides, rng, label_kernel=label_kernel)
+    return made, alpha * (rng.random((len(alpha), 1)) < 0.3)
+
+
+def one_way(values, step, reach):
+    """u (step −1) or d (step 1) of k along a pair's windows, from the middle of 2r + 1 places."""
+    middle, value = len(values) // 2, 1.0
+    for distance in range(reach, 0, -1):
+        value = 1.0 + values[middle + step * distance] * value
+    return value
+
+
+def kappa_of(values, reach):
+    return values[len(values) // 2] * one_way(values, -1, reach) * one_way(values, 1, reach)
 
 
 def by_definition(made, alpha, reach):
-    """Scores by κ_r, one pair of nodes after another."""
-    k = made.mixing**2 * made.mass * made.codes.whole
+    """Scores pair by pair: κ_r by codes, but by observations where equal ones are near."""
+    k, farthest = made.mixing**2 * made.mass * made.codes.whole, windows._REACH
     sides, gamma = (made.sources, made.targets), made.gamma(alpha)
     scores = np.zeros((len(made.targets.codes), LABELS))
-
-    def one_way(places, ends, step):
-        value = 0.0
-        at = [place + step * reach for place in places]
-        for _ in range(reach):
-            if all(first <= i < last for i, (first, last) in zip(at, ends, strict=True)):
-                value = k[sides[0].codes[at[0]], sides[1].codes[at[1]]] * (1.0 + value)
-            else:
-                value = 0.0
-            at = [i - step for i in at]
-        return 1.0 + value
-
     bounds = [list(zip(side.offsets[:-1], side.offsets[1:], strict=True)) for side in sides]
-    for source in bounds[0]:
-        for target in bounds[1]:
-            for i in filter(alpha.any(axis=1).__getitem__, range(*source)):
-                for t in range(*target):
-                    u, d = (one_way((i, t), (source, target), step) for step in (-1, 1))
-                    kappa = k[sides[0].codes[i], sides[1].codes[t]] * u * d / made.mass
-                    scores[t] += kappa * gamma[i] * made.targets.prior[t]
+    pairs = [(s, t) for s in bounds[0] for t in bounds[1]]
+    for (i, t), source, target in ((p, s, e) for s, e in pairs for p in np.ndindex(s[1] - s[0], e[1] - e[0])):
+        i, t = source[0] + i, target[0] + t
+        by_code, by_observation = np.zeros((2, 2 * farthest + 1))
+        equal_near = False
+        for distance in range(-farthest, farthest + 1):
+            a, b = i + distance, t + distance
+            if source[0] <= a < source[1] and target[0] <= b < target[1]:
+                is_equal = sides[0].twins[a] == sides[1].twins[b] >= 0
+                equal_near |= is_equal and abs(distance) <= reach
+                value = k[sides[0].codes[a], sides[1].codes[b]]
+                by_code[farthest + distance] = value
+                by_observation[farthest + distance] = made.mass * made.own[a] if is_equal else value
+        kappa = kappa_of(by_observation, farthest) if equal_near else kappa_of(by_code, reach)
+        scores[t] += kappa / made.mass * gamma[i] * made.targets.prior[t]
     return scores
 
 
-def test_windows_of_long_sequences_are_cut():
-    made, alpha = long_case(np.random.default_rng(0))
-    alpha *= np.random.default_rng(1).random((len(alpha), 1)) < 0.3
+@pytest.mark.parametrize("marks", ["xy", "xx"])
+@pytest.mark.parametrize("label_kernel", [None, np.eye(3) + 0.2])
+def test_windows_of_long_sequences_are_cut(marks, label_kernel):
+    made, alpha = long_case(np.random.default_rng(0), marks, label_kernel)
     assert made.codes.is_shared
-    for margin, reach in ((ALL, windows._REACH), (NONE, windows._NEAR)):
-        found = WindowSupport(made, alpha).scores(made, margin, 1)
+    assert np.isin(made.targets.twins, made.sources.twins[made.sources.twins >= 0]).any() == (marks == "xx")
+    for stage, reach in enumerate(REACHES):
+        found = WindowSupport(made, alpha).scores(made, only(stage), 1)
         np.testing.assert_allclose(found, by_definition(made, alpha, reach), rtol=1e-12, atol=1e-12)
+
+
+def by_stages(made, scores, margins):
+    """The scores of the stages, of which each node gets the first that is clear."""
+    found, late = scores[0].copy(), np.ones(len(scores[0]), dtype=bool)
+    for stage in range(len(margins)):
+        best, lead = windows.leads(found)
+        narrow = late & (lead < margins[stage][best])
+        for a, b in zip(made.targets.offsets[:-1], made.targets.offsets[1:], strict=True):
+            at = a + np.flatnonzero(narrow[a:b])
+            late[a:b] &= [(np.abs(at - t) <= 1).any() for t in range(a, b)]
+        found[late] = scores[stage + 1][late]
+    return found
 
 
 def test_narrow_margins_and_their_neighbours_are_scored_again(monkeypatch):
     made, alpha = long_case(np.random.default_rng(2))
     support = WindowSupport(made, alpha)
-    near, whole = (support.scores(made, margin, 1) for margin in (NONE, ALL))
-    margin = float(np.median(windows._margins(near)))
-    expected = near.copy()
-    for a, b in zip(made.targets.offsets[:-1], made.targets.offsets[1:], strict=True):
-        narrow = np.flatnonzero(windows._margins(near[a:b]) < margin)
-        for t in range(b - a):
-            if (np.abs(narrow - t) <= windows._SPREAD).any():
-                expected[a + t] = whole[a + t]
-    found = support.scores(made, margin, 1)
+    scores = [support.scores(made, only(stage), 1) for stage in range(len(REACHES))]
+    typical = np.median(windows.leads(scores[0])[1])
+    margins = typical * np.array([[0.8, 1.0, 1.2], [0.5, 0.6, 0.3]])
+    expected = by_stages(made, scores, margins)
+    found = support.scores(made, margins, 1)
     np.testing.assert_array_equal(found, expected)
-    assert not np.array_equal(found, near)
-    assert not np.array_equal(found, whole)
+    for one in scores:
+        assert (found == one).all(axis=1).any()
+        assert not np.array_equal(found, one)
     monkeypatch.setattr(windows, "_BLOCK", 50)
-    np.testing.assert_array_equal(support.scores(made, margin, 2), expected)
+    np.testing.assert_array_equal(support.scores(made, margins, 2), expected)
+
+
+def test_many_equal_windows_have_the_same_scores():
+    rng = np.random.default_rng(5)
+    sources, targets = (random_structures(rng, "sequence", count, 9) for count in (60, 90))
+    made, alpha = problem_of(sources, [*targets, *targets], rng)
+    found = CpuEngine(made).scores(alpha, LAST).doubles()
+    once, twice = np.split(found, 2)
+    np.testing.assert_array_equal(once, twice)
+    assert len(np.unique(once, axis=0)) > windows._TILE  # of more than one tile
+    np.testing.assert_allclose(found, by_definition(made, alpha, REACHES[-1]), rtol=1e-12, atol=1e-12)
+
+
+@given(st.lists(st.lists(st.integers(-3, 3), min_size=LABELS, max_size=LABELS), min_size=1, max_size=9))
+def test_leads_are_in_units_of_the_largest_score(rows):
+    scores = np.array(rows, dtype=float)
+    best, lead = windows.leads(scores)
+    np.testing.assert_array_equal(best, scores.argmax(axis=1))
+    ordered, largest = np.sort(scores, axis=1), np.abs(scores).max(axis=1)
+    np.testing.assert_allclose(lead * largest, ordered[:, -1] - ordered[:, -2], atol=1e-12)
+    assert (lead[largest == 0] == 0).all()
+
+
+def test_a_support_is_prepared_once():
+    rng = np.random.default_rng(6)
+    sources, targets = (random_structures(rng, "sequence", count, 5) for count in (60, 40))
+    made, alpha = problem_of(sources, targets, rng)
+    engine = CpuEngine(made)
+    engine.scores(alpha, LAST)
+    kept = engine._prepared.windows_of(made, alpha)
+    assert kept is engine._prepared.windows_of(made, alpha)
+    other, _ = problem_of(sources, random_structures(rng, "sequence", 50, 5), rng)
+    again = engine.aimed_at(other)
+    found = again.scores(alpha, LAST).doubles()
+    np.testing.assert_array_equal(found, CpuEngine(other).scores(alpha, LAST).doubles())
+    assert again._prepared is engine._prepared
+    assert engine._prepared.windows_of(other, alpha) is kept
+    assert engine._prepared.windows_of(made, 2 * alpha) is not kept
 
 
 def test_single_precision_is_enough(monkeypatch):
     made, alpha = long_case(np.random.default_rng(3))
-    expected = WindowSupport(made, alpha).scores(made, ALL, 1)
+    expected = WindowSupport(made, alpha).scores(made, LAST, 1)
     monkeypatch.setattr(windows, "_NUMBER", np.float32)
-    found = WindowSupport(made, alpha).scores(made, ALL, 1)
+    found = WindowSupport(made, alpha).scores(made, LAST, 1)
     assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
 
 
@@ -135,4 +203,4 @@ def test_problems_without_windows_are_scored_exactly(monkeypatch):
         made, alpha = problem_of(sources, targets, rng, c)
         assert not has_windows(made)
         expected = CpuEngine(made).scores(alpha).doubles()
-        np.testing.assert_array_equal(CpuEngine(made).scores(alpha, ALL).doubles(), expected)
+        np.testing.assert_array_equal(CpuEngine(made).scores(alpha, LAST).doubles(), expected)

@@ -51,6 +51,10 @@ MODELS = {
         fuda.MarginalizedPerceptron(features="spelling", prior=fuda.CRF(l2=0.1), orders=3),
         X,
     ),
+    # No margin would be chosen by so few words: they were set by hand.
+    "marginalizedperceptron-pruned-2.fuda": (fuda.MarginalizedPerceptron(features="spelling", orders=3), X),
+    "marginalizedperceptron-3.fuda": (fuda.MarginalizedPerceptron(features="spelling", orders=3), X),
+    "marginalizedsvm-3.fuda": (fuda.MarginalizedSVM(features="spelling", C=100.0), X),
     "marginalizedsvm-2.fuda": (fuda.MarginalizedSVM(features="spelling", C=100.0, prior=fuda.CRF(l2=0.1)), X),
     "marginalizedsvm-1.fuda": (fuda.MarginalizedSVM(features="spelling", C=100.0), DAGS),
     "auto-1.fuda": (fuda.Auto(candidates={"crf": fuda.CRF(), "hmm": fuda.HMM()}), X),

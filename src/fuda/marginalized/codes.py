@@ -221,9 +221,10 @@ class Codes:
         count = len(members) + len(frequent)
         if count**2 > min(len(sources) * len(targets) // 4, _LARGEST):
             return
-        new = np.arange(len(members), count)
+        # Sources come first, so that their codes rarely depend on the targets.
+        codes, new = codes + len(frequent), np.arange(len(frequent))
         codes[twins[frequent]] = new
-        one = points[np.concatenate([members, twins[frequent]])]
+        one = points[np.concatenate([twins[frequent], members])]
         # Two copies of a point per code with different ids, so that no two observations are equal.
         numbers = np.arange(2 * count).reshape(2, -1)
         ours, theirs = (Points(one.features, n, one.beyond, one.observations) for n in numbers)
@@ -284,7 +285,7 @@ def _fill(whole: Array, rows: Array, columns: Array, factor: float, table: Array
 
 
 def _number_rows(points: Points, norms: list[Array]) -> tuple[Array, Array]:
-    """Number points by features and norms; also return a point per number."""
+    """Number points by features and norms as they come; also return the first of each number."""
     matrix: Any = points.features
     matrix.sort_indices()
     features, lengths = matrix.indices, np.diff(matrix.indptr)
@@ -301,7 +302,8 @@ def _number_rows(points: Points, norms: list[Array]) -> tuple[Array, Array]:
         if (lengths[same] == lengths).all() and (sizes[same] == sizes).all():
             there = np.arange(len(features)) + np.repeat(matrix.indptr[same] - matrix.indptr[:-1], lengths)
             if (features[there] == features).all() and (values[there] == values).all():
-                return codes, members
+                order = np.argsort(members)
+                return np.argsort(order)[codes], members[order]
 
 
 def _bits(values: Array) -> Array:

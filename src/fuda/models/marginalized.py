@@ -34,7 +34,7 @@ from fuda.marginalized.parts import check_parts, usual_parts
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
 from fuda.marginalized.support import Support, SupportPosition, supports
-from fuda.models import held_out, marginalized_file, priors, pruning
+from fuda.models import held_out, marginalized_file, priors
 from fuda.models.base import Labeler
 from fuda.models.explained_marginalized import marginalized_decision
 from fuda.models.explained_markov import encoded_question
@@ -44,6 +44,7 @@ from fuda.models.marginalized_defaults import marginalized_defaults
 from fuda.models.marginalized_predictions import DECODERS, RENAMED, MarginalizedPredictions
 from fuda.models.one_state import of_one_state
 from fuda.models.priors import PriorSource
+from fuda.models.pruning import Pruning
 from fuda.models.training_data import TrainingData
 from fuda.models.validation import Held
 from fuda.progress import warn
@@ -94,7 +95,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
     verbose: bool
 
     # Fitted: the kernel, the matrix of the label kernel, c, the factor per skipped node, the parts
-    # that features are, the source of priors, the support, the margin of clear cases (see
+    # that features are, the source of priors, the support, the margins of clear cases (see
     # `prune`), and the calibration of probabilities.
     kernel_: Kernel
     label_kernel_: Array
@@ -104,7 +105,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
     prior_source_: PriorSource
     _support: list[Support]
     _memory: list[Support]
-    margin_: float | None
+    margins_: Array | None
     _calibration: calibration.Calibration
     _validating: Held | None = None  # during a fit
     _most_epochs: int | None = None  # where folds learn for as long as the model did
@@ -200,9 +201,8 @@ class MarginalizedLabeler(MarginalizedPredictions):
             raise DataError("X is empty: give structures with labels that the model was not fitted on")
         before = len(self.support_)
         of_X = self._prior_of(encoded.corpus, prior)
-        self._support, self.margin_ = pruning.chosen(
-            self, encoded, self._numbers(y, encoded.corpus), of_X, loss
-        )
+        numbers = self._numbers(y, encoded.corpus)
+        self._support, self.margins_ = Pruning(self, encoded, numbers, of_X, loss).chosen()
         return before - len(self.support_)
 
     def _check_parameters(self) -> None:
@@ -262,7 +262,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         engines = self._foresee(sources, [np.arange(len(corpus)), *folds], labels, amounts)
         alpha, whole = self._learned("machine", sources, labels, amounts, engines.pop(0))
         self._validating = None
-        self._support, self._memory, self.margin_ = supports(examples, alpha), [], None
+        self._support, self._memory, self.margins_ = supports(examples, alpha), [], None
         self._calibration = calibration.untrained(len(self.classes_))
         if self.calibrate and whole and len(corpus) > 1:
             try:
@@ -356,10 +356,10 @@ class MarginalizedLabeler(MarginalizedPredictions):
         """This trial, trained no longer than a comparison with others needs."""
         return self
 
-    def _evidence(self, encoded: Encoded, given: Any = None, margin: float | None = None) -> Evidence:
+    def _evidence(self, encoded: Encoded, given: Any = None, margins: Array | None = None) -> Evidence:
         """What decides about the labels of all nodes; `given` is their prior, or None."""
         prior = given if isinstance(given, Prior) else self._prior_of(encoded.corpus, given)
-        scores = self._scores_by(self._support, encoded, prior, margin=margin)
+        scores = self._scores_by(self._support, encoded, prior, margins=margins)
         return self._with_memory(encoded, prior, scores)
 
     def _with_memory(self, encoded: Encoded, prior: Prior, scores: Numbers) -> Evidence:
@@ -389,13 +389,13 @@ class MarginalizedLabeler(MarginalizedPredictions):
         encoded: Encoded,
         prior: Prior,
         settings: Settings | None = None,
-        margin: float | None = None,
+        margins: Array | None = None,
     ) -> Numbers:
         """S (N, L) of all nodes by parts of the support, or by the memory with its settings."""
         scores = Numbers(np.zeros(prior.nodes.shape))
         for support in parts:
             engine = self._support_engine(support, encoded, prior, settings)
-            scores = scores + engine.scores(support.alpha, margin)
+            scores = scores + engine.scores(support.alpha, margins)
         return checked_scores(self, scores, encoded.corpus)
 
     def _arrays(self) -> dict[str, Array]:

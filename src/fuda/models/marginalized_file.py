@@ -1,8 +1,8 @@
 """What a model file contains of a labeler with the marginalized kernel.
 
 The structures of the support and of the memory of corrections, with priors, and for all of their
-nodes α and, where there is a memory, its coefficients; the margin of clear cases, where
-`prune` chose one.
+nodes α and, where there is a memory, its coefficients; the margins of clear cases, where
+`prune` chose some. Files up to version 2 have one margin in place of those of stages and labels.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from fuda.checks import check_arrays, is_number
 from fuda.errors import DataError
 from fuda.kernels import check_kernel
 from fuda.marginalized.calibration import Calibration
+from fuda.marginalized.engines.cpu.windows import NEVER, REACHES
 from fuda.marginalized.kernel import MIXING
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples
@@ -35,8 +36,8 @@ def arrays_of(model: Model) -> dict[str, Array]:
     fitted, support, memory = model._calibration, model._support, model._memory
     arrays = stored_structures.pack(model.support_structures_)[1]
     arrays |= {"mixing": np.array([model.mixing_])}
-    if model.margin_ is not None:
-        arrays["margin"] = np.array([model.margin_])
+    if model.margins_ is not None:
+        arrays["margins"] = model.margins_
     whole = "joint" if fitted.by_labelings else "whole"
     arrays |= {"point": fitted.point, whole: fitted.whole, "pairs": fitted.pairs}
 
@@ -72,7 +73,7 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Lab
     whole = _whole(arrays)
     model._calibration = Calibration(arrays["point"], arrays[whole], arrays["pairs"], whole == "joint")
     model._support, model._memory = [], []
-    model.margin_ = float(arrays["margin"][0]) if "margin" in arrays else None
+    model.margins_ = _margins(arrays, len(model.classes_))
     if not structures:
         return
     encoded = model.encoder_.encode(structures)
@@ -95,6 +96,22 @@ def _whole(arrays: dict[str, Array]) -> str:
     return "joint" if "joint" in arrays else "whole"
 
 
+def _margin_shapes(label_count: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of arrays of margins, of which a file has one at most."""
+    return {"margin": (1,), "margins": (len(REACHES) - 1, label_count)}
+
+
+def _margins(arrays: dict[str, Array], label_count: int) -> Array | None:
+    """The margins of clear cases.
+
+    With the one margin of earlier versions, nodes up to two away from a narrow one were not clear,
+    and now only those next to it: so that as few are clear as before, margins are larger.
+    """
+    if "margin" in arrays:
+        return np.full((len(REACHES) - 1, label_count), (1.0 + arrays["margin"][0]) / 2)
+    return arrays.get("margins")
+
+
 def _check(model: Model, arrays: dict[str, Array], source: Any) -> None:
     """Check the shapes of the arrays, and the numbers that are not coefficients."""
     N, L = int(arrays["offsets"][-1]), len(model.classes_)
@@ -102,8 +119,7 @@ def _check(model: Model, arrays: dict[str, Array], source: Any) -> None:
     shapes |= {"point": (2,), _whole(arrays): (3,), "pairs": (L, L)}
     if "memory" in arrays:
         shapes["memory"] = (N, L)
-    if "margin" in arrays:
-        shapes["margin"] = (1,)
+    shapes |= {name: shape for name, shape in _margin_shapes(L).items() if name in arrays}
     if source != priors.UNIFORM:
         shapes["prior_nodes"] = (N, L)
         if model.prior_form == "chain":
@@ -112,7 +128,8 @@ def _check(model: Model, arrays: dict[str, Array], source: Any) -> None:
     mixing = float(arrays["mixing"][0])
     if not is_number(mixing, *MIXING):
         raise DataError(f"its mixing is {mixing}, not from {MIXING[0]} to {MIXING[1]}")
-    if "margin" in arrays and not is_number(float(arrays["margin"][0]), 0, 2):
-        raise DataError(f"its margin is {arrays['margin'][0]}, not from 0 to 2")
+    for name in _margin_shapes(L).keys() & arrays.keys():
+        if (arrays[name] < 0).any() or (arrays[name] > NEVER).any():
+            raise DataError(f"its {name} are not from 0 to {NEVER:g}")
     if (arrays["point"] < 0).any() or (arrays[_whole(arrays)] < 0).any():
         raise DataError("its calibration has negative numbers")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fuda.errors import DataError
+from fuda.marginalized.engines.cpu.windows import NEVER
 from fuda.marginalized.priors import Prior, uniform_prior
 from fuda.marginalized.support import Support
 from fuda.models import priors
@@ -52,6 +53,10 @@ def grow_marginalized(model: Model, new: list[Any]) -> None:
     pairs = np.zeros((count, count))
     pairs[np.ix_(at, at)] = model._calibration.pairs
     model._calibration = replace(model._calibration, pairs=pairs)
+    if model.margins_ is not None:
+        margins = np.full((len(model.margins_), count), NEVER)  # nothing is known of new labels
+        margins[:, at] = model.margins_
+        model.margins_ = margins
 
 
 def _grown_support(support: Support, source: Any, at: Array, count: int) -> Support:

@@ -35,7 +35,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
     decode: str | None
     scheme: str | None
     n_jobs: int | None
-    margin_: float | None
+    margins_: Array | None
     _calibration: Calibration
 
     @of_one_state
@@ -58,7 +58,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
             One list of labels per structure.
         """
         return self._by_structure(
-            X, lambda encoded: self._named(encoded, self._predicted(encoded, prior, self.margin_, known))
+            X, lambda encoded: self._named(encoded, self._predicted(encoded, prior, self.margins_, known))
         )
 
     @of_one_state
@@ -141,9 +141,9 @@ class MarginalizedPredictions(Probabilities, Labeler):
             X, lambda encoded: encoded.corpus.split(self._evidence(encoded, prior).scores), self._no_rows
         )
 
-    def _predicted(self, encoded: Encoded, given: Any, margin: float | None, known: Any = None) -> Array:
-        """The predicted label numbers, with scores approximated where there is a margin."""
-        return self._decided(encoded, self._evidence(encoded, given, margin), known)
+    def _predicted(self, encoded: Encoded, given: Any, margins: Array | None, known: Any = None) -> Array:
+        """The predicted label numbers, with scores approximated where there are margins."""
+        return self._decided(encoded, self._evidence(encoded, given, margins), known)
 
     def _decided(self, encoded: Encoded, evidence: Evidence, known: Any = None) -> Array:
         """The label numbers of all nodes."""
@@ -196,6 +196,6 @@ class MarginalizedPredictions(Probabilities, Labeler):
         decode = by_scheme if self.decode is None else self.decode
         return RENAMED.get(decode, decode)
 
-    def _evidence(self, encoded: Encoded, given: Any = None, margin: float | None = None) -> Evidence:
+    def _evidence(self, encoded: Encoded, given: Any = None, margins: Array | None = None) -> Evidence:
         """What decides about the labels of all nodes; `given` is their prior, or None."""
         raise NotImplementedError

@@ -1,4 +1,14 @@
-"""How much faster a model with the marginalized kernel can predict, judged by held-out data."""
+"""How much faster a model with the marginalized kernel can predict, judged by held-out data.
+
+Scores by windows (`fuda.marginalized.engines.cpu.windows`) come in stages. At every stage but the
+last, each label σ has a margin: the least m for which at most a share ε of cases with the best
+label σ and a lead of m or more get another label from the last stage. Of n such cases with e
+errors among the held-out nodes the share is taken to be (e + 1) / (n + 1), so that few cases prove
+nothing. The largest ε is chosen with which labels are predicted well enough where the margins are
+those of other parts of the held-out data. It is a small multiple of the loss that is allowed: F1
+of some thousand entities varies by more than such a loss, and would let larger ones pass by
+chance.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from fuda.data.encoding import Encoded
-from fuda.marginalized.engines.cpu.windows import has_windows
+from fuda.marginalized.engines.cpu.windows import NEVER, REACHES, doubtful, has_windows, leads
+from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.support import Support, supports
 from fuda.selection.goals import goal_for
@@ -16,16 +27,15 @@ from fuda.selection.goals import goal_for
 Array = np.ndarray
 Model = Any  # a `fuda.models.marginalized.MarginalizedLabeler`, which imports this module
 
-# By how much clear cases lead, and the coefficients to remove, as parts of the largest |α|: the
+# ε in units of the loss, and shares of the largest |α| below which coefficients are removed: the
 # first of each with which labels are predicted well enough is chosen.
-MARGINS = (0.5, 0.7, 0.85, 0.95)
+ERRORS = (5.0, 3.0, 2.0, 1.0)
 SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+_PARTS = 5  # of the held-out data
 
 
-def chosen(
-    model: Model, encoded: Encoded, labels: Array, prior: Prior, loss: float
-) -> tuple[list[Support], float | None]:
-    """Return the support and the margin with which predictions are fastest, and about as good.
+class Pruning:
+    """A search for a part of a model with which predictions are fast, and about as good.
 
     Parameters
     ----------
@@ -38,32 +48,109 @@ def chosen(
     prior : Prior
         Their prior.
     loss : float
-        How much lower the quality of predicted labels may be than that of the model
-        without a margin.
-
-    Returns
-    -------
-    support : list of Support
-        Parts of the support.
-    margin : float or None
-        The margin of clear cases; None if all scores have to be exact.
+        How much lower the quality of predicted labels may be than that of the model as it is.
     """
-    true = model._named(encoded, labels)
-    goal = goal_for(true)
 
-    def quality(support: list[Support], margin: float | None) -> float:
-        trial = copy(model)
+    def __init__(self, model: Model, encoded: Encoded, labels: Array, prior: Prior, loss: float) -> None:
+        self._model, self._encoded, self._prior = model, encoded, prior
+        self._true = model._named(encoded, labels)
+        self._goal = goal_for(self._true)
+        self._loss, self._enough = loss, self._quality(model._predicted(encoded, prior, None)) - loss
+
+    def chosen(self) -> tuple[list[Support], Array | None]:
+        """Return parts of the support, and the margins; None if all scores have to be exact."""
+        support, margins = self._model._support, self._margins()
+        smaller = (_without_small(support, share) for share in SHARES)
+        return next((part for part in smaller if self._suffices(part, margins)), support), margins
+
+    def _margins(self) -> Array | None:
+        """The margins (stages − 1, L), or None."""
+        model, corpus = self._model, self._encoded.corpus
+        problems = (model._support_engine(s, self._encoded, self._prior).problem for s in model._support)
+        if not any(map(has_windows, problems)):
+            return None
+        staged = Staged([self._scores(stage) for stage in range(len(REACHES))], corpus.offsets)
+        if not self._is_enough(staged.scores[-1]):
+            return None
+        parts = np.array_split(np.arange(len(corpus)), min(_PARTS, len(corpus)))
+        nodes, every = [corpus.nodes_of(part) for part in parts], np.arange(corpus.size)
+        for error in (units * self._loss for units in ERRORS):
+            found = np.empty_like(staged.scores[0])
+            for part in nodes:
+                found[part] = staged.found(staged.margins(np.setdiff1d(every, part), error), part)
+            if self._is_enough(found):
+                return staged.margins(every, error)
+        return np.full((len(REACHES) - 1, len(model.classes_)), NEVER)
+
+    def _scores(self, stage: int) -> Array:
+        """The scores of all nodes by one stage."""
+        margins = np.full((len(REACHES) - 1, len(self._model.classes_)), -1.0)  # all leads are larger
+        margins[:stage] = NEVER
+        model, support = self._model, self._model._support
+        return np.asarray(model._scores_by(support, self._encoded, self._prior, margins=margins).doubles())
+
+    def _is_enough(self, scores: Array) -> bool:
+        """Whether labels are predicted well enough by scores."""
+        evidence = self._model._with_memory(self._encoded, self._prior, Numbers(scores))
+        return self._quality(self._model._decided(self._encoded, evidence)) >= self._enough
+
+    def _suffices(self, support: list[Support], margins: Array | None) -> bool:
+        """Whether labels are predicted well enough by a support."""
+        trial = copy(self._model)
         trial._support = support
-        predicted = trial._named(encoded, trial._predicted(encoded, prior, margin))
-        return float(goal.score(goal.counts(true, predicted)))
+        return self._quality(trial._predicted(self._encoded, self._prior, margins)) >= self._enough
 
-    support = model._support
-    enough = quality(support, None) - loss
-    problems = (model._support_engine(part, encoded, prior).problem for part in support)
-    margins = MARGINS if any(map(has_windows, problems)) else ()  # others cannot be judged
-    margin = next((m for m in margins if quality(support, m) >= enough), None)
-    smaller = (_without_small(support, share) for share in SHARES)
-    return next((part for part in smaller if quality(part, margin) >= enough), support), margin
+    def _quality(self, labels: Array) -> float:
+        """The quality of predicted label numbers."""
+        return float(
+            self._goal.score(self._goal.counts(self._true, self._model._named(self._encoded, labels)))
+        )
+
+
+class Staged:
+    """The scores of nodes by all stages.
+
+    Parameters
+    ----------
+    scores : list of arrays (N, L)
+        Of one stage after another.
+    offsets : array
+        The bounds of the structures.
+    """
+
+    def __init__(self, scores: list[Array], offsets: Array) -> None:
+        self.scores, self._offsets = scores, offsets
+        self._labels = leads(scores[-1])[0]
+
+    def margins(self, at: Array, error: float) -> Array:
+        """Return the margins by the nodes of some structures, of which a share is mistaken."""
+        margins = []
+        for scores in self.scores[:-1]:
+            margins.append(margins_of(scores[at], self._labels[at], error))
+            at = doubtful(scores, at, margins[-1], self._offsets)
+        return np.array(margins)
+
+    def found(self, margins: Array, at: Array) -> Array:
+        """Return the scores of the nodes of some structures, by the stage that margins say."""
+        found, late = self.scores[0].copy(), at
+        for scores, later, least in zip(self.scores, self.scores[1:], margins, strict=False):
+            late = doubtful(scores, late, least, self._offsets)
+            found[late] = later[late]
+        return found[at]
+
+
+def margins_of(scores: Array, labels: Array, error: float) -> Array:
+    """Return the least margins with at most a share of errors; `labels` are the right ones."""
+    best, lead = leads(scores)
+    margins = np.full(scores.shape[1], NEVER)
+    for label in range(len(margins)):
+        at = np.flatnonzero(best == label)
+        at = at[np.argsort(-lead[at], kind="stable")]
+        shares = (np.cumsum(labels[at] != label) + 1) / np.arange(2, len(at) + 2)
+        clear = np.flatnonzero(shares <= error)
+        if len(clear):
+            margins[label] = lead[at[clear[-1]]]
+    return margins
 
 
 def _without_small(parts: list[Support], share: float) -> list[Support]:

@@ -121,7 +121,7 @@ class ClusterEngine:
             pass
         return np.ascontiguousarray(self._all_scores().doubles())
 
-    def scores(self, alpha: Array, margin: float | None = None) -> Numbers:
+    def scores(self, alpha: Array, margins: Array | None = None) -> Numbers:
         """See `Engine`; nothing is approximated."""
         at, log = np.flatnonzero(alpha.any(axis=1)), Log(self.problem.label_count)
         log.add(self.problem.sources.offsets, at, self.problem.gamma(alpha[at], at))

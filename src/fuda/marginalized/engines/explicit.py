@@ -62,7 +62,7 @@ class ExplicitEngine(OnlineEngine):
         """See `Engine`."""
         return ExplicitEngine(problem, max_nodes=self._max_nodes)
 
-    def scores(self, alpha: Array, margin: float | None = None) -> Numbers:
+    def scores(self, alpha: Array, margins: Array | None = None) -> Numbers:
         """See `Engine`; never approximated."""
         self.weights = {}
         for structure in range(len(self.problem.sources.sizes)):

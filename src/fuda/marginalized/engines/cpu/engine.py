@@ -84,10 +84,11 @@ class CpuEngine(OnlineEngine):
         """See `Engine`."""
         return CpuEngine(problem, self._n_jobs, self)
 
-    def scores(self, alpha: Array, margin: float | None = None) -> Numbers:
+    def scores(self, alpha: Array, margins: Array | None = None) -> Numbers:
         """See `Engine`."""
-        if margin is not None and has_windows(self.problem):
-            return Numbers(WindowSupport(self.problem, alpha).scores(self.problem, margin, self._n_jobs))
+        if margins is not None and has_windows(self.problem):
+            windows = self._prepared.windows_of(self.problem, alpha)
+            return Numbers(windows.scores(self.problem, margins, self._n_jobs))
         self._start(self._prepared.log_of(self.problem, alpha))
         return self.all_scores()
 
@@ -328,6 +329,7 @@ class _Prepared:
         self.share = np.ascontiguousarray(problem.with_labels(problem.sources.prior))
         self._last: tuple[Array | None, Log] = None, Log(problem.label_count)
         self._codes, self._rows = problem.sources.codes, _rows_of(problem)
+        self._windows: WindowSupport | None = None
 
     def rows_of(self, problem: Problem) -> tuple[Array, Array]:
         """Return the codes of the sources, the most frequent first, and the place of each code."""
@@ -340,6 +342,13 @@ class _Prepared:
             log.add(problem.sources.offsets, at, problem.gamma(alpha[at], at))
             self._last = alpha, log
         return self._last[1].copy()
+
+    def windows_of(self, problem: Problem, alpha: Array) -> WindowSupport:
+        """Return the support for scores by windows; kept for the next call."""
+        windows = self._windows
+        if windows is None or not windows.suits(problem, alpha):
+            self._windows = windows = WindowSupport(problem, alpha)
+        return windows
 
 
 def check_pushes(spans: Array, marked: Array, offsets: Array) -> None:

@@ -8,14 +8,14 @@ With k = c² k_x · mass, and nodes farther away than the reach r left out,
 and d_r mirrored. Where k ≤ q < 1, what is left out of u is at most q^(r+1) / (1 − q). What a
 support position adds to a score then depends on the window of 2r + 1 nodes around it: on their
 codes, but for pairs of equal observations. Positions whose windows have the same codes are merged,
-and their coefficients added; those with the same codes to the left share u_r. Rows of k are
-gathered once per tile of targets. Pairs of positions and targets with equal observations in their
-windows (*twins*) are found by an index, and what they differ by from pairs with the same codes is
-added one by one.
+and their coefficients added; those with the same codes to the left share u_r. Targets whose
+windows have the same codes are scored once. Pairs of positions and targets with equal observations
+in their windows (*twins*) are found by an index, and what they differ by from pairs with the same
+codes is added one by one.
 
 Most nodes are clear cases. So all targets are scored with a reach of one node for codes, where few
-windows differ; and those with a narrow margin, and the nodes near them, again with the
-whole reach.
+windows differ. With every longer reach only those are scored whose best label does not lead by the
+margin of this label, and the nodes next to them.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ import numpy as np
 
 from fuda.compiled import compiled
 from fuda.marginalized.numbers import Array
-from fuda.marginalized.problem import Problem, Side
+from fuda.marginalized.problem import Problem
 from fuda.parallel import blocks, run
 
-_REACH = 6  # r, for which `_up` and `_kappa_row` are written
-_TILE = 128  # targets for which rows of k are computed at a time
+REACHES = (1, 2, 6)  # r of one stage after another
+NEVER = 3.0  # a margin by which no label leads: leads are at most 2
+_REACH = REACHES[-1]  # also that of pairs with equal observations
+_TILE = 256  # targets for which rows of k are computed at a time
+_BATCH = 16  # positions whose κ are kept until they are added to the sums
+_TOGETHER = 4  # how many of them are added at a time
 _LARGEST = 2.0  # k, so that κ is far from the largest of these numbers
 _NUMBER = np.float32  # of rows of k
-_BLOCK = 4096  # nodes per task of a thread
-_NEAR = 1  # the reach for codes that clear cases are decided by, see `_near_up`
-_SEEN = 4  # how far equal observations are looked for
-_SPREAD = 2  # how far from a narrow margin nodes are scored with the whole reach
+_BLOCK = 1024  # windows per task of a thread
 
 
 class Windows(NamedTuple):
@@ -78,26 +79,27 @@ class Merged(NamedTuple):
 
     Attributes
     ----------
-    near : int
-        The reach of the codes that are compared; those farther away count as outside.
-    lefts : array (groups, r)
-        The rows of k to the left of each group, by their first elements, the farthest first.
+    reach : int
+        The reach of the codes that are compared.
+    lefts, middles, rights : arrays (groups, r), (n,), (n, r)
+        The rows of k to the left of each group, of each position, and to its right, by their first
+        elements, the nearest first. Empty rows make two of them, and four more at a time.
     groups : array
         Group g has the positions groups[g] … groups[g+1]−1.
-    rights : array (n, r + 1)
-        The row of each position, and those to its right.
-    terms : array
-        Position p has the terms terms[p] … terms[p+1]−1.
-    sums, amounts : arrays
-        The rows of sums of the labels with γ ≠ 0, by their first elements, and γ / mass.
+    firsts : array
+        Label σ of L has the terms firsts[L·b + σ] … firsts[L·b + σ + 1]−1 of batch b of positions,
+        a multiple of _TOGETHER, the last of them perhaps 0.
+    rows, amounts : arrays
+        The rows of κ of the terms within their batch, by their first elements, and γ / mass.
     """
 
-    near: int
+    reach: int
     lefts: Array
-    groups: Array
+    middles: Array
     rights: Array
-    terms: Array
-    sums: Array
+    groups: Array
+    firsts: Array
+    rows: Array
     amounts: Array
 
 
@@ -114,47 +116,67 @@ class WindowSupport:
 
     def __init__(self, problem: Problem, alpha: Array) -> None:
         side, mass = problem.sources, problem.mass
+        self._made_of = alpha, mass, side.codes, side.twins
+        self._count = int(side.codes.max()) + 1
         nodes = np.flatnonzero(alpha.any(axis=1))
-        codes, twins = _windows(side, nodes, problem.codes.counts[0])
+        codes, twins = windows_of(side.offsets, side.codes, side.twins, nodes, self._count)
         own = np.zeros(int(side.twins.max(initial=-1)) + 1)
         own[side.twins[side.twins >= 0]] = mass * problem.own[side.twins >= 0]
         gamma = problem.gamma(alpha[nodes], nodes) / mass
         self.positions = Positions(codes, twins, own, gamma, *_index(twins, len(own)))
-        self.table = np.zeros([count + 1 for count in problem.codes.counts])
-        assert problem.codes.whole is not None
-        np.multiply(problem.codes.whole, problem.mixing**2 * mass, out=self.table[:-1, :-1])
-        self._small = self.table.astype(_NUMBER)
-        self._near, self._whole = (_merged(self.positions, near, self._small) for near in (_NEAR, _REACH))
+        self.stages = [_merged(self.positions, reach, self._count) for reach in REACHES]
 
-    def scores(self, problem: Problem, margin: float, n_jobs: int | None) -> Array:
+    def suits(self, problem: Problem, alpha: Array) -> bool:
+        """Return whether this is also the support of another problem."""
+        known, mass, codes, twins = self._made_of
+        same = alpha is known and problem.mass == mass
+        ours = problem.sources
+        return same and np.array_equal(ours.codes, codes) and np.array_equal(ours.twins, twins)
+
+    def scores(self, problem: Problem, margins: Array, n_jobs: int | None) -> Array:
         """Return S (N, L) of all targets of a problem with the same sources.
 
-        Where the best label leads by more than `margin`, in units of the largest |score| of the
-        node, at a node and all near it, the score is that of short windows.
+        `margins` (stages − 1, L) are those of the labels for every stage but the last, in units of
+        the largest |score| of a node.
         """
         side, outside = problem.targets, problem.codes.counts[1]
+        at, scores = np.arange(side.offsets[-1]), np.zeros(side.prior.shape)
+        targets = Windows(*windows_of(side.offsets, side.codes, side.twins, at, outside))
+        table = np.zeros((self._count + 1, outside + 1))
+        assert problem.codes.whole is not None
+        factor = problem.mixing**2 * problem.mass
+        np.multiply(problem.codes.whole[: self._count], factor, out=table[:-1, :-1])
+        for stage, support in enumerate(self.stages):
+            is_last = support is self.stages[-1]
+            if not len(at) or (not is_last and (margins[stage] >= NEVER).all()):
+                continue
+            scores[at] = self._scored(targets, at, support, table, n_jobs) * side.prior[at]
+            if not is_last:
+                at = doubtful(scores, at, margins[stage], side.offsets)
+        return scores
 
-        def of_block(block: tuple[int, int]) -> Array:
-            nodes = np.arange(side.offsets[block[0]], side.offsets[block[1]])
-            targets = Windows(*_windows(side, nodes, outside))
-            scores, every = np.zeros((len(nodes), problem.label_count)), np.arange(len(nodes))
-            self._add(targets, every, self._near, scores)
-            narrow = _margins(scores * side.prior[nodes]) < margin
-            doubtful = np.zeros(len(nodes), dtype=bool)
-            for j in range(-_SPREAD, _SPREAD + 1):
-                at = np.flatnonzero(targets.codes[:, _REACH + j] != outside)
-                doubtful[at] |= narrow[at + j]
-            again = np.flatnonzero(doubtful)
-            scores[again] = 0.0
-            self._add(targets, again, self._whole, scores)
-            return scores * side.prior[nodes]
+    def _scored(
+        self, targets: Windows, at: Array, support: Merged, table: Array, n_jobs: int | None
+    ) -> Array:
+        """Return Q (n, L) of the targets `at`."""
+        seen = slice(_REACH - support.reach, _REACH + support.reach + 1)
+        codes = np.ascontiguousarray(targets.codes[at, seen])
+        order, begins = _distinct(codes, table.shape[1])
+        codes, small = codes[order[begins[:-1]]], table.astype(_NUMBER)
+        labels = self.positions.gamma.shape[1]
 
-        return np.concatenate(run(of_block, blocks(side.offsets, _BLOCK), n_jobs))
+        def of_windows(block: tuple[int, int]) -> Array:
+            return add_windows(codes[slice(*block)], small, support, labels)
 
-    def _add(self, targets: Windows, at: Array, support: Merged, scores: Array) -> None:
-        """Add all positions to the scores of the targets `at`."""
-        add_windows(targets, at, self._small, support, scores)
-        add_twins(targets, at, self.table, self.positions, support.near, scores)
+        def of_twins(block: tuple[int, int]) -> None:
+            some = slice(*block)
+            add_twins(targets, at[some], table, self.positions, support.reach, scores[some])
+
+        scores = np.empty((len(at), labels))
+        by_window = np.concatenate(run(of_windows, _parts(len(codes)), n_jobs))
+        scores[order] = np.repeat(by_window, np.diff(begins), axis=0)
+        run(of_twins, _parts(len(at)), n_jobs)
+        return scores
 
 
 def has_windows(problem: Problem) -> bool:
@@ -166,40 +188,56 @@ def has_windows(problem: Problem) -> bool:
     return bool(problem.mixing**2 * problem.mass * largest <= _LARGEST)
 
 
-def _margins(scores: Array) -> Array:
-    """Return by how much the best label leads, in units of the largest |score| of each node."""
-    best = np.partition(scores, -2, axis=1)[:, -2:] if scores.shape[1] > 1 else scores
-    largest = np.abs(scores).max(axis=1)
-    return (best[:, -1] - best[:, 0]) / np.where(largest > 0, largest, 1.0)
+def doubtful(scores: Array, at: Array, margins: Array, offsets: Array) -> Array:
+    """Return those of the nodes `at` whose label does not lead by its margin, or next to them."""
+    best, lead = leads(scores[at])
+    narrow = np.zeros(len(scores) + 2, dtype=bool)
+    narrow[at[lead < margins[best]] + 1] = True
+    first, last = np.zeros(len(scores), dtype=bool), np.zeros(len(scores), dtype=bool)
+    first[offsets[:-1]] = last[offsets[1:] - 1] = True
+    near = narrow[1:-1] | (narrow[:-2] & ~first) | (narrow[2:] & ~last)
+    return at[near[at]]
 
 
-def _windows(side: Side, nodes: Array, outside: int) -> tuple[Array, Array]:
-    """Return the codes and twin numbers in the windows of nodes."""
-    owners = np.searchsorted(side.offsets, nodes, side="right") - 1
-    at = nodes[:, None] + np.arange(-_REACH, _REACH + 1)
-    inside = (at >= side.offsets[owners][:, None]) & (at < side.offsets[owners + 1][:, None])
-    at = np.where(inside, at, 0)
-    twins = np.where(inside, side.twins[at], -1)
-    return np.where(inside, side.codes[at], outside).astype(np.int32), twins.astype(np.int32)
+def _parts(count: int) -> list[tuple[int, int]]:
+    """Return ranges of so many windows."""
+    return blocks(np.arange(count + 1), _BLOCK)
 
 
-def _merged(positions: Positions, near: int, table: Array) -> Merged:
-    """Merge positions with equal codes up to a distance."""
-    count, width = len(table), positions.codes.shape[1]
-    reach, offsets = width // 2, np.arange(width) - width // 2
-    codes = np.where(np.abs(offsets) <= near, positions.codes, np.int32(count - 1))
+def _merged(positions: Positions, reach: int, count: int) -> Merged:
+    """Merge positions with equal codes up to a reach, of `count` codes and one outside."""
+    codes = np.ascontiguousarray(positions.codes[:, _REACH - reach : _REACH + reach + 1])
+    order, begins = _distinct(codes, count + 1)
+    codes, gamma = codes[order[begins[:-1]]], np.add.reduceat(positions.gamma[order], begins[:-1])
+    new = np.append(True, (codes[1:, :reach] != codes[:-1, :reach]).any(axis=1))
+    rows = _TILE * ((count + 1) * np.arange(2 * reach + 1) + codes)
+    empty = np.full((len(codes), (2 - reach) % 4), _TILE * count)
+    rights = np.hstack([rows[:, reach + 1 :], empty])
+    lefts = np.hstack([rows[:, :reach][:, ::-1], empty])[new]
+    groups = np.append(np.flatnonzero(new), len(codes))
+    return Merged(reach, lefts, rows[:, reach].copy(), rights, groups, *_terms(gamma))
+
+
+def _terms(gamma: Array) -> tuple[Array, Array, Array]:
+    """Return the bounds of the terms of each batch and label, their rows and amounts."""
+    count, labels = gamma.shape
+    numbers, of = np.nonzero(gamma)
+    keys = numbers // _BATCH * labels + of
+    order = np.argsort(keys, kind="stable")
+    counts = np.bincount(keys, minlength=-(-count // _BATCH) * labels)
+    before, firsts = (np.append(0, np.cumsum(n)) for n in (counts, counts + -counts % _TOGETHER))
+    places = np.arange(len(order)) - np.repeat(before[:-1] - firsts[:-1], counts)
+    rows, amounts = np.zeros(firsts[-1], dtype=np.int64), np.zeros(firsts[-1], dtype=_NUMBER)
+    rows[places] = numbers[order] % _BATCH * _TILE
+    amounts[places] = gamma[numbers, of][order]
+    return firsts, rows, amounts
+
+
+def _distinct(codes: Array, count: int) -> tuple[Array, Array]:
+    """Return an order of windows by their `count` codes, and where other ones begin in it."""
     order = _sorted(codes, count)
-    codes = codes[order]
-    differ = codes[1:] != codes[:-1]
-    at = np.flatnonzero(np.append(True, differ.any(axis=1)))
-    gamma = np.add.reduceat(positions.gamma[order], at)
-    begins = np.append(True, differ[:, :reach].any(axis=1))[at]
-    rows = _TILE * (count * np.arange(width) + codes[at])
-    numbers, labels = np.nonzero(gamma)
-    terms = np.searchsorted(numbers, np.arange(len(at) + 1))
-    lefts, rights = np.ascontiguousarray(rows[begins, :reach]), np.ascontiguousarray(rows[:, reach:])
-    groups, amounts = np.append(np.flatnonzero(begins), len(at)), gamma[numbers, labels].astype(table.dtype)
-    return Merged(near, lefts, groups, rights, terms, _TILE * labels, amounts)
+    differ = (codes[order[1:]] != codes[order[:-1]]).any(axis=1)
+    return order, np.concatenate([[0], np.flatnonzero(differ) + 1, [len(codes)]])
 
 
 @compiled
@@ -216,6 +254,21 @@ def _sorted(codes: Array, count: int) -> Array:
             starts[codes[window, j]] += 1
         order, other = other, order
     return order
+
+
+@compiled
+def windows_of(offsets: Array, codes: Array, twins: Array, nodes: Array, outside: int) -> tuple[Array, Array]:
+    """Return the codes and twin numbers in the windows of nodes, in increasing order."""
+    width, structure = 2 * _REACH + 1, 0
+    near = np.full((len(nodes), width), outside, codes.dtype)
+    equal = np.full((len(nodes), width), -1, twins.dtype)
+    for n in range(len(nodes)):
+        while offsets[structure + 1] <= nodes[n]:
+            structure += 1
+        begin = nodes[n] - _REACH
+        for at in range(max(begin, offsets[structure]), min(begin + width, offsets[structure + 1])):
+            near[n, at - begin], equal[n, at - begin] = codes[at], twins[at]
+    return near, equal
 
 
 @compiled
@@ -239,138 +292,164 @@ def _index(twins: Array, count: int) -> tuple[Array, Array]:
 
 
 @compiled
-def add_windows(targets: Windows, at: Array, table: Array, support: Merged, scores: Array) -> None:
-    """Add to scores (n, L) of the targets `at` what positions add by their codes.
+def leads(scores: Array) -> tuple[Array, Array]:
+    """Return the best label of each node, and its lead in units of the largest |score| there."""
+    best, lead = np.zeros(len(scores), dtype=np.int64), np.zeros(len(scores))
+    for t in range(len(scores)):
+        second, largest = -np.inf, abs(scores[t, 0])
+        for label in range(1, scores.shape[1]):
+            value = scores[t, label]
+            largest = max(largest, abs(value))
+            if value > scores[t, best[t]]:
+                second, best[t] = scores[t, best[t]], label
+            else:
+                second = max(second, value)
+        if largest > 0:
+            lead[t] = min(2.0, (scores[t, best[t]] - second) / largest)
+    return best, lead
+
+
+@compiled
+def add_windows(codes: Array, table: Array, support: Merged, labels: int) -> Array:
+    """Return what positions add by their codes to the scores (n, L) of windows.
 
     The last row and the last column of the table are 0.
     """
-    width, count, labels = targets.codes.shape[1], len(table), scores.shape[1]
-    reach = width // 2
-    rows, sums = np.zeros(width * count * _TILE, table.dtype), np.zeros(labels * _TILE, table.dtype)
-    up, kappa, one = np.empty(_TILE, table.dtype), np.empty(_TILE, table.dtype), table.dtype.type(1)
-    for first in range(0, len(at), _TILE):
-        some = at[first : first + _TILE]
-        for j in range(reach - support.near, reach + support.near + 1):
+    _, lefts, middles, rights, groups, firsts, places, amounts = support
+    width, count, one = codes.shape[1], len(table), table.dtype.type(1)
+    scores, sums = np.empty((len(codes), labels)), np.empty(labels * _TILE, table.dtype)
+    rows, kappas = np.zeros(width * count * _TILE, table.dtype), np.zeros(_BATCH * _TILE, table.dtype)
+    up, far = np.empty(_TILE, table.dtype), np.ones(_TILE, table.dtype)
+    for first in range(0, len(codes), _TILE):
+        size = min(_TILE, len(codes) - first)
+        for j in range(width):
             for code in range(count):
-                row = rows[(j * count + code) * _TILE :]
-                for i in range(len(some)):
-                    row[i] = table[code, targets.codes[some[i], j]]
+                at = (j * count + code) * _TILE
+                for i in range(size):
+                    rows[at + i] = table[code, codes[first + i, j]]
         sums[:] = 0
-        for g in range(len(support.lefts)):
-            if support.near == _NEAR:
-                _near_up(rows, support.lefts[g, -1], one, up)
-            else:
-                _up(rows, support.lefts[g], one, up)
-            for p in range(support.groups[g], support.groups[g + 1]):
-                if support.near == _NEAR:
-                    _near_kappa_row(rows, support.rights[p, 0], support.rights[p, 1], one, up, kappa)
-                else:
-                    _kappa_row(rows, support.rights[p], one, up, kappa)
-                n, end = support.terms[p], support.terms[p + 1]
-                while n + 1 < end:
-                    places = support.sums[n], support.sums[n + 1]
-                    _add_two(support.amounts[n], support.amounts[n + 1], kappa, *places, sums)
-                    n += 2
-                if n < end:
-                    _add_one(support.amounts[n], kappa, support.sums[n], sums)
-        for i in range(len(some)):
+        g, key = 0, 0
+        for begin in range(0, len(middles), _BATCH):
+            for p in range(begin, min(begin + _BATCH, len(middles))):
+                if p == groups[g]:
+                    _beyond(rows, lefts, g, one, far)
+                    _up_row(rows, lefts, g, one, far, up)
+                    g += 1
+                _beyond(rows, rights, p, one, far)
+                _kappa_row(rows, middles[p], rights, p, one, far, up, kappas, (p - begin) * _TILE)
             for label in range(labels):
-                scores[some[i], label] += sums[label * _TILE + i]
+                for n in range(firsts[key], firsts[key + 1], _TOGETHER):
+                    _add(amounts, places, n, kappas, sums, label * _TILE)
+                key += 1
+        for i in range(size):
+            for label in range(labels):
+                scores[first + i, label] = sums[label * _TILE + i]
+    return scores
 
 
 @compiled(fastmath={"contract"})
-def _up(rows: Array, left: Array, one: float, out: Array) -> None:
-    """Write u of the rows to the left, the farthest first."""
-    a, b, c = np.uint64(left[0]), np.uint64(left[1]), np.uint64(left[2])
-    d, e, f = np.uint64(left[3]), np.uint64(left[4]), np.uint64(left[5])
-    for t in range(np.uint64(_TILE)):
-        far = one + rows[c + t] * (one + rows[b + t] * (one + rows[a + t]))
-        out[t] = one + rows[f + t] * (one + rows[e + t] * (one + rows[d + t] * far))
+def _beyond(rows: Array, places: Array, n: int, one: float, out: Array) -> None:
+    """Write u or d of the rows from the third on, four of them at a time."""
+    for j in range(places.shape[1] - 4, 1, -4):
+        a, b = np.uint64(places[n, j]), np.uint64(places[n, j + 1])
+        c, d = np.uint64(places[n, j + 2]), np.uint64(places[n, j + 3])
+        if j == places.shape[1] - 4:
+            for t in range(np.uint64(_TILE)):
+                later = one + rows[c + t] * (one + rows[d + t])
+                out[t] = one + rows[a + t] * (one + rows[b + t] * later)
+        else:
+            for t in range(np.uint64(_TILE)):
+                later = one + rows[c + t] * (one + rows[d + t] * out[t])
+                out[t] = one + rows[a + t] * (one + rows[b + t] * later)
 
 
 @compiled(fastmath={"contract"})
-def _kappa_row(rows: Array, right: Array, one: float, up: Array, out: Array) -> None:
-    """Write k u d, from the row of a position and those to the right."""
-    z, a, b, c = np.uint64(right[0]), np.uint64(right[1]), np.uint64(right[2]), np.uint64(right[3])
-    d, e, f = np.uint64(right[4]), np.uint64(right[5]), np.uint64(right[6])
+def _up_row(rows: Array, places: Array, n: int, one: float, far: Array, out: Array) -> None:
+    """Write u of the rows to the left."""
+    a, b = np.uint64(places[n, 0]), np.uint64(places[n, 1])
     for t in range(np.uint64(_TILE)):
-        far = one + rows[d + t] * (one + rows[e + t] * (one + rows[f + t]))
-        out[t] = up[t] * rows[z + t] * (one + rows[a + t] * (one + rows[b + t] * (one + rows[c + t] * far)))
-
-
-@compiled
-def _near_up(rows: Array, left: int, one: float, out: Array) -> None:
-    """Write u of one row to the left."""
-    a = np.uint64(left)
-    for t in range(np.uint64(_TILE)):
-        out[t] = one + rows[a + t]
-
-
-@compiled
-def _near_kappa_row(rows: Array, middle: int, right: int, one: float, up: Array, out: Array) -> None:
-    """Write k u d, from the row of a position and one to the right."""
-    z, a = np.uint64(middle), np.uint64(right)
-    for t in range(np.uint64(_TILE)):
-        out[t] = up[t] * rows[z + t] * (one + rows[a + t])
+        out[t] = one + rows[a + t] * (one + rows[b + t] * far[t])
 
 
 @compiled(fastmath={"contract"})
-def _add_two(x: float, y: float, kappa: Array, at: int, other: int, sums: Array) -> None:
-    """Add κ times two amounts to two rows of sums."""
-    a, b = np.uint64(at), np.uint64(other)
+def _kappa_row(
+    rows: Array, middle: int, places: Array, p: int, one: float, far: Array, up: Array, out: Array, at: int
+) -> None:
+    """Write k u d from element `at` on."""
+    z, first = np.uint64(middle), np.uint64(at)
+    a, b = np.uint64(places[p, 0]), np.uint64(places[p, 1])
     for t in range(np.uint64(_TILE)):
-        sums[a + t] += x * kappa[t]
-        sums[b + t] += y * kappa[t]
+        out[first + t] = up[t] * rows[z + t] * (one + rows[a + t] * (one + rows[b + t] * far[t]))
 
 
 @compiled(fastmath={"contract"})
-def _add_one(x: float, kappa: Array, at: int, sums: Array) -> None:
-    """Add κ times an amount to a row of sums."""
-    a = np.uint64(at)
+def _add(amounts: Array, places: Array, n: int, kappas: Array, sums: Array, first: int) -> None:
+    """Add _TOGETHER terms from n on to a row of sums."""
+    v, w, x, y = amounts[n], amounts[n + 1], amounts[n + 2], amounts[n + 3]
+    a, b = np.uint64(places[n]), np.uint64(places[n + 1])
+    c, d, s = np.uint64(places[n + 2]), np.uint64(places[n + 3]), np.uint64(first)
     for t in range(np.uint64(_TILE)):
-        sums[a + t] += x * kappa[t]
+        more = v * kappas[a + t] + w * kappas[b + t]
+        sums[s + t] += more + x * kappas[c + t] + y * kappas[d + t]
 
 
 @compiled
 def add_twins(
-    targets: Windows, at: Array, table: Array, support: Positions, near: int, scores: Array
+    targets: Windows, at: Array, table: Array, support: Positions, reach: int, scores: Array
 ) -> None:
-    """Add to scores what pairs with equal observations differ by from what their codes added.
+    """Add to scores (n, L) of the targets `at` what pairs with equal observations differ by.
 
-    Equal observations farther than _SEEN nodes from both change little, unless there are
-    nearer ones.
+    That is from what codes within the reach added. Equal observations farther away change little,
+    unless there are some within it.
     """
-    width, count = targets.twins.shape[1], len(support.own)
-    reach, k, by_code = width // 2, np.empty(width), np.zeros(width)
-    begin, end = reach - min(near + 1, _SEEN), reach + min(near + 1, _SEEN) + 1
-    for t in at:
-        twins, codes = targets.twins[t], targets.codes[t]
-        for j in range(begin, end):
-            if not 0 <= twins[j] < count:
+    codes, twins, own, gamma = targets.codes, targets.twins, support.own, support.gamma
+    our_codes, our_twins, firsts, entries = support.codes, support.twins, support.firsts, support.entries
+    width, middle, one = twins.shape[1], twins.shape[1] // 2, np.uint64(1)
+    for n in range(len(at)):
+        t = np.uint64(at[n])  # unsigned, which avoids tests of the sign
+        for j in range(middle - reach, middle + reach + 1):
+            twin = twins[t, np.uint64(j)]
+            if not 0 <= twin < len(own):
                 continue
-            first = twins[j] * width + j
-            for p in support.entries[support.firsts[first] : support.firsts[first + 1]]:
-                is_new = True  # a pair is found at the first place where it has equal observations
-                for i in range(begin, j):
-                    is_new &= twins[i] < 0 or twins[i] != support.twins[p, i]
-                if not is_new:
-                    continue
-                for i in range(width):
-                    k[i] = table[support.codes[p, i], codes[i]]
-                    if abs(i - reach) <= near:
-                        by_code[i] = k[i]
-                    if twins[i] >= 0 and twins[i] == support.twins[p, i]:
-                        k[i] = support.own[twins[i]]
-                change = _kappa(k) - _kappa(by_code)
-                for label in range(scores.shape[1]):
-                    scores[t, label] += support.gamma[p, label] * change
+            first = np.uint64(twin * width + j)
+            for e in range(firsts[first], firsts[first + one]):
+                p, is_new = np.uint64(entries[np.uint64(e)]), True
+                for i in range(middle - reach, j):  # a pair is found at its first equal observations
+                    before = twins[t, np.uint64(i)]
+                    is_new &= before < 0 or before != our_twins[p, np.uint64(i)]
+                if is_new:
+                    change = _change(codes, twins, t, our_codes, our_twins, p, table, own, reach)
+                    for label in range(scores.shape[1]):
+                        scores[n, label] += gamma[p, label] * change
 
 
-@compiled
-def _kappa(k: Array) -> float:
-    """Return k u d of the node in the middle of a window."""
-    reach, up, down = len(k) // 2, 1.0, 1.0
-    for i in range(reach):
-        up = 1.0 + k[i] * up
-        down = 1.0 + k[len(k) - 1 - i] * down
-    return k[reach] * up * down
+@compiled(fastmath={"contract"})
+def _change(
+    codes: Array,
+    twins: Array,
+    t: np.uint64,
+    our_codes: Array,
+    our_twins: Array,
+    p: np.uint64,
+    table: Array,
+    own: Array,
+    reach: int,
+) -> float:
+    """Return k u d of a pair by its observations, less that by codes within the reach."""
+    middle = codes.shape[1] // 2
+    up, down, near_up, near_down = 1.0, 1.0, 1.0, 1.0
+    for distance in range(middle, 0, -1):
+        i, j = np.uint64(middle - distance), np.uint64(middle + distance)
+        above, twin = table[np.uint64(our_codes[p, i]), np.uint64(codes[t, i])], twins[t, i]
+        below, other = table[np.uint64(our_codes[p, j]), np.uint64(codes[t, j])], twins[t, j]
+        if distance <= reach:
+            near_up, near_down = 1.0 + above * near_up, 1.0 + below * near_down
+        if twin >= 0 and twin == our_twins[p, i]:
+            above = own[np.uint64(twin)]
+        if other >= 0 and other == our_twins[p, j]:
+            below = own[np.uint64(other)]
+        up, down = 1.0 + above * up, 1.0 + below * down
+    i = np.uint64(middle)
+    k, twin = table[np.uint64(our_codes[p, i]), np.uint64(codes[t, i])], twins[t, i]
+    is_twin = twin >= 0 and twin == our_twins[p, i]
+    return (own[np.uint64(twin)] if is_twin else k) * up * down - k * near_up * near_down

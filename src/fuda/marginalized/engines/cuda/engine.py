@@ -145,7 +145,7 @@ class CudaEngine(OnlineEngine):
         self._past.append((order, labels, amounts))
         return found
 
-    def scores(self, alpha: Array, margin: float | None = None) -> Numbers:
+    def scores(self, alpha: Array, margins: Array | None = None) -> Numbers:
         """See `Engine`; never approximated."""
         with device.said(self._shared.cuda):
             self._machine.clear(self._scores)
