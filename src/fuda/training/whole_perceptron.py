@@ -1,18 +1,18 @@
 """The perceptron in whole numbers: what Viterbi looks for is one maximum of integers.
 
-If features are there or not (x_tf is 1 or 0), and η is whole, then so are W and G: sums are exact
+If features are there or not (x_tf is 1 or 0) and η is whole, then so are W and G: sums are exact
 in any order, and in numbers of 32 bits as long as they are small. With U ≥ L a power of two and
 v_t(b) = s_t(b) + Σ_{children u} m_u(b), one maximum of the keys
 
     κ_t(a) = max_b U (v_t(b) + G(a, b)) + (U − 1 − b)
 
-gives the message, m_t(a) = ⌊κ_t(a) / U⌋, and in its last digits the label b that it is of; of equal
-values the smallest label, as in `fuda.inference.higher_order`. Labels are then read off, parents
-before children. Only differences of m_t(a) matter: it counts from m_t(0), so that numbers do not
-grow with the length of a chain. All of this is done for sixteen labels a at once (`fuda.lanes`).
+gives the message, m_t(a) = ⌊κ_t(a) / U⌋, and in its last digits the label b that it is of; of
+equal values the smallest label, as in `fuda.inference.higher_order`. Labels are then read off,
+parents before children. Only differences of m_t(a) matter: it counts from m_t(0), so that numbers
+do not grow with the length of a chain. This is done for sixteen labels a at once (`fuda.lanes`).
 
 If no number of U W and U G is beyond M, no message is beyond 2M, and no key beyond
-(F + 2C + 1) M + U, for nodes with at most F features and C children. Where M would be too large for
+(F + 2C + 1) M + U, for nodes with at most F features and C children. Where that might not fit into
 32 bits, learning goes on in doubles.
 """
 
@@ -26,7 +26,7 @@ from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.data.graph import Array
 from fuda.inference.higher_order import Shape
-from fuda.lanes import WIDTH, larger, load, minus, plus, spread, store, without
+from fuda.lanes import WIDTH, larger, load, minus, plus, spread, store, table, without
 from fuda.training.perceptron import (
     Examples,
     PackedFeatures,
@@ -90,14 +90,18 @@ class _Whole(NamedTuple):
     @classmethod
     def of(cls, state: State, longest: int) -> Self:
         """The numbers of a state."""
-        size, parts = state.nodes.shape[1], []
-        unit, width = _unit(size), -(-size // WIDTH) * WIDTH
-        for numbers in (state.nodes, state.short, state.full[0]):
-            parts.append(np.zeros((len(numbers), width), dtype=np.int32))
-            np.multiply(numbers, unit, out=parts[-1][:, :size], casting="unsafe")
-        codes = np.zeros((1, width), dtype=np.int32)
+        size = state.nodes.shape[1]
+        unit = _unit(size)
+
+        def whole(numbers: Array) -> Array:
+            rows = table(len(numbers), size)
+            rows[:, :size] = unit * numbers
+            return rows
+
+        codes = table(1, size)
         codes[0, :size] = unit - 1 - np.arange(size)
-        return cls(*parts, codes, *np.empty((2, longest, width), dtype=np.int32))
+        weights, starts, pairs = (whole(numbers) for numbers in (state.nodes, state.short, state.full[0]))
+        return cls(weights, starts, pairs, codes, table(longest, size), table(longest, size))
 
 
 def _unit(label_count: int) -> int:
@@ -152,10 +156,10 @@ def _correct(
     begin: int, shape: Shape, lists: _Lists, whole: _Whole, state: State, target: Array, predicted: Array,
     eta: int,
 ) -> int:  # fmt: skip
-    """Correct the mistakes of one structure; the largest magnitude of a number that is new in `whole`."""
+    """Correct the mistakes of one structure; the largest magnitude of what is new in `whole`."""
     bounds, rows = lists
     weights, starts, pairs, amount = whole.weights, whole.starts, whole.pairs, eta * (whole.codes[0, 0] + 1)
-    nodes, late_nodes, short, late_short, full, late_full, steps, _ = state
+    _, late_nodes, short, late_short, full, late_full, steps, _ = state
     parents, most = shape[1], 0
     for j in range(len(target)):
         p = parents[begin + j] - begin
@@ -165,7 +169,6 @@ def _correct(
             if b != others[j]:
                 for i in range(bounds[begin + j], bounds[begin + j + 1]):
                     row = rows[i]
-                    nodes[row, b] += change
                     late_nodes[row, b] += late
                     weights[row, b] += sign * amount
                     most = max(most, abs(weights[row, b]))
@@ -238,6 +241,8 @@ class WholePrimal(Primal):
         whole = self._whole or self._in_whole_numbers()
         if whole is not None:
             done = _whole_pass(which, self.examples, self._lists, whole, self.state, result, self._limit)
+            size = self.examples.label_count
+            np.multiply(whole.weights[:, :size], 1 / _unit(size), out=self.state.nodes)
             self._whole = whole if done == len(which) else None
         if done < len(which):
             self.learn(which[done:], result)
@@ -260,8 +265,10 @@ class WholePrimal(Primal):
 
 
 def _limit(lists: _Lists, examples: Examples) -> int:
-    """M."""
-    features = int(np.diff(lists.bounds).max(initial=0))
-    parents = examples.shape[1]
+    """M: what one more structure adds fits into 32 bits too."""
+    unit, parents = _unit(examples.label_count), examples.shape[1]
+    features = int(np.diff(lists.bounds).max(initial=1))
     children = int(np.bincount(parents[parents >= 0]).max(initial=0))
-    return (_LARGEST - _unit(examples.label_count)) // (features + 2 * children + 1)
+    longest = int(np.diff(examples.offsets).max())
+    growth = longest * features * unit * int(examples.eta.max())
+    return min((_LARGEST - unit) // (features + 2 * children + 1), _LARGEST - growth)
