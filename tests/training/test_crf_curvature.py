@@ -36,3 +36,7 @@ def test_the_curvature_of_pairs_is_a_sum_over_edges():
     _, pairs, _ = weights.views(diagonal_at(encoded, weights, p, counted, tables))
     of_edges = [counted[t] * np.outer(p[t - 1], p[t]) * (1 - np.outer(p[t - 1], p[t])) for t in (1, 2, 5)]
     np.testing.assert_allclose(pairs, sum(of_edges))
+
+
+def test_what_rounding_leaves_below_0_is_stored_as_0():
+    assert packed(np.array([-1e-16, -1e-7])).tolist() == [0, 0]

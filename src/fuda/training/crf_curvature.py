@@ -134,7 +134,7 @@ def packed(diagonal: Array) -> Array:
     >>> unpacked(packed(np.array([0.0, 7.0, 1e12]))).round(1).tolist()
     [0.0, 7.0, 1008256608220.1]
     """
-    return _halves(np.minimum(np.log2(1 + diagonal), LARGEST_STORED))
+    return _halves(np.clip(np.log2(1 + diagonal), 0.0, LARGEST_STORED))  # rounding may end below 0
 
 
 def _halves(numbers: Array) -> Array:
