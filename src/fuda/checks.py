@@ -222,6 +222,8 @@ def is_count(value: Any) -> bool:
 
 def listed(values: Any) -> list[Any] | None:
     """Return values as a list; None if they are not a collection or have no order."""
+    if type(values) is list:  # as nearly always, and looking for abstract classes takes a microsecond
+        return values.copy()
     if isinstance(values, str | bytes | dict | set | frozenset) or not isinstance(values, Iterable):
         return None
     return None if isinstance(values, np.ndarray) and values.ndim == 0 else list(values)

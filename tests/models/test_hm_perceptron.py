@@ -17,7 +17,7 @@ from fuda import DataError, Sequence, Template, Tree, read
 from fuda.kernels import RBF, Delta, Linear, Polynomial
 from fuda.metrics import entity_scores
 from fuda.models.hm_perceptron import HMPerceptron, Mistakes
-from fuda.training.perceptron import Primal
+from fuda.training.whole_perceptron import WholePrimal
 from structure_cases import forest_heads
 
 LABELS = ["A", "B", "C"]
@@ -384,7 +384,7 @@ def test_progress(capsys):
 
 @pytest.mark.parametrize("average", [True, "voted"])
 def test_an_interrupted_fit_is_a_fit(monkeypatch, average):
-    run, left = Primal.run, [2]
+    run, left = WholePrimal.run, [2]
 
     def interrupted(self, which):
         left[0] -= 1
@@ -392,7 +392,7 @@ def test_an_interrupted_fit_is_a_fit(monkeypatch, average):
             raise KeyboardInterrupt
         return run(self, which)
 
-    monkeypatch.setattr(Primal, "run", interrupted)
+    monkeypatch.setattr(WholePrimal, "run", interrupted)
     model = HMPerceptron(average=average, random_state=0)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         model.fit(X * 3, Y * 3)

@@ -15,7 +15,8 @@ from fuda.kernels import RBF, Linear
 from fuda.metrics import label_scores
 from fuda.models import taught_crf
 from fuda.models.taught_perceptron import _Twin
-from fuda.training.perceptron import Dual, Primal
+from fuda.training.perceptron import Dual
+from fuda.training.whole_perceptron import WholePrimal
 from teaching_cases import NEW, NEW_Y, TREE_Y, TREES, X, Y
 from usage_cases import usage
 
@@ -205,7 +206,7 @@ def test_models_without_weights_learn_too():
 def test_going_on_interrupted(monkeypatch, kernel, average):
     model = HMPerceptron(kernel=kernel, average=average, random_state=0).fit(X, Y)
     before = model.predict(X).tolist()
-    learner, step = (Dual, "run") if kernel is not None else (Primal, "run")
+    learner, step = (Dual, "run") if kernel is not None else (WholePrimal, "run")
     if kernel is None and average != "voted":
         learner, step = taught_crf._Step, "minimum"
 

@@ -81,7 +81,7 @@ def number_labels(y: Any, corpus: Corpus) -> tuple[list[Any], np.ndarray]:
     if not classes:
         raise NoLabelsError(_NO_LABELS)
     number = {label: i for i, label in enumerate(classes)} | {None: -1}
-    return classes, np.fromiter((number[label] for label in labels), dtype=np.int32, count=len(labels))
+    return classes, np.fromiter(map(number.__getitem__, labels), dtype=np.int32, count=len(labels))
 
 
 def renumbered(classes: list[Any], labels: np.ndarray) -> tuple[list[Any], np.ndarray]:

@@ -44,9 +44,10 @@ from fuda.parallel import one_blas_thread
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage.checkpoint import Checkpoint
 from fuda.training.online_updates import UPDATES, Sized, Update
-from fuda.training.perceptron import Dual, Examples, Mistakes, Pass, Primal, State
+from fuda.training.perceptron import Dual, Examples, Learner, Mistakes, Pass, State
 from fuda.training.perceptron_epochs import Epochs
 from fuda.training.voted_perceptron import Correction, votes
+from fuda.training.whole_perceptron import WholePrimal
 
 Array = np.ndarray
 
@@ -353,12 +354,12 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     ) -> None:
         """Learn from the structures whose weight is not 0; those of the support come first."""
         examples = Examples.of(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
-        learner: Primal | Sized | Dual
+        learner: Learner
         if self._update.kind or len(self._state.variances):
             learner = Sized(encoded, examples, self._state, self._update)
             self._state = learner.state
         elif self.kernel_ is None:
-            learner = Primal(encoded, examples, self._state)
+            learner = WholePrimal(encoded, examples, self._state)
         else:
             scores = scores_for(self.kernel_, encoded, len(self.classes_), self.n_jobs, self.cache_bytes)
             learner = Dual(scores, examples, self._state)

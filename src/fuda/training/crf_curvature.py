@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fuda import inference
+from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.training.crf_loss import TrainingLoss, Weights, score_structures, squared
 
@@ -72,12 +73,15 @@ def diagonal_at(encoded: Encoded, weights: Weights, p: Array, counted: Array, tr
     diagonal = np.zeros(weights.size)
     by_channel, of_pairs, by_edge = weights.views(diagonal)
     squares = [squared(table) for table in transposed]
+    of_nodes = counted[:, None] * p * (1 - p)
     for channel, part in zip(encoded.channels, by_channel, strict=True):
         table = squares[channel.table]
-        part += table @ channel.scatter(counted[:, None] * p * (1 - p), table.shape[1])
+        part += table @ channel.scatter(of_nodes, table.shape[1])
+    _add_variances(corpus.graph.heads, p, counted, of_pairs)
+    if not encoded.edge_channels:
+        return diagonal
     parent, child = corpus.graph.edges.T
     above, below = p[parent], p[child]
-    of_pairs += _variances(above, below, counted[child])
     for channel, part in zip(encoded.edge_channels, by_edge, strict=True):
         table, at = squares[channel.table], np.zeros((corpus.size, L))
         # One label of the parent at a time: pairs of all nodes may not fit in memory.
@@ -88,11 +92,17 @@ def diagonal_at(encoded: Encoded, weights: Weights, p: Array, counted: Array, tr
     return diagonal
 
 
-def _variances(above: Array, below: Array, counted: Array) -> Array:
-    """Σ q (1 − q) over edges per pair of labels; einsum's sums do not depend on threads."""
-    once = np.einsum("ta,tb->ab", above * counted[:, None], below)
-    twice = np.einsum("ta,tb->ab", above**2 * counted[:, None], below**2)
-    return np.maximum(once - twice, 0.0)
+@compiled
+def _add_variances(heads: Array, p: Array, counted: Array, total: Array) -> None:
+    """total += Σ q (1 − q) over edges per pair of labels."""
+    size = p.shape[1]
+    for t in range(len(p)):
+        if heads[t] >= 0:
+            above, below, count = p[heads[t]], p[t], counted[t]
+            for a in range(size):
+                for b in range(size):
+                    q = above[a] * below[b]
+                    total[a, b] += count * q * (1 - q)
 
 
 def features_per_node(encoded: Encoded) -> float:
@@ -124,7 +134,15 @@ def packed(diagonal: Array) -> Array:
     >>> unpacked(packed(np.array([0.0, 7.0, 1e12]))).round(1).tolist()
     [0.0, 7.0, 1008256608220.1]
     """
-    return np.minimum(np.log2(1 + diagonal), LARGEST_STORED).astype(STORED)
+    return _halves(np.clip(np.log2(1 + diagonal), 0.0, LARGEST_STORED))  # rounding may end below 0
+
+
+def _halves(numbers: Array) -> Array:
+    """numbers.astype(STORED) for numbers from 0 to 128; NumPy, one by one, is slower."""
+    bits = numbers.view(np.uint64)
+    normal = (bits + ((bits >> 42 & 1) + (2**41 - 1)) >> 42) - (1008 << 10)  # rounded to even
+    rounded = np.where(numbers < 2.0**-14, np.rint(numbers * 2.0**24), normal)
+    return rounded.astype(np.uint16).view(STORED)
 
 
 def unpacked(stored: Array) -> Array:

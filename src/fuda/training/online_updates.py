@@ -37,6 +37,7 @@ from fuda.data.graph import Array
 from fuda.inference.higher_order import Grams, Shape, decode, fill_contexts
 from fuda.training.perceptron import (
     Examples,
+    Learner,
     PackedFeatures,
     Pass,
     State,
@@ -91,7 +92,7 @@ class Flat(NamedTuple):
     values: Array
 
 
-class Sized:
+class Sized(Learner):
     """The perceptron with weights W of features and corrections of other sizes.
 
     Parameters

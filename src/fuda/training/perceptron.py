@@ -132,8 +132,8 @@ class State(NamedTuple):
     @classmethod
     def new(cls, rows: int, order: int, label_count: int) -> State:
         """All zeros, for W or β of so many rows."""
-        parts = np.zeros((rows, label_count)), *no_grams(order, label_count)
-        pairs = [array for part in parts for array in (part, part.copy())]
+        shapes = [(rows, label_count), *(part.shape for part in no_grams(order, label_count))]
+        pairs = [np.zeros(shape) for shape in shapes for _ in range(2)]
         return cls._make([*pairs, np.zeros(1, dtype=np.int64), np.zeros(0)])
 
     @property
@@ -144,6 +144,11 @@ class State(NamedTuple):
     def copy(self) -> State:
         """Copy all arrays."""
         return State(*(array.copy() for array in self))
+
+    def become(self, other: State) -> None:
+        """Overwrite all arrays."""
+        for own, given in zip(self, other, strict=True):
+            own[...] = given
 
     def sums(self) -> tuple[Array, Grams]:
         """W or β, and G, summed over all steps."""
@@ -345,7 +350,30 @@ def _primal_pass(
             change_grams(begin, shape, late_grams, target, predicted, late)
 
 
-class Primal:
+class Learner:
+    """A perceptron, whose unit of work is a pass over the data.
+
+    Attributes
+    ----------
+    examples : Examples
+        The structures to learn from, their labels and weights.
+    state : State
+        The present state.
+    """
+
+    examples: Examples
+    state: State
+
+    def run(self, which: Array) -> Pass:
+        """Learn from the structures `which`, in that order."""
+        raise NotImplementedError
+
+    def restore(self, state: State) -> None:
+        """Continue from another state."""
+        self.state.become(state)
+
+
+class Primal(Learner):
     """The perceptron with weights W of features.
 
     Parameters
@@ -363,12 +391,16 @@ class Primal:
 
     def run(self, which: Array) -> Pass:
         """Learn from the structures `which`, in that order."""
-        result, work = new_pass(self.examples), work_for(self.examples)
-        _primal_pass(which, self.examples, self.features, self.state, result, work)
+        result = new_pass(self.examples)
+        self.learn(which, result)
         return result
 
+    def learn(self, which: Array, result: Pass) -> None:
+        """Learn from the structures `which`, in that order, and note the outcome."""
+        _primal_pass(which, self.examples, self.features, self.state, result, work_for(self.examples))
 
-class Dual:
+
+class Dual(Learner):
     """The perceptron with coefficients β of nodes under a kernel.
 
     Parameters

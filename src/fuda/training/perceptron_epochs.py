@@ -10,8 +10,7 @@ from fuda.checks import count_in, split_prefix
 from fuda.errors import DataError
 from fuda.estimators import check_random_state
 from fuda.randomness import restore_random, stored_random
-from fuda.training.online_updates import Sized
-from fuda.training.perceptron import Dual, Mistakes, Pass, Primal, State
+from fuda.training.perceptron import Dual, Learner, Mistakes, Pass, State
 from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections
 
 Array = np.ndarray
@@ -29,7 +28,7 @@ class Epochs:
 
     Parameters
     ----------
-    learner : Primal, Sized or Dual
+    learner : Learner
         The perceptron.
     shuffle : bool
         Whether structures are visited in a new random order in every epoch.
@@ -46,7 +45,7 @@ class Epochs:
 
     def __init__(
         self,
-        learner: Primal | Sized | Dual,
+        learner: Learner,
         shuffle: bool,
         seed: int | np.random.RandomState | None,
         changes: list[Correction] | None,
@@ -108,8 +107,7 @@ class Epochs:
         if len(state.variances) != len(learner.state.variances):
             raise DataError("its array 'variances' is missing, or is not needed")
         restore_random(self.random, random)
-        for own, kept in zip(learner.state, state, strict=True):
-            own[...] = kept
+        learner.restore(state)
         if isinstance(learner, Dual):
             learner.scores.restore(of_scores)
         self.mistakes = mistakes

@@ -1,0 +1,274 @@
+"""The perceptron in whole numbers: what Viterbi looks for is one maximum of integers.
+
+If features are there or not (x_tf is 1 or 0) and η is whole, then so are W and G: sums are exact
+in any order, and in numbers of 32 bits as long as they are small. With U ≥ L a power of two and
+v_t(b) = s_t(b) + Σ_{children u} m_u(b), one maximum of the keys
+
+    κ_t(a) = max_b U (v_t(b) + G(a, b)) + (U − 1 − b)
+
+gives the message, m_t(a) = ⌊κ_t(a) / U⌋, and in its last digits the label b that it is of; of
+equal values the smallest label, as in `fuda.inference.higher_order`. Labels are then read off,
+parents before children. Only differences of m_t(a) matter: it counts from m_t(0), so that numbers
+do not grow with the length of a chain. This is done for sixteen labels a at once (`fuda.lanes`).
+
+If no number of U W and U G is beyond M, no message is beyond 2M, and no key beyond
+(F + 2C + 1) M + U, for nodes with at most F features and C children. Where that might not fit into
+32 bits, learning goes on in doubles.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from fuda.compiled import compiled
+from fuda.data.encoding import Encoded
+from fuda.data.graph import Array
+from fuda.inference.higher_order import Shape
+from fuda.lanes import WIDTH, larger, load, minus, plus, spread, store, table, without
+from fuda.training.perceptron import (
+    Examples,
+    PackedFeatures,
+    Pass,
+    Primal,
+    State,
+    count_mistakes,
+    new_pass,
+)
+
+_LARGEST = 2**31 - 1
+
+
+class _Lists(NamedTuple):
+    """The rows of W that are the features of node t: rows[bounds[t]:bounds[t+1]]."""
+
+    bounds: Array
+    rows: Array
+
+    @classmethod
+    def of(cls, features: PackedFeatures) -> Self:
+        """One list per node: to look it up in several takes longer than to add up the rows."""
+        counts = np.diff(features.row_bounds)[features.rows]
+        bounds = np.append(0, np.cumsum(counts))[features.bounds]
+        rows = np.empty(bounds[-1], dtype=np.int32)
+        _fill_rows(features, rows)
+        return cls(bounds, rows)
+
+
+@compiled
+def _fill_rows(features: PackedFeatures, rows: Array) -> None:
+    """Compute the rows of all nodes, one after another."""
+    n = 0
+    for e in range(len(features.rows)):
+        row = features.rows[e]
+        for i in range(features.row_bounds[row], features.row_bounds[row + 1]):
+            rows[n] = features.first[e] + features.columns[i]
+            n += 1
+
+
+class _Whole(NamedTuple):
+    """The weights times U as rows of lanes, and memory for the longest structure.
+
+    Attributes
+    ----------
+    weights, starts, pairs : (rows, width), (1, width) and (L, width) arrays
+        U W and U G; a row of `pairs` is of one label b, its lanes are of the labels a above.
+    codes : (1, width) array
+        U − 1 − b.
+    values, keys : (longest, width) arrays
+        Room for U v and κ.
+    """
+
+    weights: Array
+    starts: Array
+    pairs: Array
+    codes: Array
+    values: Array
+    keys: Array
+
+    @classmethod
+    def of(cls, state: State, longest: int) -> Self:
+        """The numbers of a state."""
+        size = state.nodes.shape[1]
+        unit = _unit(size)
+
+        def whole(numbers: Array) -> Array:
+            rows = table(len(numbers), size)
+            rows[:, :size] = unit * numbers
+            return rows
+
+        codes = table(1, size)
+        codes[0, :size] = unit - 1 - np.arange(size)
+        weights, starts, pairs = (whole(numbers) for numbers in (state.nodes, state.short, state.full[0]))
+        return cls(weights, starts, pairs, codes, table(longest, size), table(longest, size))
+
+
+def _unit(label_count: int) -> int:
+    """U."""
+    return 1 << (label_count - 1).bit_length()
+
+
+@compiled
+def _decode(
+    begin: int, end: int, shape: Shape, lists: _Lists, whole: _Whole, known: Array, labels: Array
+) -> None:
+    """Find the best labels of one structure among those that agree with the known ones, ≥ 0."""
+    order, parents = shape[0], shape[1]
+    bounds, rows = lists
+    weights, starts, pairs, codes, values, keys = whole
+    size, width = pairs.shape
+    last_digits = codes[0, 0]
+    for j in range(end - begin):
+        for k in range(0, width, WIDTH):
+            total = load(codes, 0, k)
+            for i in range(bounds[begin + j], bounds[begin + j + 1]):
+                total = plus(total, load(weights, rows[i], k))
+            store(values, j, k, total)
+    for n in range(end - 1, begin - 1, -1):
+        j, p = order[n] - begin, parents[order[n]] - begin
+        if p < 0:
+            continue
+        lowest = max(known[j], 0)
+        highest = known[j] if known[j] >= 0 else size - 1
+        for k in range(0, width, WIDTH):
+            key = plus(spread(values[j, lowest]), load(pairs, lowest, k))
+            for b in range(lowest + 1, highest + 1):
+                key = larger(key, plus(spread(values[j, b]), load(pairs, b, k)))
+            store(keys, j, k, key)
+            message = minus(without(key, spread(last_digits)), spread(keys[j, 0] & ~last_digits))
+            store(values, p, k, plus(load(values, p, k), message))
+    for n in range(begin, end):
+        j, p = order[n] - begin, parents[order[n]] - begin
+        if p >= 0:
+            labels[j] = last_digits - (keys[j, labels[p]] & last_digits)
+        elif known[j] >= 0:
+            labels[j] = known[j]
+        else:
+            top = values[j, 0] + starts[0, 0]
+            for b in range(1, size):
+                top = max(top, values[j, b] + starts[0, b])
+            labels[j] = last_digits - (top & last_digits)
+
+
+@compiled
+def _correct(
+    begin: int, shape: Shape, lists: _Lists, whole: _Whole, state: State, target: Array, predicted: Array,
+    eta: int,
+) -> int:  # fmt: skip
+    """Correct the mistakes of one structure; the largest magnitude of what is new in `whole`."""
+    bounds, rows = lists
+    weights, starts, pairs, amount = whole.weights, whole.starts, whole.pairs, eta * (whole.codes[0, 0] + 1)
+    _, late_nodes, short, late_short, full, late_full, steps, _ = state
+    parents, most = shape[1], 0
+    for j in range(len(target)):
+        p = parents[begin + j] - begin
+        for sign in (1, -1):
+            labels, others = (target, predicted) if sign > 0 else (predicted, target)
+            b, change, late = labels[j], sign * eta, sign * eta * steps[0]
+            if b != others[j]:
+                for i in range(bounds[begin + j], bounds[begin + j + 1]):
+                    row = rows[i]
+                    late_nodes[row, b] += late
+                    weights[row, b] += sign * amount
+                    most = max(most, abs(weights[row, b]))
+            if p >= 0 and (b != others[j] or labels[p] != others[p]):
+                a = labels[p]
+                full[0, b, a] += change
+                late_full[0, b, a] += late
+                pairs[b, a] += sign * amount
+                most = max(most, abs(pairs[b, a]))
+            elif b != others[j]:
+                short[0, b] += change
+                late_short[0, b] += late
+                starts[0, b] += sign * amount
+                most = max(most, abs(starts[0, b]))
+    return most
+
+
+@compiled
+def _whole_pass(
+    which: Array, examples: Examples, lists: _Lists, whole: _Whole, state: State, result: Pass, limit: int
+) -> int:
+    """Learn from the structures `which`, in that order, until a number of `whole` is beyond M.
+
+    How many structures that are.
+    """
+    shape = examples.shape
+    unknown = np.full(len(whole.values), -1, dtype=np.int32)
+    for n in range(len(which)):
+        i = which[n]
+        begin, end = examples.offsets[i], examples.offsets[i + 1]
+        labels = examples.labels[begin:end]
+        target, predicted = result.targets[begin:end], result.predicted[begin:end]
+        _decode(begin, end, shape, lists, whole, unknown, predicted)
+        result.mistaken[i] = count_mistakes(labels, predicted)
+        state.steps[0] += 1
+        if result.mistaken[i]:
+            target[:] = labels
+            if labels.min() < 0:
+                _decode(begin, end, shape, lists, whole, labels, target)
+            eta = int(examples.eta[i])
+            if _correct(begin, shape, lists, whole, state, target, predicted, eta) > limit:
+                return n + 1
+    return len(which)
+
+
+class WholePrimal(Primal):
+    """The perceptron with weights W of features, in whole numbers as long as they are small.
+
+    Parameters
+    ----------
+    encoded : Encoded
+        The training corpus.
+    examples : Examples
+        Its structures, labels and weights.
+    state : State
+        Where to start from; changed in place.
+    """
+
+    def __init__(self, encoded: Encoded, examples: Examples, state: State) -> None:
+        super().__init__(encoded, examples, state)
+        self._whole: _Whole | None = None
+        self._can_be_whole = examples.order == 1 and bool((self.features.values == 1).all())
+        if self._can_be_whole:
+            self._lists = _Lists.of(self.features)
+            self._limit = _limit(self._lists, examples)
+
+    def run(self, which: Array) -> Pass:
+        """Learn from the structures `which`, in that order."""
+        result, done = new_pass(self.examples), 0
+        whole = self._whole or self._in_whole_numbers()
+        if whole is not None:
+            done = _whole_pass(which, self.examples, self._lists, whole, self.state, result, self._limit)
+            size = self.examples.label_count
+            np.multiply(whole.weights[:, :size], 1 / _unit(size), out=self.state.nodes)
+            self._whole = whole if done == len(which) else None
+        if done < len(which):
+            self.learn(which[done:], result)
+        return result
+
+    def restore(self, state: State) -> None:
+        """Continue from another state."""
+        super().restore(state)
+        self._whole = None
+
+    def _in_whole_numbers(self) -> _Whole | None:
+        """The state in whole numbers; None where these would be too large, or are not whole."""
+        if not self._can_be_whole:
+            return None
+        state, unit = self.state, _unit(self.examples.label_count)
+        for numbers in (state.nodes, state.short, state.full, self.examples.eta):
+            if (np.rint(numbers) != numbers).any() or np.abs(numbers).max(initial=0.0) * unit > self._limit:
+                return None
+        return _Whole.of(state, int(np.diff(self.examples.offsets).max()))
+
+
+def _limit(lists: _Lists, examples: Examples) -> int:
+    """M: what one more structure adds fits into 32 bits too."""
+    unit, parents = _unit(examples.label_count), examples.shape[1]
+    features = int(np.diff(lists.bounds).max(initial=1))
+    children = int(np.bincount(parents[parents >= 0]).max(initial=0))
+    longest = int(np.diff(examples.offsets).max())
+    growth = longest * features * unit * int(examples.eta.max())
+    return min((_LARGEST - unit) // (features + 2 * children + 1), _LARGEST - growth)
