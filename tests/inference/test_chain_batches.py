@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuda import inference
-from fuda.inference.chain_batches import LANES, Chains, Factors, Gradient, chain_losses
+from fuda.inference.chain_batches import Chains, Factors, Gradient, chain_losses
+from fuda.inference.exact_sums import rounder
+from fuda.inference.lanes import LANES
 
 
 class Batch:
@@ -25,22 +27,20 @@ class Batch:
         self.weights = random.choice([0.0, 1.0, 2.5], size=len(lengths))
         self.node_weights = random.choice([0.0, 1.0, 0.4], size=self.offsets[-1])
 
-    def lanes(self, omega, pointwise):
-        """Loss without F(y), gradients of table and transitions, and the chains left out."""
+    def lanes(self, omega, pointwise, chosen=None):
+        """Loss, gradients of table and transitions, and the chains left out."""
         top, top_pair = self.scores.max(axis=1), self.transitions.max()
         table, direct = np.exp(self.scores - top[:, None]), np.exp(self.transitions - top_pair)
         table_gradient, pairs = np.zeros_like(table), np.zeros_like(direct)
         unsafe = np.zeros(len(self.weights), dtype=bool)
-        order = np.argsort(np.diff(self.offsets), kind="stable")
+        order = np.argsort(np.diff(self.offsets), kind="stable") if chosen is None else chosen
         transposed = np.ascontiguousarray(direct.T)
         node_weights = self.node_weights if pointwise else np.zeros(0)
         chains = Chains(self.offsets, self.rows, self.labels, node_weights, self.weights)
-        into = Gradient(table_gradient, pairs, unsafe)
-        value = chain_losses(order, chains, Factors(table, direct, transposed), omega, into)
-        for i in np.flatnonzero(~unsafe):
-            rows = self.rows[slice(*self.offsets[i : i + 2])]
-            value += omega * self.weights[i] * (top[rows].sum() + (len(rows) - 1) * top_pair)
-        return value, table_gradient, pairs * direct, unsafe
+        losses = np.zeros(len(self.weights))
+        into = Gradient(losses, table_gradient, pairs, unsafe, rounder(10.0 * self.offsets[-1]))
+        chain_losses(order, chains, Factors(table, direct, transposed), omega, into)
+        return losses.sum(), table_gradient, pairs, unsafe
 
     def truth(self, omega, pointwise, without):
         """The same by the definition: one inference, and one given each label."""
@@ -62,8 +62,11 @@ class Batch:
                 graph, given_one.reshape(-1, scores.shape[1]), self.transitions, edges=True
             )
             shares = np.append(-node_weights, omega + node_weights.sum()) * self.weights[i]
-            value += float(shares @ log_z)
+            gold = scores[np.arange(b - a), labels].sum() + self.transitions[labels[:-1], labels[1:]].sum()
+            observed = omega * self.weights[i]
+            value += float(shares @ log_z) - observed * float(gold)
             node = np.tensordot(shares, node.reshape(len(shares), b - a, -1), 1)
+            node[np.arange(b - a), labels] -= observed
             for column in rows.T:
                 np.add.at(table_gradient, column, node)
             edge = edge.reshape(len(shares), b - a, *pairs.shape).sum(axis=1)
@@ -108,6 +111,19 @@ def test_any_batch(seed, lengths, labels, channels, scale, loss):
 def test_extreme_scores(seed, lengths, labels, scale, loss):
     """What the lanes keep is right, whatever they leave out."""
     check(Batch(np.random.default_rng(seed), lengths, labels, 2, scale), *loss)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("labels", [1, 2, 5, 9])
+def test_bits_do_not_depend_on_lanes_and_neighbours(loss, labels):
+    """Each chain by itself has the loss that it has among others, and gradients add up exactly."""
+    random = np.random.default_rng(labels)
+    batch = Batch(random, random.integers(1, 30, size=21), labels, 2, scale=2.0)
+    value, *gradients, _ = batch.lanes(*loss)
+    alone = [batch.lanes(*loss, chosen=np.array([i])) for i in range(21)]
+    assert value == pytest.approx(sum(found[0] for found in alone), rel=1e-15)
+    for whole, *parts in zip(gradients, *([table, pairs] for _, table, pairs, _ in alone), strict=True):
+        np.testing.assert_array_equal(sum(parts), whole)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -39,10 +40,10 @@ def fitted(cluster, X=X, y=Y, fit=(), **parameters):
 
 
 def same(cluster, *data, **parameters):
-    """Fit here and there, compare all that was measured, and return both models."""
+    """Fit here and there, compare all that was measured, bit by bit, and return both models."""
     here, there = fitted(None, *data, **parameters), fitted(cluster.scheduler_address, *data, **parameters)
-    np.testing.assert_allclose(objectives(there), objectives(here), rtol=1e-9)
-    np.testing.assert_allclose(there.weights_, here.weights_, rtol=1e-5, atol=1e-6)
+    assert objectives(there) == objectives(here)
+    np.testing.assert_array_equal(there.weights_, here.weights_)
     np.testing.assert_allclose(there._curvature, here._curvature, rtol=1e-2)
     assert there.predict(data[0] if data else X).tolist() == here.predict(data[0] if data else X).tolist()
     return here, there
@@ -84,6 +85,88 @@ def test_a_killed_worker_costs_no_more_than_time(cluster):
 
     here, there = fitted(None), fitted(cluster.scheduler_address, callback=callback)
     assert len(killed) == 1
+    assert objectives(there) == objectives(here)
+
+
+class Workers:
+    """Workers without Dask: objects of this process, in place of client and residents."""
+
+    def __init__(self, count):
+        self.count = count
+
+    def nthreads(self):
+        return dict.fromkeys(range(self.count), 1)
+
+    def hire(self, client, recipes):
+        self.objects = [make(*arguments) for make, *arguments in recipes]
+        return self
+
+    def results(self, function, arguments):
+        return (function(value, *arguments(number)) for number, value in enumerate(self.objects))
+
+
+@pytest.fixture(params=[1, 2, 3])
+def parts(request, monkeypatch):
+    """A number of parts in this process, for models with any `cluster`."""
+    workers = Workers(request.param)
+    monkeypatch.setattr("fuda.training.crf_parts.connected", lambda address: nullcontext(workers))
+    monkeypatch.setattr("fuda.training.crf_parts.Residents", workers.hire)
+    monkeypatch.setattr("fuda.training.crf_parts.worker_threads", lambda: 1)
+    return workers
+
+
+def converged(X, y, fit=(), **parameters):
+    """The objectives of a fit here and of one by parts, until they stop falling."""
+    here, there = (CRF(cluster=cluster, **parameters).fit(X, y, *fit) for cluster in (None, "parts"))
+    assert here.result_.converged
+    assert len(objectives(here)) > 20
+    return here, there
+
+
+CASES = [
+    {"pair_features": True},
+    {"loss": "pointwise", "class_weight": "balanced"},
+    {"loss": "markov", "order": 2.0},
+    {"l1": 0.1},
+    {"solver": "cg"},
+]
+
+
+@pytest.mark.parametrize("parameters", [{}, *CASES], ids=str)
+def test_parts_have_the_bits_of_the_whole_until_convergence(parts, parameters):
+    here, there = converged(X[:40], Y[:40], **parameters)
+    assert len(parts.objects) == parts.count
+    assert objectives(there) == objectives(here)
+    np.testing.assert_array_equal(there.weights_, here.weights_)
+
+
+def test_also_where_the_spectrum_is_measured(parts, monkeypatch):
+    monkeypatch.setattr("fuda.models.crf.LEAST_NODES", 1)
+    here, there = converged(X[:60], Y[:60], tol=1e-9)
+    assert objectives(there) == objectives(here)
+
+
+def test_also_where_values_of_features_and_weights_are_any_numbers(parts):
+    """Sums of products with features are computed here, from sums that are exact."""
+    inputs = [
+        [{"word": str(w), "length": len(str(w)) / 7, "share": t / 10} for t, w in enumerate(x)] for x in X
+    ]
+    here, there = converged(inputs[:40], Y[:40], (np.linspace(0.1, 3.0, 40),))
+    assert objectives(there) == objectives(here)
+
+
+def test_also_trees_and_unknown_labels(parts):
+    y = [[None if (i + t) % 9 == 0 else label for t, label in enumerate(of)] for i, of in enumerate(Y[:40])]
+    here, there = converged(DATA.X[:40], y)
+    assert objectives(there) == objectives(here)
+    here, there = converged(X[:40], y)
+    assert objectives(there) == objectives(here)
+
+
+def test_vectors_have_sums_in_another_order(parts):
+    random = np.random.default_rng(0)
+    inputs = [list(random.normal(size=(len(x.observations), 5))) for x in X[:40]]
+    here, there = converged(inputs, Y[:40])
     np.testing.assert_allclose(objectives(there), objectives(here), rtol=1e-9)
 
 

@@ -7,19 +7,23 @@ forward and backward passes, where c_t is the sum over b of the unscaled α_t,
     α_t(b) = ψ_t(b) Σ_a α_{t−1}(a) T(a, b) / c_t
     g_t(b) = ψ_t(b) β_t(b) / c_t      β_{t−1}(a) = Σ_b T(a, b) g_t(b)
     p_t(b) = α_t(b) β_t(b)            p_{t−1,t}(a, b) = α_{t−1}(a) T(a, b) g_t(b)
-    log Z  = Σ_t log c_t + the largest scores that were subtracted
+    log Z − F(y) = Σ_t log c_t − log Π_t ψ_t(y_t) T(y_{t−1}, y_t)
 
 The loss of a chain is  ω (log Z − F(y)) − Σ_t w_t log p_t(y_t): ω = 1 and w = 0 is the sequential
-loss, ω = 0 and w = 1 the pointwise one, ω = k and w = 1 the k-th order Markov loss. The term ω
-F(y) is linear in the weights and left to the caller. With e_t(b) = w_t [b = y_t] and W = Σ w,
-evidence is propagated forward as u and backward as v,
+loss, ω = 0 and w = 1 the pointwise one, ω = k and w = 1 the k-th order Markov loss. What was
+subtracted from scores is part of log Z and of F(y), and does not matter. With e_t(b) = w_t [b =
+y_t] and W = Σ w, evidence is propagated forward as u and backward as v,
 
     u_t(b) = e_t(b) + g_t(b) Σ_a T(a, b) u_{t−1}(a) / β_{t−1}(a)
     v_t(a) = e_t(a) + α_t(a) Σ_b T(a, b) V_{t+1}(b)      V_t(b) = v_t(b) ψ_t(b) / (c_t α_t(b))
 
-    ∂/∂s_t(b)  = (ω + W) p_t(b) − u_t(b) − v_t(b) + e_t(b)
+    ∂/∂s_t(b)  = (ω + W) p_t(b) − u_t(b) − v_t(b) + e_t(b) − ω [b = y_t]
     ∂/∂A(a, b) = T(a, b) Σ_t [ ((ω + W) α_{t−1}(a) − u_{t−1}(a)/β_{t−1}(a)) g_t(b)
-                               − α_{t−1}(a) V_t(b) ].
+                               − α_{t−1}(a) V_t(b) ] − ω Σ_t [a = y_{t−1}, b = y_t].
+
+The last term, which is the same at all weights, is left to the caller. What is added to gradients,
+per node and, for A, per chain, is rounded so that the sums do not depend on which chains are
+computed together, nor in which order (`fuda.inference.exact_sums`).
 
 Arrays are laid out (time, label, lane), so that every operation is one vector instruction over the
 eight lanes, whatever the number of labels. Chains are sorted by length; a lane whose chain has
@@ -38,12 +42,11 @@ from numba import config
 
 from fuda.compiled import compiled
 from fuda.data.graph import Array
+from fuda.inference.exact_sums import rounded_number
+from fuda.inference.lanes import LANES, SUMS, add_pairs, multiply, scale, take_pairs
 from fuda.inference.sum_product import TINY
 
-LANES = 8
 _lock = threading.Lock()
-# Without "reassoc", with which LLVM would vectorise over labels, with strides, and not over lanes.
-_SUMS = {"contract", "nsz"}
 
 
 class Chains(NamedTuple):
@@ -87,27 +90,33 @@ class Factors(NamedTuple):
 
 
 class Gradient(NamedTuple):
-    """Where gradients are added.
+    """Where losses are written and gradients are added.
 
     Attributes
     ----------
+    losses : (n,) ndarray
+        The losses of the chains.
     table : (rows, L) ndarray
         The gradient with respect to the rows of the table.
     pairs : (L, L) ndarray
-        The gradient with respect to the transitions, without the factor T.
+        The gradient with respect to the transitions, without the pairs of labels observed.
     unsafe : (n,) ndarray of bool
         The chains that were left out.
+    rounder : float
+        What rounds the terms of the gradients, see `fuda.inference.exact_sums`.
     """
 
+    losses: Array
     table: Array
     pairs: Array
     unsafe: Array
+    rounder: float
 
 
 class _Work(NamedTuple):
-    """Memory for one batch: arrays (time, label, lane), (time, lane) and (lane,).
+    """Memory for a batch: arrays (time, label, lane), (time, lane), (lane,), (label, label, lane).
 
-    `psi` is replaced by g, `log_z` by the loss; `sum_w` is W.
+    `psi` is replaced by g, `log_z` by the loss; `sum_w` is W, `pairs` the gradient of A without T.
     """
 
     alpha: Array
@@ -124,65 +133,10 @@ class _Work(NamedTuple):
     weight: Array
     log_z: Array
     sum_w: Array
+    pairs: Array
 
 
-@compiled(fastmath=_SUMS)
-def _multiply(matrix: Array, vectors: Array, out: Array) -> None:
-    """out(b, k) = Σ_a matrix(b, a) vectors(a, k), the lanes k unrolled to make one register."""
-    size = matrix.shape[0]
-    for b in range(size):
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-        for a in range(size):
-            x = matrix[b, a]
-            s0 += x * vectors[a, 0]
-            s1 += x * vectors[a, 1]
-            s2 += x * vectors[a, 2]
-            s3 += x * vectors[a, 3]
-            s4 += x * vectors[a, 4]
-            s5 += x * vectors[a, 5]
-            s6 += x * vectors[a, 6]
-            s7 += x * vectors[a, 7]
-        out[b, 0], out[b, 1], out[b, 2], out[b, 3] = s0, s1, s2, s3
-        out[b, 4], out[b, 5], out[b, 6], out[b, 7] = s4, s5, s6, s7
-
-
-@compiled(fastmath=_SUMS)
-def _add_pairs(left: Array, right: Array, count: int, total: Array, sign: float) -> None:
-    """total(a, b) += sign Σ_{t=1}^{count−1} Σ_k left(t−1, a, k) right(t, b, k).
-
-    Two b at a time, so that what is read of `left` serves both.
-    """
-    size = total.shape[0]
-    for a in range(size):
-        for b in range(0, size, 2):
-            c = min(b + 1, size - 1)
-            s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-            r0 = r1 = r2 = r3 = r4 = r5 = r6 = r7 = 0.0
-            for t in range(1, count):
-                x0, x1, x2, x3 = left[t - 1, a, 0], left[t - 1, a, 1], left[t - 1, a, 2], left[t - 1, a, 3]
-                x4, x5, x6, x7 = left[t - 1, a, 4], left[t - 1, a, 5], left[t - 1, a, 6], left[t - 1, a, 7]
-                s0 += x0 * right[t, b, 0]
-                s1 += x1 * right[t, b, 1]
-                s2 += x2 * right[t, b, 2]
-                s3 += x3 * right[t, b, 3]
-                s4 += x4 * right[t, b, 4]
-                s5 += x5 * right[t, b, 5]
-                s6 += x6 * right[t, b, 6]
-                s7 += x7 * right[t, b, 7]
-                r0 += x0 * right[t, c, 0]
-                r1 += x1 * right[t, c, 1]
-                r2 += x2 * right[t, c, 2]
-                r3 += x3 * right[t, c, 3]
-                r4 += x4 * right[t, c, 4]
-                r5 += x5 * right[t, c, 5]
-                r6 += x6 * right[t, c, 6]
-                r7 += x7 * right[t, c, 7]
-            total[a, b] += sign * (((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7)))
-            if c > b:
-                total[a, c] += sign * (((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7)))
-
-
-@compiled(fastmath=_SUMS)
+@compiled(fastmath=SUMS)
 def _gather(rows: Array, table: Array, first: Array, length: Array, count: int, psi: Array) -> None:
     """ψ of all nodes, 1 past the end of a chain."""
     channels, size = rows.shape[1], table.shape[1]
@@ -204,7 +158,7 @@ def _gather(rows: Array, table: Array, first: Array, length: Array, count: int, 
                 psi[t, b, k] = product[b]
 
 
-@compiled(fastmath=_SUMS)
+@compiled(fastmath=SUMS)
 def _forward(
     count: int, length: Array, psi: Array, transposed: Array, alpha: Array, inverse: Array, log_z: Array
 ) -> int:
@@ -217,7 +171,7 @@ def _forward(
         if t == 0:
             now[:] = 1.0
         else:
-            _multiply(transposed, alpha[t - 1], now)
+            multiply(transposed, alpha[t - 1], now)
         for k in range(LANES):
             total[k] = 0.0
             lowest[k] = 1e300
@@ -244,14 +198,14 @@ def _forward(
     return -1
 
 
-@compiled(fastmath=_SUMS)
+@compiled(fastmath=SUMS)
 def _backward(count: int, length: Array, psi: Array, direct: Array, inverse: Array, beta: Array) -> None:
     """β, and ψ replaced by g, which is 0 past the end of a chain."""
     size = psi.shape[1]
     for t in range(count - 1, -1, -1):
         after, factor, scale = beta[t], psi[t], inverse[t]
         if t < count - 1:
-            _multiply(direct, psi[t + 1], after)
+            multiply(direct, psi[t + 1], after)
         for k in range(LANES):
             if t >= length[k] - 1:
                 for b in range(size):
@@ -265,16 +219,16 @@ def _backward(count: int, length: Array, psi: Array, direct: Array, inverse: Arr
                     factor[b, k] = 0.0
 
 
-@compiled(fastmath=_SUMS)
+@compiled(fastmath=SUMS)
 def _evidence(count: int, factors: Factors, work: _Work) -> None:
     """Subtract u + v − e from `gradient`, (ω + W) p; u/β is left in `ahead`, V in `behind`."""
     _, direct, transposed = factors
-    alpha, g, beta, ahead, behind, gradient, _, evidence, gold, _, length, _, _, _ = work
+    alpha, g, beta, ahead, behind, gradient, _, evidence, gold, _, length, _, _, _, _ = work
     size = alpha.shape[1]
     message = np.zeros((size, LANES))
     for t in range(count):
         if t > 0:
-            _multiply(transposed, ahead[t - 1], message)
+            multiply(transposed, ahead[t - 1], message)
         for b in range(size):
             for k in range(LANES):
                 ahead[t, b, k] = g[t, b, k] * message[b, k]
@@ -288,7 +242,7 @@ def _evidence(count: int, factors: Factors, work: _Work) -> None:
     message[:] = 0.0
     for t in range(count - 1, -1, -1):
         if t < count - 1:
-            _multiply(direct, behind[t + 1], message)
+            multiply(direct, behind[t + 1], message)
         for b in range(size):
             for k in range(LANES):
                 # ψ/(c α) = g/(β α); the message is v without e, which is part of u already
@@ -303,7 +257,7 @@ def _evidence(count: int, factors: Factors, work: _Work) -> None:
                 behind[t, b, k] *= g[t, b, k] / max(beta[t, b, k] * alpha[t, b, k], 1e-290)
 
 
-@compiled(fastmath=_SUMS)
+@compiled(fastmath=SUMS)
 def _posterior(alpha: Array, beta: Array, count: int, sum_w: Array, omega: float, gradient: Array) -> None:
     """(ω + W) p."""
     for t in range(count):
@@ -312,69 +266,55 @@ def _posterior(alpha: Array, beta: Array, count: int, sum_w: Array, omega: float
                 gradient[t, b, k] = (omega + sum_w[k]) * alpha[t, b, k] * beta[t, b, k]
 
 
-@compiled(fastmath=_SUMS)
-def _scale(values: Array, count: int, factors: Array) -> None:
-    """Multiply each lane by its factor, if any is not 1."""
-    if factors.min() == 1.0 and factors.max() == 1.0:
-        return
-    for t in range(count):
-        for b in range(values.shape[1]):
-            for k in range(LANES):
-                values[t, b, k] *= factors[k]
-
-
-@compiled(fastmath=_SUMS)
-def _scatter(
-    rows: Array, left: Array, right: Array, first: Array, length: Array, weight: Array, table_gradient: Array
-) -> None:
-    """Add weight · left · right of each node to all its rows."""
-    channels, size = rows.shape[1], table_gradient.shape[1]
+@compiled(fastmath=SUMS)
+def _scatter(chains: Chains, left: Array, right: Array, omega: float, work: _Work, into: Gradient) -> None:
+    """Add weight · (left · right − ω [b = y]) of each node to all its rows."""
+    rows, labels, channels, size = chains.rows, chains.labels, chains.rows.shape[1], left.shape[1]
     row = np.empty(size)
     for k in range(LANES):
-        for t in range(length[k]):
-            node = first[k] + t
+        weight, observed = work.weight[k], omega * work.weight[k]
+        for t in range(work.length[k]):
+            node = work.first[k] + t
             for b in range(size):
-                row[b] = weight[k] * left[t, b, k] * right[t, b, k]
+                row[b] = weight * left[t, b, k] * right[t, b, k]
+            row[labels[node]] -= observed
+            for b in range(size):
+                row[b] = rounded_number(row[b], into.rounder)
             for j in range(channels):
-                into = table_gradient[rows[node, j]]
+                total = into.table[rows[node, j]]
                 for b in range(size):
-                    into[b] += row[b]
+                    total[b] += row[b]
 
 
-def chain_losses(*arguments: Any) -> float:
-    """Compute the loss of chains and add its gradient.
+def chain_losses(*arguments: Any) -> None:
+    """Compute the losses of chains and add their gradient.
 
     Parameters
     ----------
     *arguments : tuple
         ``chosen``, the numbers of the chains to compute, sorted by length; `Chains`; `Factors`; ω;
-        and the `Gradient` to add to.
-
-    Returns
-    -------
-    float
-        The loss of the chosen chains, without those marked as unsafe in the `Gradient`.
+        and the `Gradient` to write to, in which chains that are left out are marked as unsafe.
     """
     if getattr(_chain_losses, "signatures", True):  # without the compiler it is the plain function
-        return _chain_losses(*arguments)
+        _chain_losses(*arguments)
+        return
     with _lock:  # the first call compiles, with LLVM's SLP vectoriser, which joins the lanes
         before = config.__dict__["SLP_VECTORIZE"]
         config.__dict__["SLP_VECTORIZE"] = 1
         try:
-            return _chain_losses(*arguments)
+            _chain_losses(*arguments)
         finally:
             config.__dict__["SLP_VECTORIZE"] = before
 
 
-@compiled(fastmath=_SUMS)
-def _chain_losses(chosen: Array, chains: Chains, factors: Factors, omega: float, into: Gradient) -> float:
-    """The loss of the chosen chains; its gradient is added to `into`."""
+@compiled(fastmath=SUMS)
+def _chain_losses(chosen: Array, chains: Chains, factors: Factors, omega: float, into: Gradient) -> None:
+    """The losses of the chosen chains, and their gradient, are left in `into`."""
     longest = 0
     for chain in chosen:
         longest = max(longest, chains.offsets[chain + 1] - chains.offsets[chain])
     pointwise = len(chains.node_weights) > 0
     work = _allocate(longest, factors.table.shape[1], pointwise)
-    loss = 0.0
     for block in range(0, len(chosen), LANES):
         batch = chosen[block : block + LANES]
         for k in range(LANES):
@@ -386,16 +326,17 @@ def _chain_losses(chosen: Array, chains: Chains, factors: Factors, omega: float,
         count = _solve(batch, chains, factors, omega, work, into.unsafe)
         for k in range(LANES):
             if work.length[k] > 0:
-                loss += work.weight[k] * (work.log_z[k] if pointwise else omega * work.log_z[k])
+                loss = work.log_z[k] if pointwise else omega * work.log_z[k]
+                into.losses[batch[k]] = work.weight[k] * loss
         if pointwise:
-            _add_pointwise(count, chains.rows, factors, omega, work, into)
+            _add_pointwise(count, chains, factors, omega, work, into)
         else:
             for k in range(LANES):
                 work.weight[k] *= omega
-            _scatter(chains.rows, work.alpha, work.beta, work.first, work.length, work.weight, into.table)
-            _scale(work.alpha, count, work.weight)
-            _add_pairs(work.alpha, work.psi, count, into.pairs, 1.0)
-    return loss
+            _scatter(chains, work.alpha, work.beta, 1.0, work, into)
+            scale(work.alpha, count, work.weight)
+            add_pairs(work.alpha, work.psi, count, 1.0, work.pairs)
+        take_pairs(work.pairs, factors.direct, into.rounder, into.pairs)
 
 
 @compiled
@@ -409,11 +350,11 @@ def _allocate(longest: int, size: int, pointwise: bool) -> _Work:
     weight, log_z, sum_w = np.zeros(LANES), np.zeros(LANES), np.zeros(LANES)
     return _Work(
         alpha, psi, beta, ahead, behind, gradient, np.empty(flat), evidence, gold, first, length, weight,
-        log_z, sum_w,
+        log_z, sum_w, np.zeros((size, size, LANES)),
     )  # fmt: skip
 
 
-@compiled(fastmath=_SUMS)
+@compiled(fastmath=SUMS)
 def _solve(batch: Array, chains: Chains, factors: Factors, omega: float, work: _Work, unsafe: Array) -> int:
     """Forward and backward passes of a batch without its unsafe chains; returns its length."""
     k, count = 0, 0
@@ -422,6 +363,8 @@ def _solve(batch: Array, chains: Chains, factors: Factors, omega: float, work: _
         _gather(chains.rows, factors.table, work.first, work.length, count, work.psi)
         work.log_z[:] = 0.0
         k = _forward(count, work.length, work.psi, factors.transposed, work.alpha, work.inverse, work.log_z)
+        if k < 0 and omega > 0.0:
+            k = _subtract_gold(chains, factors.direct, work)
         if k < 0:
             _backward(count, work.length, work.psi, factors.direct, work.inverse, work.beta)
             if len(chains.node_weights) > 0:
@@ -432,24 +375,45 @@ def _solve(batch: Array, chains: Chains, factors: Factors, omega: float, work: _
     return count
 
 
-@compiled(fastmath=_SUMS)
+@compiled(fastmath=SUMS)
 def _add_pointwise(
-    count: int, rows: Array, factors: Factors, omega: float, work: _Work, into: Gradient
+    count: int, chains: Chains, factors: Factors, omega: float, work: _Work, into: Gradient
 ) -> None:
     """Add the gradient of a batch for a loss with a pointwise term."""
     alpha, psi, beta, ahead, behind, gradient = work[:6]
     _posterior(alpha, beta, count, work.sum_w, omega, gradient)
     _evidence(count, factors, work)
     beta[:count] = 1.0
-    _scatter(rows, gradient, beta, work.first, work.length, work.weight, into.table)
-    _scale(alpha, count, work.weight)
-    _add_pairs(alpha, behind, count, into.pairs, -1.0)
-    _scale(ahead, count, work.weight)
-    _add_pairs(ahead, psi, count, into.pairs, -1.0)
+    _scatter(chains, gradient, beta, omega, work, into)
+    scale(alpha, count, work.weight)
+    add_pairs(alpha, behind, count, -1.0, work.pairs)
+    scale(ahead, count, work.weight)
+    add_pairs(ahead, psi, count, -1.0, work.pairs)
     for k in range(LANES):
         work.sum_w[k] += omega
-    _scale(alpha, count, work.sum_w)
-    _add_pairs(alpha, psi, count, into.pairs, 1.0)
+    scale(alpha, count, work.sum_w)
+    add_pairs(alpha, psi, count, 1.0, work.pairs)
+
+
+@compiled
+def _subtract_gold(chains: Chains, direct: Array, work: _Work) -> int:
+    """log Z becomes log Z − F(y); returns the first unsafe lane, else −1."""
+    labels, psi = chains.labels, work.psi
+    for k in range(LANES):
+        product, first = 1.0, work.first[k]  # of numbers up to 1
+        for t in range(work.length[k]):
+            y = labels[first + t]
+            factor = psi[t, y, k]
+            if t > 0:
+                factor *= direct[labels[first + t - 1], y]
+            if not factor > TINY:
+                return k
+            product *= factor
+            if product < 1e-150:
+                work.log_z[k] -= math.log(product)
+                product = 1.0
+        work.log_z[k] -= math.log(product)
+    return -1
 
 
 @compiled

@@ -32,6 +32,7 @@ import numpy as np
 from fuda.compiled import compiled
 from fuda.data.graph import Array, Forest, Graph
 from fuda.errors import DataError
+from fuda.inference.exact_sums import rounded_number
 from fuda.inference.graph import Problem, Tree
 from fuda.parallel import Block, run
 
@@ -173,6 +174,25 @@ def _outer_sum(left: Array, right: Array, total: Array) -> None:
 
 
 @compiled
+def _rounded_outer_sum(left: Array, factors: Array, right: Array, total: Array, rounder: float) -> None:
+    """total(a, b) += Σ_t factors(a, b) left(t, a) right(t, b), each term rounded; four at once."""
+    count, size = left.shape
+    for t in range(0, count, 4):
+        u, v, w = min(t + 1, count - 1), min(t + 2, count - 1), min(t + 3, count - 1)
+        for a in range(size):
+            x0, x1, x2, x3 = left[t, a], left[u, a], left[v, a], left[w, a]
+            if t + 3 >= count:  # nodes past the end count nothing
+                x1, x2, x3 = x1 * (t + 1 < count), x2 * (t + 2 < count), 0.0
+            for b in range(size):
+                factor = factors[a, b]
+                y0 = rounded_number(factor * (x0 * right[t, b]), rounder)
+                y1 = rounded_number(factor * (x1 * right[u, b]), rounder)
+                y2 = rounded_number(factor * (x2 * right[v, b]), rounder)
+                y3 = rounded_number(factor * (x3 * right[w, b]), rounder)
+                total[a, b] += (y0 + y1) + (y2 + y3)
+
+
+@compiled
 def _fill_edges(shares: Array, factors: Array, stride: int, inside: Array, edge: Array) -> None:
     """edge(t, a, b) = share_t(a) · exp A_t(a, b) · β_t(b)."""
     count, size = shares.shape
@@ -221,7 +241,9 @@ def log_up(tree: Tree, log_inside: Array) -> float:
 
 
 @compiled
-def _log_down(tree: Tree, log_inside: Array, weight: float, node: Array, edge: Array, pairs: Array) -> None:
+def _log_down(
+    tree: Tree, log_inside: Array, weight: float, node: Array, edge: Array, pairs: Array, rounder: float
+) -> None:
     """Marginals of one structure; `edge` and `pairs` are not filled where they have no entries.
 
     P(y_t | y_p) is normalized here, so that marginals sum to 1 whatever the size of the scores.
@@ -249,7 +271,7 @@ def _log_down(tree: Tree, log_inside: Array, weight: float, node: Array, edge: A
                 if len(edge) > 0:
                     edge[t, a, b] = both
                 if len(pairs) > 0:
-                    pairs[a, b] += weight * both
+                    pairs[a, b] += rounded_number(weight * both, rounder)
 
 
 class _Factors:
@@ -269,12 +291,13 @@ class _SumProduct:
 
     def __init__(
         self, problem: Problem, node: bool = True, edge: bool = False, pairs: bool = False,
-        weights: Array | None = None,
+        weights: Array | None = None, rounder: float = 0.0,
     ) -> None:  # fmt: skip
         size, count = problem.label_count, problem.graph.node_count
         self.problem = problem
         self.pairs = np.zeros((size, size) if pairs else (0, 0))  # edge marginals, summed
         self.weights = weights  # of the structures in that sum; None: all one
+        self.rounder = rounder  # of the terms of that sum; 0: they are not rounded
         self.log_partition = np.zeros(len(problem.graph))
         self.node = np.empty((count if node else 0, size))
         self.edge = np.empty((count if edge else 0, size, size))
@@ -323,8 +346,11 @@ class _SumProduct:
             if self.weights is not None:
                 sizes = np.diff(graph.offsets[first : last + 1])
                 messages *= np.repeat(self.weights[first:last], sizes)[:, None]
-            _outer_sum(messages, inside, pairs)
-            pairs *= factors.direct[0]
+            if self.rounder:
+                _rounded_outer_sum(messages, factors.direct[0], inside, pairs, self.rounder)
+            else:
+                _outer_sum(messages, inside, pairs)
+                pairs *= factors.direct[0]
         return safe
 
     def _solve_log(self, structure: int, pairs: Array) -> None:
@@ -336,7 +362,7 @@ class _SumProduct:
         self.log_partition[structure] = log_up(tree, log_inside)
         if len(self.node) and self.log_partition[structure] > -np.inf:
             weight = 1.0 if self.weights is None else float(self.weights[structure])
-            _log_down(tree, log_inside, weight, self.node, self.edge, pairs)
+            _log_down(tree, log_inside, weight, self.node, self.edge, pairs, self.rounder)
 
 
 def log_partition(graph: Graph, scores: Array, transitions: Array, n_jobs: int | None = None) -> Array:
@@ -407,7 +433,12 @@ def marginals(
 
 
 def expectations(
-    graph: Graph, scores: Array, transitions: Array, weights: Array | None = None, n_jobs: int | None = None
+    graph: Graph,
+    scores: Array,
+    transitions: Array,
+    weights: Array | None = None,
+    n_jobs: int | None = None,
+    rounder: float = 0.0,
 ) -> tuple[Array, Array, Array]:
     """Compute node marginals, and edge marginals summed over the corpus.
 
@@ -425,6 +456,8 @@ def expectations(
         The weights of the structures in the sum.
     n_jobs : int or None
         The number of threads; None is all cores.
+    rounder : float
+        What rounds the terms of the sum over edges, see `fuda.inference.exact_sums`; 0 does not.
 
     Returns
     -------
@@ -446,5 +479,5 @@ def expectations(
         raise DataError("expectations need one (L, L) matrix of transitions; use marginals with edges=True")
     if weights is not None and np.shape(weights) != (len(graph),):
         raise DataError(f"weights need the shape ({len(graph)},), but have {np.shape(weights)}")
-    solution = _SumProduct(problem, pairs=True, weights=weights).run(n_jobs)
+    solution = _SumProduct(problem, pairs=True, weights=weights, rounder=rounder).run(n_jobs)
     return solution.log_partition, solution.node, solution.pairs

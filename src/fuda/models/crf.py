@@ -406,7 +406,7 @@ class CRF(NamedWeights, MarkovLabeler):
         """The loss of the training data, computed here or by the workers of the cluster."""
         if self.cluster is None:
             return nullcontext(self._training_loss(data))
-        return distributed_loss(self.cluster, *self._training_arguments(data))
+        return distributed_loss(self.cluster, *self._training_arguments(data), self.n_jobs)
 
     def _measure_curvature(
         self, loss: TrainingLoss | DistributedLoss, u: np.ndarray, merged: MergedFeatures

@@ -16,7 +16,8 @@ node.
 
 The weights are one vector: (features, L) per channel, then transitions (L, L), then
 (features, L, L) per edge channel. Scores are computed once per type and looked up by the nodes;
-gradients are summed by type and then by feature.
+gradients are summed by type and then by feature. Sums over structures and nodes have the same bits
+in any order (`fuda.inference.exact_sums`), so that parts of a corpus add up to it exactly.
 """
 
 from __future__ import annotations
@@ -29,16 +30,19 @@ import numpy as np
 
 from fuda import inference
 from fuda.checks import is_choice
-from fuda.data.encoding import Channel, Encoded
+from fuda.data.corpus import Corpus
+from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
-from fuda.inference.chain_batches import LANES, Chains, Factors, Gradient, chain_losses
+from fuda.inference.chain_batches import Chains, Factors, Gradient, chain_losses
+from fuda.inference.exact_sums import rounded, rounder, total
+from fuda.inference.lanes import LANES
 from fuda.inference.pointwise import spread_evidence
 from fuda.inference.sum_product import TINY
-from fuda.optimize.vectors import Vectors, dot
-from fuda.parallel import Block, run
+from fuda.parallel import Block, run, thread_count
 from fuda.training.score_table import ScoreTable
 
 Array = np.ndarray
+_MOST_THREADS = 8  # for chains: each has a gradient as large as the table of scores
 
 
 class Loss(NamedTuple):
@@ -175,6 +179,9 @@ class TrainingLoss:
         The weight w_t of each node in L₀. Default: 1.
     n_jobs : int, optional
         Threads; None means all cores.
+    rounder : float, optional
+        What rounds the terms of the gradient, where other structures count too. Default: that of
+        `rounder_of` for these structures.
 
     Attributes
     ----------
@@ -195,133 +202,149 @@ class TrainingLoss:
         sample_weight: Array | None = None,
         position_weight: Array | None = None,
         n_jobs: int | None = None,
+        rounder: float | None = None,
     ) -> None:
         corpus = encoded.corpus
         self.encoded, self.labels, self.loss, self.n_jobs = encoded, labels.astype(np.int64), loss, n_jobs
         self.weights = Weights.of(encoded, label_count)
-        self.sample_weight = np.ones(len(corpus)) if sample_weight is None else sample_weight
-        node_weight = np.ones(corpus.size) if position_weight is None else position_weight.astype(np.float64)
-        self.node_weight = np.where(labels >= 0, node_weight, 0.0) if loss.pointwise else np.zeros(0)
+        given = sample_weight, position_weight
+        self.sample_weight, self.node_weight = weights_of(corpus, labels, loss, *given)
         self.transposed = [transposed(table.matrix) for table in encoded.tables]
-        known = np.logical_and.reduceat(labels >= 0, corpus.offsets[:-1])
+        self.rounder = rounder or rounder_of(corpus, loss, self.sample_weight, self.node_weight)
         simple = corpus.is_chain and not encoded.edge_channels
-        fast = known & simple
-        self._chains = _ChainTables(self, np.flatnonzero(fast)) if fast.any() else None
+        fast = np.logical_and.reduceat(labels >= 0, corpus.offsets[:-1]) & simple
+        chains = np.flatnonzero(fast)
+        chains = chains[np.argsort(np.diff(corpus.offsets)[chains], kind="stable")]
+        self.scores = ScoreTable(encoded, corpus.nodes_of(chains), n_jobs)
+        self._chains = _ChainTables(self, chains) if fast.any() else None
         self._rest = [] if fast.all() else [_Structures(self, np.flatnonzero(~fast))]
-        self._observed = self._observed_counts(known)
-        self._vectors = Vectors(self.weights.size, n_jobs)
-        self._gradient = np.empty(self.weights.size)
+        self._by_row = self._chains.gradients if self._chains else [self._empty_table()]
+        self._losses, self._gradient = np.zeros(len(corpus)), np.empty(self.weights.size)
 
     def __call__(self, vector: Array) -> tuple[float, Array]:
         """The loss and its gradient, an array that the next call overwrites."""
+        losses, gradient = self.by_structure(vector)
+        return total(losses), gradient
+
+    def by_structure(self, vector: Array) -> tuple[Array, Array]:
+        """The loss of each structure, and the gradient of all; the next call overwrites both."""
         gradient, rest = self._gradient, self._rest
-        value = -self.loss.omega * self._vectors.scale(self._observed, -self.loss.omega, vector, gradient)
+        _, pair_gradient, by_edge = self.weights.views(gradient)
+        pair_gradient[:] = 0.0
         if self._chains:
-            part, unsafe = self._chains.add(vector, gradient)
-            value += part
+            unsafe = self._chains.solve(vector, self._losses, pair_gradient)
             if len(unsafe):
                 rest = [*rest, _Structures(self, unsafe)]
+        else:
+            self._by_row[0].fill(0.0)
+        for part in by_edge:
+            part[:] = 0.0
         for structures in rest:
-            value += structures.add(vector, gradient)
-        return value, gradient
+            self._add_rest(structures, vector, pair_gradient, by_edge)
+        self.scores.collect(self._by_row, self.weights.stacked(gradient))
+        return self._losses, gradient
+
+    def _add_rest(
+        self, structures: _Structures, vector: Array, pair_gradient: Array, by_edge: list[Array]
+    ) -> None:
+        """Compute structures by general inference."""
+        by_node, by_pair = structures.solve(vector, self._losses, pair_gradient)
+        for channel, place in zip(self.encoded.channels, self.scores.places, strict=True):
+            self._by_row[0][place] += channel.scatter(by_node, len(place))
+        for channel, part in zip(self.encoded.edge_channels, by_edge, strict=True):
+            table = self.transposed[channel.table]
+            part += (table @ channel.scatter(by_pair, table.shape[1])).reshape(part.shape)
+
+    def _empty_table(self) -> Array:
+        """An array for numbers per row and label."""
+        return np.empty((self.scores.height, self.weights.labels))
 
     def curvature(self) -> Array:
-        """An approximate diagonal of the Hessian at w = 0: Σ x² (1/L)(1 − 1/L) per weight."""
-        L = self.weights.labels
-        diagonal = np.zeros(self.weights.size)
-        by_channel, transitions, by_edge = self.weights.views(diagonal)
-        corpus = self.encoded.corpus
-        weight = np.repeat(self.sample_weight, np.diff(corpus.offsets))[:, None]
-        scale = self.loss.omega + (1.0 if self.loss.pointwise else 0.0)
-        channels = self.encoded.channels + self.encoded.edge_channels
-        for channel, part in zip(channels, by_channel + by_edge, strict=True):
-            share = 1 / L ** (part.ndim - 1)
-            squares = squared(self.transposed[channel.table])
-            counts = squares @ channel.scatter(weight, squares.shape[1])
-            part += scale * share * (1 - share) * counts.reshape(-1, *[1] * (part.ndim - 1))
-        transitions += scale * float(weight[corpus.graph.edges[:, 1]].sum()) / L**2 * (1 - 1 / L**2)
-        return diagonal
+        """An approximate diagonal of the Hessian at w = 0; see `curvature_at_zero`."""
+        return curvature_at_zero(self.encoded, self.weights, self.loss, self.sample_weight)
 
-    def _observed_counts(self, known: Array) -> Array:
-        """Φ(x, y) summed over the structures whose labels are all known: F(x, y) = Φ · w."""
-        corpus, L = self.encoded.corpus, self.weights.labels
-        observed = np.zeros(self.weights.size)
-        if not self.loss.omega:
-            return observed
-        by_channel, transitions, by_edge = self.weights.views(observed)
-        weight = np.repeat(np.where(known, self.sample_weight, 0.0), np.diff(corpus.offsets))
-        one_hot = np.zeros((corpus.size, L))
-        counted = np.flatnonzero(weight)
-        one_hot[counted, self.labels[counted]] = weight[counted]
-        self._add_to_features(self.encoded.channels, by_channel, one_hot)
-        parent, child = corpus.graph.edges[weight[corpus.graph.edges[:, 1]] > 0].T
-        pair = self.labels[parent] * L + self.labels[child]
-        transitions += np.bincount(pair, weights=weight[child], minlength=L * L).reshape(L, L)
-        if by_edge:
-            pairs = np.zeros((corpus.size, L * L))
-            pairs[child, pair] = weight[child]
-            self._add_to_features(self.encoded.edge_channels, by_edge, pairs)
-        return observed
 
-    def _add_to_features(self, channels: list[Channel], parts: list[Array], node_values: Array) -> None:
-        """Add the products of node values, (N, L) or (N, L²), and each channel's features."""
-        for channel, part in zip(channels, parts, strict=True):
-            table = self.transposed[channel.table]
-            part += (table @ channel.scatter(node_values, table.shape[1])).reshape(part.shape)
+def weights_of(
+    corpus: Corpus, labels: Array, loss: Loss, sample_weight: Array | None, position_weight: Array | None
+) -> tuple[Array, Array]:
+    """Return the weights of structures, and of nodes in L₀, if that counts."""
+    samples = np.ones(len(corpus)) if sample_weight is None else sample_weight.astype(np.float64)
+    nodes = np.ones(corpus.size) if position_weight is None else position_weight.astype(np.float64)
+    return samples, np.where(labels >= 0, nodes, 0.0) if loss.pointwise else np.zeros(0)
+
+
+def rounder_of(corpus: Corpus, loss: Loss, sample_weight: Array, node_weight: Array) -> float:
+    """Return what rounds the terms of gradients.
+
+    A node has up to ω times the weight of its structure, and about w_t times that, which its
+    neighbours share: four times as much is enough for their sums too.
+    """
+    by_node = np.repeat(sample_weight, np.diff(corpus.offsets))
+    return rounder(total(by_node * (loss.omega + 4.0 * node_weight if loss.pointwise else loss.omega)))
+
+
+def curvature_at_zero(encoded: Encoded, weights: Weights, loss: Loss, sample_weight: Array) -> Array:
+    """Compute an approximate diagonal of the Hessian at w = 0: Σ x² (1/L)(1 − 1/L) per weight."""
+    L, corpus, diagonal = weights.labels, encoded.corpus, np.zeros(weights.size)
+    by_channel, transitions, by_edge = weights.views(diagonal)
+    weight = np.repeat(sample_weight, np.diff(corpus.offsets))[:, None]
+    scale = loss.omega + (1.0 if loss.pointwise else 0.0)
+    squares = [squared(transposed(table.matrix)) for table in encoded.tables]
+    channels = encoded.channels + encoded.edge_channels
+    for channel, part in zip(channels, by_channel + by_edge, strict=True):
+        share, table = 1 / L ** (part.ndim - 1), squares[channel.table]
+        counts = table @ channel.scatter(weight, table.shape[1])
+        part += scale * share * (1 - share) * counts.reshape(-1, *[1] * (part.ndim - 1))
+    transitions += scale * float(weight[corpus.graph.edges[:, 1]].sum()) / L**2 * (1 - 1 / L**2)
+    return diagonal
 
 
 class _ChainTables:
     """Fully labelled chains, solved several at a time from tables of exponentiated scores."""
 
-    def __init__(self, owner: TrainingLoss, chains: Array) -> None:
-        encoded, self.owner = owner.encoded, owner
-        sizes = np.diff(encoded.corpus.offsets)
-        lengths = sizes[chains]
-        self.sorted = chains[np.argsort(lengths, kind="stable")]
-        self.blocks = _balanced_blocks(np.sort(lengths))
-        self.scores = ScoreTable(encoded, encoded.corpus.nodes_of(self.sorted), owner.n_jobs)
-        self.weight = np.zeros(len(sizes))
-        self.weight[chains] = owner.sample_weight[chains]
-        self.edge_count = float((self.weight[chains] * (lengths - 1)).sum())
-        weight, count = np.repeat(self.weight, sizes), self.scores.height
-        self.counts = np.sum([np.bincount(column, weight, count) for column in self.scores.rows.T], axis=0)
-        # The tables, and a gradient per block, are allocated once for all calls.
-        self.table, self.top = np.empty((count, owner.weights.labels)), np.empty(count)
-        self.gradients = [np.empty_like(self.table) for _ in self.blocks]
+    def __init__(self, owner: TrainingLoss, by_length: Array) -> None:
+        self.owner, self.sorted = owner, by_length
+        self.threads = min(thread_count(owner.n_jobs), _MOST_THREADS)
+        self.blocks = _balanced_blocks(np.diff(owner.encoded.corpus.offsets)[by_length], self.threads)
+        # The table, and a gradient per thread, are allocated once for all calls.
+        self.table = owner._empty_table()
+        self.gradients = [np.empty_like(self.table) for _ in range(min(self.threads, len(self.blocks)))]
+        self.observed = self._observed_pairs(by_length)
 
-    def add(self, vector: Array, gradient: Array) -> tuple[float, Array]:
-        """Add to the gradient; return the loss without ω F(y) and the chains that underflowed."""
-        owner, encoded, loss = self.owner, self.owner.encoded, self.owner.loss
+    def solve(self, vector: Array, losses: Array, pair_gradient: Array) -> Array:
+        """Fill losses and gradients, add to the pairs' one; return the chains that underflowed."""
+        owner, corpus = self.owner, self.owner.encoded.corpus
+        owner.scores.exponentiate(owner.weights.stacked(vector), self.table)
         _, transitions, _ = owner.weights.views(vector)
-        table, top, rows = self.table, self.top, self.scores.rows
-        self.scores.exponentiate(owner.weights.stacked(vector), table, top)
-        top_pair = transitions.max()
-        direct = np.exp(transitions - top_pair)
-        factors = Factors(table, direct, np.ascontiguousarray(direct.T))
-        data = Chains(encoded.corpus.offsets, rows, owner.labels, owner.node_weight, self.weight)
-        unsafe = np.zeros(len(encoded.corpus), dtype=bool)
+        direct = np.exp(transitions - transitions.max())
+        factors = Factors(self.table, direct, np.ascontiguousarray(direct.T))
+        given = owner.labels, owner.node_weight, owner.sample_weight
+        data = Chains(corpus.offsets, owner.scores.rows, *given)
+        unsafe, free = np.zeros(len(corpus), dtype=bool), [*self.gradients]
+        run(lambda gradient: gradient.fill(0.0), free, self.threads)
 
-        def solve(k: int) -> tuple[float, Array]:
-            chains, pairs = self.sorted[slice(*self.blocks[k])], np.zeros_like(direct)
-            self.gradients[k].fill(0.0)
-            into = Gradient(self.gradients[k], pairs, unsafe)
-            return chain_losses(chains, data, factors, loss.omega, into), pairs
+        def solve(block: Block) -> Array:
+            gradient, pairs = free.pop(), np.zeros_like(direct)
+            into = Gradient(losses, gradient, pairs, unsafe, owner.rounder)
+            chain_losses(self.sorted[slice(*block)], data, factors, owner.loss.omega, into)
+            free.append(gradient)
+            return pairs
 
-        solved = run(solve, range(len(self.blocks)), owner.n_jobs)
-        self.scores.add_gradient(self.gradients, owner.weights.stacked(gradient))
-        _, pair_gradient, _ = owner.weights.views(gradient)
-        pair_gradient += sum(pairs for _, pairs in solved) * direct
+        for pairs in run(solve, self.blocks, self.threads):
+            pair_gradient += pairs
         left_out = np.flatnonzero(unsafe)
-        value = sum(part for part, _ in solved) + loss.omega * self._shift(top, top_pair, left_out)
-        return float(value), left_out
+        pair_gradient -= self.observed - (self._observed_pairs(left_out) if len(left_out) else 0.0)
+        return left_out
 
-    def _shift(self, top: Array, top_pair: float, left_out: Array) -> float:
-        """How much shifting tables and transitions reduced Σ log Z, without `left_out` chains."""
-        total = dot(self.counts, top) + self.edge_count * float(top_pair)
-        for chain in left_out:
-            rows = self.scores.rows[slice(*self.owner.encoded.corpus.offsets[chain : chain + 2])]
-            total -= self.weight[chain] * (top[rows].sum() + (len(rows) - 1) * top_pair)
-        return float(total)
+    def _observed_pairs(self, chains: Array) -> Array:
+        """ω times the weights of the pairs of labels in chains, each rounded."""
+        owner, L = self.owner, self.owner.weights.labels
+        nodes, sizes = owner.encoded.corpus.nodes_of(chains), np.diff(owner.encoded.corpus.offsets)[chains]
+        weight = rounded(owner.loss.omega * owner.sample_weight[chains], owner.rounder)
+        child = np.delete(np.arange(len(nodes)), np.cumsum(sizes) - sizes)
+        pair = owner.labels[nodes[child] - 1] * L + owner.labels[nodes[child]]
+        counts = np.bincount(pair, np.repeat(weight, sizes)[child], minlength=L * L)
+        return counts.reshape(L, L)
 
 
 class _Structures:
@@ -334,22 +357,21 @@ class _Structures:
         sizes = np.diff(owner.encoded.corpus.offsets)[structures]
         self.groups = np.split(structures, np.flatnonzero(np.diff(np.cumsum(sizes) // limit)) + 1)
 
-    def add(self, vector: Array, gradient: Array) -> float:
-        """Add to the gradient: the loss without ω F(y) of fully labelled structures."""
+    def solve(self, vector: Array, losses: Array, pair_gradient: Array) -> tuple[Array, Array]:
+        """Fill losses, add to the pairs' gradient; return those of nodes and of their pairs."""
         owner = self.owner
         scores, transitions = score_structures(owner.encoded, owner.weights, vector)
-        by_channel, pair_gradient, by_edge = owner.weights.views(gradient)
-        node_gradient = np.zeros_like(scores)
-        edge_gradient = np.zeros(transitions.shape if transitions.ndim == 3 else (0, 0, 0))
-        value = 0.0
-        for group in self.groups:
-            problem = _Group(owner, group, scores, transitions)
-            value += problem.solve(node_gradient, edge_gradient, pair_gradient)
-        owner._add_to_features(owner.encoded.channels, by_channel, node_gradient)
-        if by_edge:
-            pairs = edge_gradient.reshape(len(edge_gradient), -1)
-            owner._add_to_features(owner.encoded.edge_channels, by_edge, pairs)
-        return value
+        by_node = np.zeros_like(scores)
+        by_pair = np.zeros(transitions.shape if transitions.ndim == 3 else (0, 0, 0))
+        for structures in self.groups:
+            group = _Group(owner, structures, scores, transitions)
+            losses[structures], node, edge = group.solve()
+            by_node[group.nodes] = rounded(node, owner.rounder)
+            edge = rounded(edge, owner.rounder) if edge.ndim == 3 else edge
+            if transitions.ndim == 3:
+                by_pair[group.nodes] = edge
+            pair_gradient += edge.sum(axis=0) if edge.ndim == 3 else edge
+        return by_node, by_pair.reshape(len(by_pair), owner.weights.labels**2)
 
 
 class _Group:
@@ -362,56 +384,69 @@ class _Group:
         self.transitions = transitions if transitions.ndim == 2 else transitions[self.nodes]
         self.labels = owner.labels[self.nodes]
         self.weight = owner.sample_weight[structures]
-        self.omega, self.n_jobs = loss.omega, owner.n_jobs
+        self.omega, self.n_jobs, self.rounder = loss.omega, owner.n_jobs, owner.rounder
         self.node_weight = owner.node_weight[self.nodes] if loss.pointwise else np.zeros(0)
 
-    def solve(self, node_gradient: Array, edge_gradient: Array, pair_gradient: Array) -> float:
-        """Add to the gradients: the loss without ω F(y) of fully labelled structures."""
+    def solve(self) -> tuple[Array, Array, Array]:
+        """The losses, and their gradients by nodes, and by pairs, of each node or all together."""
         if len(self.node_weight):
-            value, node, edge = self._pointwise()
+            losses, node, edge = self._pointwise()
         else:
-            value, node, edge = 0.0, np.zeros_like(self.scores), np.zeros_like(self.transitions)
+            losses, node = np.zeros(len(self.graph)), np.zeros_like(self.scores)
+            edge = np.zeros_like(self.transitions)
         if self.omega:
-            part, by_node, by_edge = self._sequential(with_edges=edge.ndim == 3)
-            value, node, edge = value + part, node + by_node, edge + by_edge
-        node_gradient[self.nodes] += node
-        if self.transitions.ndim == 3:
-            edge_gradient[self.nodes] += edge
-        pair_gradient += edge.sum(axis=0) if edge.ndim == 3 else edge
-        return value
+            more, by_node, by_edge = self._sequential(with_edges=edge.ndim == 3)
+            losses, node, edge = losses + more, node + by_node, edge + by_edge
+        return losses, node, edge
 
-    def _sequential(self, with_edges: bool) -> tuple[float, Array, Array]:
-        """ω Σ log Z, minus log Σ_{y fits} exp F where labels are unknown, and the gradients."""
-        value, node, edge = self._expected(self.scores, with_edges, self.weight)
-        unknown = self.labels < 0
-        if unknown.any():
+    def _sequential(self, with_edges: bool) -> tuple[Array, Array, Array]:
+        """ω (log Z − log Σ_{y fits} exp F), and the gradients."""
+        weight, unknown = self.omega * self.weight, self.labels < 0
+        losses, node, edge = self._expected(self.scores, with_edges, weight)
+        partly = np.logical_or.reduceat(unknown, self.graph.offsets[:-1])
+        self._subtract_gold(np.where(partly, 0.0, weight), losses, node, edge)
+        if partly.any():
             fits = self.scores.copy()
             known = np.flatnonzero(~unknown)
             kept = fits[known, self.labels[known]]
             fits[known] = -np.inf
             fits[known, self.labels[known]] = kept
-            partly = np.logical_or.reduceat(unknown, self.graph.offsets[:-1])
-            # F(y) of fully labelled structures is linear in w and added as a whole: weight 0 here
-            part, by_node, by_edge = self._expected(fits, with_edges, self.weight * partly)
-            value, node, edge = value - part, node - by_node, edge - by_edge
-        return self.omega * value, self.omega * node, self.omega * edge
+            less, by_node, by_edge = self._expected(fits, with_edges, weight * partly)
+            losses, node, edge = losses - less, node - by_node, edge - by_edge
+        return losses, node, edge
 
-    def _expected(self, scores: Array, with_edges: bool, weight: Array) -> tuple[float, Array, Array]:
-        """Σ weight · log Z and its gradients, which are weighted marginals."""
+    def _subtract_gold(self, weight: Array, losses: Array, node: Array, edge: Array) -> None:
+        """Subtract weight · F(y) and its gradients, where there is weight."""
+        by_node, labels, heads = self._by_node(weight), self.labels, self.graph.heads
+        counted = np.flatnonzero(by_node)
+        node[counted, labels[counted]] -= by_node[counted]
+        gold = np.zeros(len(labels))
+        gold[counted] = self.scores[counted, labels[counted]]
+        child = counted[heads[counted] >= 0]
+        pair = labels[heads[child]], labels[child]
+        gold[child] += self.transitions[(child, *pair) if self.transitions.ndim == 3 else pair]
+        if edge.ndim == 3:
+            edge[(child, *pair)] -= by_node[child]
+        else:
+            np.subtract.at(edge, pair, rounded(by_node[child], self.rounder))
+        losses -= weight * np.add.reduceat(gold, self.graph.offsets[:-1])
+
+    def _expected(self, scores: Array, with_edges: bool, weight: Array) -> tuple[Array, Array, Array]:
+        """weight · log Z and its gradients, which are weighted marginals."""
         by_node, given = self._by_node(weight), (self.graph, scores, self.transitions)
         if with_edges:
             log_z, node, edge = inference.marginals(*given, edges=True, n_jobs=self.n_jobs)
             edge = edge * by_node[:, None, None]
         else:
-            log_z, node, edge = inference.expectations(*given, weight, n_jobs=self.n_jobs)
-        return float(log_z @ weight), node * by_node[:, None], edge
+            log_z, node, edge = inference.expectations(*given, weight, self.n_jobs, self.rounder)
+        return log_z * weight, node * by_node[:, None], edge
 
     def _by_node(self, weight: Array) -> Array:
         """The weights of structures, repeated for their nodes."""
         return np.repeat(weight, np.diff(self.graph.offsets))
 
-    def _pointwise(self) -> tuple[float, Array, Array]:
-        """−Σ w log p_t(y_t) and its gradients."""
+    def _pointwise(self) -> tuple[Array, Array, Array]:
+        """−Σ w log p_t(y_t) of each structure, and the gradients."""
         given = self.graph, self.scores, self.transitions
         _, node, edge = inference.marginals(*given, edges=True, n_jobs=self.n_jobs)
         counted = np.flatnonzero(self.node_weight > 0)
@@ -419,13 +454,14 @@ class _Group:
         usual = gold >= TINY
         weight, by_node = self.node_weight * self._by_node(self.weight), np.zeros(len(node))
         by_node[counted[usual]] = weight[counted[usual]]
-        value = -float(by_node[counted[usual]] @ np.log(gold[usual]))
+        of_nodes = np.zeros(len(node))
+        of_nodes[counted[usual]] = -by_node[counted[usual]] * np.log(gold[usual])
         node_gradient = np.empty_like(node)
         forest = self.graph.forest((0, len(self.graph)))
         spread_evidence(forest, len(self.graph), self.labels, by_node, node, edge, node_gradient)
         for t in counted[~usual]:
-            value += weight[t] * self._by_conditioning(int(t), weight[t], node_gradient, edge)
-        return value, node_gradient, edge
+            of_nodes[t] = weight[t] * self._by_conditioning(int(t), weight[t], node_gradient, edge)
+        return np.add.reduceat(of_nodes, self.graph.offsets[:-1]), node_gradient, edge
 
     def _by_conditioning(self, t: int, weight: float, node_gradient: Array, edge_gradient: Array) -> float:
         """−log p_t(y_t) as the difference of log Z and log Z given y_t: exact if it is tiny."""
@@ -445,12 +481,8 @@ class _Group:
         return float(log_z[0] - log_fits[0])
 
 
-def _balanced_blocks(lengths: Array) -> list[Block]:
-    """Ranges of chains sorted by length, of about equal work.
-
-    Each has its own gradient, so they are few. They do not depend on the number of threads, and
-    therefore neither does any result.
-    """
-    parts, work = 4 if len(lengths) > 4 * LANES else 1, np.cumsum(lengths)
+def _balanced_blocks(lengths: Array, threads: int) -> list[Block]:
+    """Ranges of chains sorted by length, of about equal work: a few per thread."""
+    parts, work = 4 * threads if threads > 1 and len(lengths) > 4 * LANES else 1, np.cumsum(lengths)
     cuts = np.searchsorted(work, work[-1] * np.arange(1, parts) / parts) // LANES * LANES
     return [(a, b) for a, b in itertools.pairwise([0, *cuts.tolist(), len(lengths)]) if b > a]

@@ -1,9 +1,11 @@
 """The loss of a CRF over parts of the corpus that stay on the workers of a cluster.
 
-Loss, gradient and curvature are sums over structures. Each worker keeps a part of the encoded
-corpus with only the rows and features that occur in it, so that a weight vector is cut to these on
-its way there, and a gradient is on its way back. The parts are added in their order, whoever
-answers first.
+Loss, gradient and curvature are sums over structures. Each worker keeps the structures of its part
+and knows the scores of rows only (`fuda.training.row_scores`), those that occur in it: they go
+there, and the gradient by them comes back. Products with features stay here. The sums of the parts
+add up without rounding (`fuda.inference.exact_sums`), so that the loss and its gradient have the
+same bits as without a cluster, on processors of the same kind. Dense tables are an exception:
+their features go to workers, and sums differ in the last digits.
 """
 
 from __future__ import annotations
@@ -17,11 +19,14 @@ from typing import Any
 import numpy as np
 
 from fuda.cluster import Residents, connected, worker_threads
+from fuda.compiled import compiled
 from fuda.data.corpus import Corpus
 from fuda.data.encoding import Channel, Encoded
 from fuda.data.tables import Table
+from fuda.inference.exact_sums import total
 from fuda.training.crf_curvature import curvature
-from fuda.training.crf_loss import Loss, TrainingLoss, Weights
+from fuda.training.crf_loss import Loss, TrainingLoss, Weights, curvature_at_zero, rounder_of, weights_of
+from fuda.training.row_scores import RowScores
 
 Array = np.ndarray
 
@@ -52,6 +57,8 @@ class DistributedLoss:
         The weight of each structure. Default: 1.
     position_weight : (N,) array, optional
         The weight of each node in the pointwise loss. Default: 1.
+    n_jobs : int, optional
+        Threads here; None means all cores.
 
     Attributes
     ----------
@@ -68,47 +75,51 @@ class DistributedLoss:
         loss: Loss,
         sample_weight: Array | None = None,
         position_weight: Array | None = None,
+        n_jobs: int | None = None,
     ) -> None:
-        self.encoded, self.weights = encoded, Weights.of(encoded, label_count)
+        self.encoded, self.weights, self.loss = encoded, Weights.of(encoded, label_count), loss
+        self.rows = RowScores(encoded, label_count, n_jobs)
+        self._scores, self._by_row = (np.empty(self.rows.weights.size) for _ in range(2))
         self._gradient = np.empty(self.weights.size)
+        given = labels, label_count, loss, sample_weight, position_weight
+        self._sample_weight, node_weight = weights_of(encoded.corpus, labels, loss, *given[3:])
+        rounder = rounder_of(encoded.corpus, loss, self._sample_weight, node_weight)
         self._parts: list[Part] = []
         recipes = []
         for members in _shares(encoded.corpus.offsets, max(1, len(client.nthreads()))):
-            part, given = part_of(members, encoded, labels, label_count, loss, sample_weight, position_weight)
-            recipes.append((_loss_of_part, *given))
+            part, arguments = part_of(members, self.rows.encoded, *given)
+            recipes.append((_loss_of_part, *arguments, rounder))
             self._parts.append(part)
         self._workers = Residents(client, recipes)
 
     def __call__(self, vector: Array) -> tuple[float, Array]:
         """The loss and its gradient, an array that the next call overwrites."""
-        value = self._summed(TrainingLoss.__call__, self._gradient, vector)
-        return value, self._gradient
+        losses = self._summed(_by_structure, vector)
+        self.rows.collect(self._by_row, self._gradient)
+        return total(np.concatenate(losses)), self._gradient
 
     def curvature(self) -> Array:
         """An approximate diagonal of the Hessian at w = 0."""
-        diagonal = np.empty(self.weights.size)
-        self._summed(_curvature_at_zero, diagonal)
-        return diagonal
+        return curvature_at_zero(self.encoded, self.weights, self.loss, self._sample_weight)
 
     def curvature_at(self, vector: Array) -> Array:
         """The diagonal of the Hessian, as `fuda.training.crf_curvature.curvature` computes it."""
         diagonal = np.empty(self.weights.size)
-        self._summed(_curvature_at, diagonal, vector)
+        self._summed(_curvature_at, vector)
+        self.rows.collect_curvature(self._by_row, diagonal)
         return diagonal
 
-    def _summed(self, function: Callable[..., Any], total: Array, vector: Array | None = None) -> float:
-        """Write the sum of a function's arrays over all parts; return the sum of its numbers."""
-        value = 0.0
-        total.fill(0.0)
-
-        def arguments(number: int) -> tuple[Array, ...]:
-            return () if vector is None else (self._parts[number].of(vector),)
-
-        answers = self._workers.results(function, arguments)
-        for part, (number, array) in zip(self._parts, answers, strict=True):
-            value += number
-            part.add(array, total)
-        return value
+    def _summed(self, function: Callable[..., Any], vector: Array) -> list[Any]:
+        """Sum a function's arrays by rows over all parts; return what else each part has."""
+        self.rows.of(vector, self._scores)
+        answers = self._workers.results(function, lambda number: (self._parts[number].of(self._scores),))
+        found = list[Any]()
+        for part, (other, array) in zip(self._parts, answers, strict=True):
+            if not found:
+                self._by_row.fill(0.0)
+            found.append(other)
+            part.add(array, self._by_row)
+        return found
 
 
 def _loss_of_part(
@@ -118,18 +129,21 @@ def _loss_of_part(
     loss: Loss,
     sample_weight: Array | None,
     position_weight: Array | None,
+    rounder: float,
 ) -> TrainingLoss:
     """The loss of a part, on a worker."""
     weights = sample_weight, position_weight
-    return TrainingLoss(encoded, labels, label_count, loss, *weights, worker_threads())
+    return TrainingLoss(encoded, labels, label_count, loss, *weights, worker_threads(), rounder)
 
 
-def _curvature_at_zero(loss: TrainingLoss) -> tuple[float, Array]:
-    return 0.0, loss.curvature()
+def _by_structure(loss: TrainingLoss, vector: Array) -> tuple[Array, Array]:
+    # Dask may leave an array anywhere in a message, and NumPy copies one that is not aligned
+    # whenever it looks something up in it.
+    return loss.by_structure(np.require(vector, requirements="A"))
 
 
-def _curvature_at(loss: TrainingLoss, vector: Array) -> tuple[float, Array]:
-    return 0.0, curvature(loss, vector)
+def _curvature_at(loss: TrainingLoss, vector: Array) -> tuple[None, Array]:
+    return None, curvature(loss, vector)
 
 
 class Part:
@@ -137,14 +151,15 @@ class Part:
 
     def __init__(self, part: Encoded, columns: list[Array], whole: Weights) -> None:
         self.whole, self.own = whole, Weights.of(part, whole.labels)
+        self._cut = np.empty(self.own.size)
         self.by_channel, self.by_edge = (
             [columns[channel.table] for channel in channels]
             for channels in (part.channels, part.edge_channels)
         )
 
     def of(self, vector: Array) -> Array:
-        """The weights of the part."""
-        cut = np.empty(self.own.size)
+        """The weights of the part, an array that the next call overwrites."""
+        cut = self._cut
         for (theirs, rows), ours in self._pairs(vector, cut):
             np.take(theirs, rows, axis=0, out=ours, mode="clip")
         self.own.views(cut)[1][:] = self.whole.views(vector)[1]
@@ -153,7 +168,8 @@ class Part:
     def add(self, values: Array, total: Array) -> None:
         """Add values of the weights of the part."""
         for (theirs, rows), ours in self._pairs(total, values):
-            theirs[rows] += ours
+            if len(rows):
+                _add_rows(theirs.reshape(len(theirs), -1), rows, ours.reshape(len(rows), -1))
         self.whole.views(total)[1][:] += self.own.views(values)[1]
 
     def _pairs(self, whole: Array, own: Array) -> Iterator[tuple[tuple[Array, Array], Array]]:
@@ -162,6 +178,15 @@ class Part:
         ours, _, our_edges = self.own.views(own)
         rows = zip([*theirs, *their_edges], [*self.by_channel, *self.by_edge], strict=True)
         return zip(rows, [*ours, *our_edges], strict=True)
+
+
+@compiled
+def _add_rows(total: Array, rows: Array, values: Array) -> None:
+    """total(rows) += values."""
+    for k in range(len(rows)):
+        row, value = total[rows[k]], values[k]
+        for b in range(len(value)):
+            row[b] += value[b]
 
 
 def part_of(

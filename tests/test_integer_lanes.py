@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuda.compiled import compiled
-from fuda.lanes import WIDTH, larger, load, minus, plus, spread, store, table, without
+from fuda.integer_lanes import WIDTH, larger, load, minus, plus, spread, store, table, without
 
 NUMBERS = st.integers(-(2**31), 2**31 - 1)
 
