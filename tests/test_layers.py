@@ -16,7 +16,10 @@ import fuda
 ROOT = Path(fuda.__file__).parent
 LAYERS = [
     ["errors", "interrupts", "light_estimators", "registry"],
-    ["cluster", "compiled", "estimators", "files", "integer_lanes", "parallel", "progress", "randomness", "schemes"],
+    [
+        *("cluster", "compiled", "estimators", "files", "integer_lanes", "parallel", "progress"),
+        *("randomness", "schemes"),
+    ],
     ["checks"],
     ["features"],
     ["data"],

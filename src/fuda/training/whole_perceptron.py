@@ -9,7 +9,8 @@ v_t(b) = s_t(b) + Σ_{children u} m_u(b), one maximum of the keys
 gives the message, m_t(a) = ⌊κ_t(a) / U⌋, and in its last digits the label b that it is of; of
 equal values the smallest label, as in `fuda.inference.higher_order`. Labels are then read off,
 parents before children. Only differences of m_t(a) matter: it counts from m_t(0), so that numbers
-do not grow with the length of a chain. This is done for sixteen labels a at once (`fuda.integer_lanes`).
+do not grow with the length of a chain. This is done for sixteen labels a at once
+(`fuda.integer_lanes`).
 
 If no number of U W and U G is beyond M, no message is beyond 2M, and no key beyond
 (F + 2C + 1) M + U, for nodes with at most F features and C children. Where that might not fit into
