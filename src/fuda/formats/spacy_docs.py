@@ -49,12 +49,13 @@ def from_spacy(
     library = _spacy()
     check_choice("label", label, LABELS)
     check_choice("graph", graph, ("sequence", "tree"))
-    if isinstance(docs, library.tokens.DocBin):
-        docs = docs.get_docs(library.blank("xx").vocab)
-    if isinstance(docs, library.tokens.Doc):
+    given: Any = docs
+    if isinstance(given, library.tokens.DocBin):
+        given = given.get_docs(library.blank("xx").vocab)
+    if isinstance(given, library.tokens.Doc):
         raise DataError("a list of Docs is expected, but a single one was given; pass [doc]")
     records = []
-    for index, doc in enumerate(docs):
+    for index, doc in enumerate(given):
         if not isinstance(doc, library.tokens.Doc):
             raise DataError(f"{place(index)}: a Doc of spaCy is expected, not {described(doc)}; give Docs")
         tokens = [token for token in doc if not token.is_space]
