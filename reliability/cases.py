@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import fuda
 from fuda.kernels import RBF, Delta, Linear, Polynomial, Precomputed
-from fuda.models.combination import Combination, Decoder
+from fuda.models.choice.combination import Combination, Decoder
 
 WORDS = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"], ["Bo", "and", "Ana", "sing"]]
 LABELS = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"], ["PER", "O", "PER", "O"]]

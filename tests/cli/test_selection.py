@@ -10,7 +10,7 @@ import pytest
 import fuda
 from cli.command_cases import assert_refused
 from fuda import HMM
-from fuda.models.candidates import TABLE
+from fuda.models.choice.candidates import TABLE
 
 SENTENCES = "Ana NP B-PER\nvive VB O\nen IN O\nLima NP B-LOC\n\nBo NP B-PER\nduerme VB O\n\n" * 4
 

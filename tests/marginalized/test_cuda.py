@@ -21,7 +21,7 @@ from fuda.marginalized.engines.cuda import device
 from fuda.marginalized.engines.cuda.layout import STRIP, Places, Strips, fit_belts
 from fuda.marginalized.engines.cuda.plan import Sizes, loads, plan_of
 from fuda.marginalized.problem import Settings, Sources
-from fuda.models.perceptron_orders import foreseen
+from fuda.models.machines.perceptron_orders import foreseen
 from machine_cases import random_prior, random_structures, two_sides
 
 CASES = Path(__file__).with_name("cuda_cases.py")

@@ -14,10 +14,10 @@ import fuda
 from fuda import CRF, HMM, HMSVM, Auto, Dag, DataError, MarginalizedPerceptron, Sequence, Tree
 from fuda.data.corpus import Corpus
 from fuda.models import auto
-from fuda.models.candidate_fits import Fits, Output
-from fuda.models.combination import Combination, Decoder
+from fuda.models.choice.candidate_fits import Fits, Output
+from fuda.models.choice.combination import Combination, Decoder
+from fuda.models.choice.opinions import Opinion
 from fuda.models.hm_perceptron import HMPerceptron
-from fuda.models.opinions import Opinion
 from fuda.selection import Split, search
 from fuda.selection.search import Candidate
 from fuda.selection.validation import Times

@@ -25,7 +25,7 @@ from fuda.data.corpus import Corpus
 from fuda.data.encoders import make_encoder
 from fuda.data.labels import number_labels
 from fuda.kernels import Polynomial
-from fuda.models.training_data import TrainingData
+from fuda.models.fitting.training_data import TrainingData
 
 WORDS = [
     ["Ana", "lives", "in", "Lima"],

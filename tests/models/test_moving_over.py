@@ -6,7 +6,7 @@ import pytest
 
 import fuda
 from fuda import CRF, HMM, HMSVM, MEMM, DataError, HMPerceptron
-from fuda.models.named_weights import feature_names
+from fuda.models.explained.named_weights import feature_names
 
 X = [[{"w": "Ana", "-1:w": "<s>"}, {"w": "sings", "-1:w": "Ana"}], [{"w": "Lima", "-1:w": "<s>"}]]
 Y = [["PER", "O"], ["LOC"]]

@@ -16,7 +16,7 @@ from fuda import CRF, HMM, Dag, DataError, Sequence, Tree
 from fuda.data.corpus import Corpus
 from fuda.models import priors
 from fuda.models.base import number_labels
-from fuda.models.folds import FOLDS
+from fuda.models.fitting.folds import FOLDS
 from fuda.models.priors import SHARE, check_prior, for_training
 
 X = [list("abc"), list("bca"), list("cc"), list("abca"), list("b"), list("acb"), list("ca")]

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from fuda import CRF, DataError, MarginalizedPerceptron, Tree
-from fuda.models.perceptron_orders import Orders
+from fuda.models.machines.perceptron_orders import Orders
 from fuda.storage import checkpoint as module
 from fuda.storage import container
 

@@ -22,7 +22,7 @@ from fuda.data.labels import flat_labels
 from fuda.data.structures import Structure, as_structures
 from fuda.errors import DataError
 from fuda.interrupts import inner_training
-from fuda.models.candidates import candidates_for
+from fuda.models.choice.candidates import candidates_for
 from fuda.models.crf import CRF
 from fuda.models.hmm import HMM
 from fuda.models.memm import MEMM

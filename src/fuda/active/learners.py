@@ -8,7 +8,7 @@ from typing import Any
 from fuda.data.corpus import Corpus
 from fuda.data.structures import as_structures
 from fuda.kernels import Polynomial
-from fuda.models.candidates import kind_of
+from fuda.models.choice.candidates import kind_of
 from fuda.models.crf import CRF
 from fuda.models.marginalized_perceptron import MarginalizedPerceptron
 

@@ -61,7 +61,7 @@ def evaluate(
     import fuda
     from fuda import files, metrics
     from fuda.mistakes import find_mistakes
-    from fuda.models.diagnosis import unseen
+    from fuda.models.explained.diagnosis import unseen
     from fuda.schemes import scheme_name
 
     scheme = None if scheme is None else scheme_name(scheme)

@@ -82,7 +82,7 @@ class _Overview:
     """All nodes of a structure: labels, their best rivals, and how certain they are."""
 
     def __init__(self, model: Any, decision: Decision) -> None:
-        from fuda.models.diagnosis import probabilities
+        from fuda.models.explained.diagnosis import probabilities
 
         self.decision, self.labels = decision, [decision.classes[k] for k in decision.labels]
         self.rivals: list[Any] = []

@@ -111,8 +111,8 @@ def _largest(path: str, count: int) -> dict[str, Any]:
 
 def _weights(model: Any, count: int) -> dict[str, Any]:
     """The largest weights of features by label, of those with label pairs, and of transitions."""
-    from fuda.models import diagnosis
-    from fuda.models.named_weights import largest
+    from fuda.models.explained import diagnosis
+    from fuda.models.explained.named_weights import largest
 
     found: dict[str, Any] = {}
     tables = diagnosis.feature_weights(model), diagnosis.pair_weights(model)

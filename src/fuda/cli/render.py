@@ -54,7 +54,7 @@ def _predicted(model_path: str, file: str, limit: int, how: dict[str, Any]) -> A
     """The structures as a model labels them, against the labels of the file."""
     import fuda
     from fuda.formats import Dataset
-    from fuda.models.diagnosis import probabilities
+    from fuda.models.explained.diagnosis import probabilities
     from fuda.render import Display
 
     model = fuda.load(model_path)

@@ -181,7 +181,7 @@ def _grows(column: tuple[Any, ...]) -> bool:
 
 def _show_curve(model: Any) -> None:
     """Print the validation scores after the first, some, the best and the last iteration."""
-    from fuda.models.validation import score_name
+    from fuda.models.fitting.validation import score_name
 
     curve = model.validation_curve_
     rounds = {base * 10**power for base in (1, 2, 5) for power in range(6)}
@@ -259,7 +259,7 @@ def make_learner(name: str, parameters: dict[str, Any], template: str | None = N
     known = cls._get_param_names()
     for given in parameters:
         if given not in known:
-            from fuda.models.foreign_parameters import FOREIGN_PARAMETERS
+            from fuda.models.fitting.foreign_parameters import FOREIGN_PARAMETERS
 
             hint = FOREIGN_PARAMETERS.get(given, f"it has {', '.join(known)}")
             raise DataError(f"--set {given}=…: {name} has no such parameter; {hint}")

@@ -1,8 +1,8 @@
 """The labeler that chooses: learner, features, kernel, regularization and decoding by the data.
 
-Candidates (`fuda.models.candidates`) are compared by cross-validation with successive halving
-within a time budget (`fuda.selection.search`). Of those that reach the end, the best alone or the
-best few together (`fuda.models.combination`) are fitted to everything.
+Candidates (`fuda.models.choice.candidates`) are compared by cross-validation with successive
+halving within a time budget (`fuda.selection.search`). Of those that reach the end, the best alone
+or the best few together (`fuda.models.choice.combination`) are fitted to everything.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from fuda.estimators import ConvergenceWarning, check_random_state
 from fuda.explanations.decisions import Decision
 from fuda.interrupts import inner_training, is_inner
 from fuda.models.base import Labeler, TrainingData, check_without_checkpoint
-from fuda.models.candidate_fits import Fits, Output
-from fuda.models.candidates import candidates_for
-from fuda.models.combination import Combination, Decoder
-from fuda.models.explained_combination import combined_decision
-from fuda.models.one_state import of_one_state
-from fuda.models.opinions import has_scores
-from fuda.models.tuning import LARGEST_POWER, Said, Tuner
+from fuda.models.choice.candidate_fits import Fits, Output
+from fuda.models.choice.candidates import candidates_for
+from fuda.models.choice.combination import Combination, Decoder
+from fuda.models.choice.opinions import has_scores
+from fuda.models.choice.tuning import LARGEST_POWER, Said, Tuner
+from fuda.models.explained.combination import combined_decision
+from fuda.models.fitting.one_state import of_one_state
 from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
 from fuda.selection.folds import Split

@@ -40,15 +40,15 @@ from fuda.interrupts import guard_compiled_code
 from fuda.kernels import as_kernel
 from fuda.light_estimators import written
 from fuda.metrics import token_accuracy
-from fuda.models.defaults import defaults_for, encoder_for
-from fuda.models.fingerprint import content, digest, parameters
-from fuda.models.foreign_parameters import FOREIGN_PARAMETERS
+from fuda.models.fitting.defaults import defaults_for, encoder_for
+from fuda.models.fitting.fingerprint import content, digest, parameters
+from fuda.models.fitting.foreign_parameters import FOREIGN_PARAMETERS
+from fuda.models.fitting.labelled_data import labels_of, structures_of
+from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.training_data import TrainingData, check_class_weight, data_weights
+from fuda.models.fitting.unlabelled import vectors_for
+from fuda.models.fitting.validation import validation_data
 from fuda.models.labelings import label_numbers
-from fuda.models.labelled_data import labels_of, structures_of
-from fuda.models.one_state import of_one_state
-from fuda.models.training_data import TrainingData, check_class_weight, data_weights
-from fuda.models.unlabelled import vectors_for
-from fuda.models.validation import validation_data
 from fuda.parallel import one_blas_thread
 from fuda.progress import Callback
 from fuda.registry import MODELS, model_class

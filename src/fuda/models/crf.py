@@ -28,13 +28,14 @@ from fuda.errors import DataError, short
 from fuda.estimators import check_is_fitted
 from fuda.functions.linear import LinearFunction
 from fuda.interrupts import inner_training
-from fuda.models import crf_file, explained_markov
 from fuda.models.base import Labeler
-from fuda.models.label_growth import added_labels
+from fuda.models.explained import markov as explained_markov
+from fuda.models.explained.named_weights import NamedBy, NamedWeights, carry_over, largest, named_parts
+from fuda.models.files import crf as crf_file
+from fuda.models.fitting.training_data import TrainingData, data_weights
 from fuda.models.markov import MarkovLabeler
-from fuda.models.named_weights import NamedBy, NamedWeights, carry_over, largest, named_parts
-from fuda.models.taught_crf import grow_labels, teach
-from fuda.models.training_data import TrainingData, data_weights
+from fuda.models.teaching.crf import grow_labels, teach
+from fuda.models.teaching.label_growth import added_labels
 from fuda.optimize import AdaGrad, ConjugateGradient, Lbfgs
 from fuda.optimize.deflation import Deflation, Spectrum
 from fuda.optimize.regularized import l2_regularized
@@ -318,8 +319,7 @@ class CRF(NamedWeights, MarkovLabeler):
             For each label the n features of largest absolute weight, as pairs (name, weight).
         """
         check_is_fitted(self, "weights_")
-        names: list[str] = []
-        columns: list[np.ndarray] = []
+        names, columns = list[str](), list[np.ndarray]()
         for (kind, channel), (features, part) in named_parts(self._names, self.weights_).items():
             own = [f"[{channel}] {feature}" for feature in features] if kind != "transitions" else [""]
             after = [""] if kind == "label" else [f"after {label}" for label in self.classes_]

@@ -32,14 +32,15 @@ from fuda.inference import higher_order
 from fuda.inference.higher_order import Grams
 from fuda.interrupts import inner_training, is_inner
 from fuda.kernels import as_kernel
-from fuda.models import explained_markov, hm_perceptron_file
 from fuda.models.base import Labeler
-from fuda.models.label_growth import added_labels
+from fuda.models.explained import markov as explained_markov
+from fuda.models.explained.named_weights import NamedWeights, feature_names, largest
+from fuda.models.files import hm_perceptron as hm_perceptron_file
+from fuda.models.fitting.training_data import TrainingData
+from fuda.models.fitting.validation import Held, Validation
 from fuda.models.markov import MarkovLabeler
-from fuda.models.named_weights import NamedWeights, feature_names, largest
-from fuda.models.taught_perceptron import Firmness, firmness_of, grow_labels, learn_more
-from fuda.models.training_data import TrainingData
-from fuda.models.validation import Held, Validation
+from fuda.models.teaching.label_growth import added_labels
+from fuda.models.teaching.perceptron import Firmness, firmness_of, grow_labels, learn_more
 from fuda.parallel import one_blas_thread
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage.checkpoint import Checkpoint

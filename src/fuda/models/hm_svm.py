@@ -30,12 +30,13 @@ from fuda.estimators import ConvergenceWarning, check_is_fitted
 from fuda.functions import CACHE_BYTES, LabelFunction, function_for, scores_for, squared_norms
 from fuda.interrupts import is_inner
 from fuda.kernels import Polynomial, as_kernel
-from fuda.models import explained_markov, hm_svm_file
 from fuda.models.base import Labeler
+from fuda.models.explained import markov as explained_markov
+from fuda.models.files import hm_svm as hm_svm_file
+from fuda.models.fitting.training_data import TrainingData
+from fuda.models.fitting.validation import Validation
 from fuda.models.likeliest import Ray, sampled
 from fuda.models.markov import MarkovLabeler
-from fuda.models.training_data import TrainingData
-from fuda.models.validation import Validation
 from fuda.optimize.result import INTERRUPTED
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage.checkpoint import Checkpoint
@@ -296,10 +297,9 @@ class HMSVM(MarkovLabeler):
 
     def _defaults_by(self, corpus: Corpus, letters: str | None) -> dict[str, Any]:
         is_named = corpus.kind.name in _NAMED and letters is None
-        features = "text" if self.kernel is None else "spelling"
         return {
             "kernel": _LINEAR if is_named else _SQUARE,
-            "features": letters or features,
+            "features": letters or ("text" if self.kernel is None else "spelling"),
             "rescale": self.kernel is None,
         }
 

@@ -26,10 +26,10 @@ from fuda.checks import check_arrays, check_numbers
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError
 from fuda.functions.linear import LinearFunction
-from fuda.models import explained_markov
 from fuda.models.base import Labeler
+from fuda.models.explained import markov as explained_markov
+from fuda.models.fitting.training_data import TrainingData
 from fuda.models.markov import MarkovLabeler
-from fuda.models.training_data import TrainingData
 
 
 class HMM(MarkovLabeler):

@@ -34,19 +34,21 @@ from fuda.marginalized.parts import check_parts, usual_parts
 from fuda.marginalized.priors import Prior
 from fuda.marginalized.problem import Examples, Settings, Sources
 from fuda.marginalized.support import Support, SupportPosition, supports
-from fuda.models import held_out, marginalized_file, priors
+from fuda.models import priors
 from fuda.models.base import Labeler
-from fuda.models.explained_marginalized import marginalized_decision
-from fuda.models.explained_markov import encoded_question
-from fuda.models.held_out import Choice
-from fuda.models.marginalized_checks import check_fits, checked_scores
-from fuda.models.marginalized_defaults import marginalized_defaults
-from fuda.models.marginalized_predictions import DECODERS, RENAMED, MarginalizedPredictions
-from fuda.models.one_state import of_one_state
+from fuda.models.explained.marginalized import marginalized_decision
+from fuda.models.explained.markov import encoded_question
+from fuda.models.files import marginalized as marginalized_file
+from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.training_data import TrainingData
+from fuda.models.fitting.validation import Held
+from fuda.models.machines import held_out
+from fuda.models.machines.checks import check_fits, checked_scores
+from fuda.models.machines.defaults import marginalized_defaults
+from fuda.models.machines.held_out import Choice
+from fuda.models.machines.predictions import DECODERS, RENAMED, MarginalizedPredictions
+from fuda.models.machines.pruning import Pruning
 from fuda.models.priors import PriorSource
-from fuda.models.pruning import Pruning
-from fuda.models.training_data import TrainingData
-from fuda.models.validation import Held
 from fuda.progress import warn
 from fuda.schemes import scheme_name
 from fuda.storage import structures as stored_structures

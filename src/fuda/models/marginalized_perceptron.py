@@ -35,11 +35,11 @@ from fuda.marginalized.numbers import Numbers
 from fuda.marginalized.problem import Examples, Problem, Sources
 from fuda.marginalized.support import Support, merged, relabelled, supports
 from fuda.models.base import Labeler
-from fuda.models.label_growth import added_labels
+from fuda.models.machines.perceptron_orders import Orders, foreseen
+from fuda.models.machines.validation import validation_of
 from fuda.models.marginalized import MarginalizedLabeler
-from fuda.models.marginalized_growth import grow_marginalized
-from fuda.models.marginalized_validation import validation_of
-from fuda.models.perceptron_orders import Orders, foreseen
+from fuda.models.teaching.label_growth import added_labels
+from fuda.models.teaching.marginalized_growth import grow_marginalized
 from fuda.parallel import one_blas_thread
 from fuda.progress import Callback, Iterations
 from fuda.storage.checkpoint import Checkpoint

@@ -29,8 +29,8 @@ from fuda.estimators import ConvergenceWarning, check_random_state
 from fuda.marginalized.engines import make_engine
 from fuda.marginalized.engines.base import Engine, Margins
 from fuda.marginalized.problem import Examples, Sources
+from fuda.models.machines.validation import validation_of
 from fuda.models.marginalized import MarginalizedLabeler
-from fuda.models.marginalized_validation import validation_of
 from fuda.progress import Callback, Iterations, warn
 from fuda.randomness import restore_random, stored_random
 from fuda.storage.checkpoint import Checkpoint

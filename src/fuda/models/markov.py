@@ -23,12 +23,12 @@ from fuda.explanations.base import Contribution, Explanation
 from fuda.explanations.decisions import Context, Decision, explained
 from fuda.explanations.positions import Positions
 from fuda.models.base import Labeler
-from fuda.models.explained_markov import encoded_question, markov_decision, markov_labelings
+from fuda.models.explained.markov import encoded_question, markov_decision, markov_labelings
+from fuda.models.fitting.labelled_data import Probabilities
+from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.training_data import TrainingData, data_weights
+from fuda.models.fitting.validation import Held, Validation
 from fuda.models.labelings import best_labelings, check_count, check_sequences, fix_known
-from fuda.models.labelled_data import Probabilities
-from fuda.models.one_state import of_one_state
-from fuda.models.training_data import TrainingData, data_weights
-from fuda.models.validation import Held, Validation
 from fuda.optimize.result import INTERRUPTED, Minimizer, Result
 from fuda.progress import Iterations
 from fuda.schemes import OUTSIDE, forbid, legal, scheme_name

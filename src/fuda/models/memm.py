@@ -28,11 +28,11 @@ from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
 from fuda.errors import DataError
 from fuda.functions.linear import LinearFunction
-from fuda.models import explained_markov
 from fuda.models.base import Labeler
+from fuda.models.explained import markov as explained_markov
+from fuda.models.explained.named_weights import NamedWeights
+from fuda.models.fitting.training_data import TrainingData
 from fuda.models.markov import MarkovLabeler
-from fuda.models.named_weights import NamedWeights
-from fuda.models.training_data import TrainingData
 from fuda.optimize import Lbfgs
 from fuda.optimize.regularized import l2_regularized
 from fuda.progress import Callback

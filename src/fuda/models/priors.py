@@ -34,10 +34,10 @@ from fuda.estimators import clone
 from fuda.interrupts import inner_training
 from fuda.marginalized.priors import Joint, Prior, given_prior, uniform_prior
 from fuda.models.base import check_without_checkpoint
-from fuda.models.folds import prior_folds
+from fuda.models.fitting.folds import prior_folds
+from fuda.models.fitting.training_data import TrainingData
 from fuda.models.markov import MarkovLabeler
 from fuda.models.semi_crf import SemiCRF
-from fuda.models.training_data import TrainingData
 from fuda.parallel import run, thread_count
 from fuda.storage.checkpoint import is_checkpointed, part
 

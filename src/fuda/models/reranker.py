@@ -47,12 +47,12 @@ from fuda.marginalized.labelled import Labelings, Similarity, check_mixing
 from fuda.metrics import Report, evaluate
 from fuda.models.base import Labeler, check_without_checkpoint
 from fuda.models.crf import CRF
-from fuda.models.explained_markov import encoded_question
-from fuda.models.explained_reranker import RankedCandidates
-from fuda.models.one_state import of_one_state
+from fuda.models.explained.markov import encoded_question
+from fuda.models.explained.reranker import RankedCandidates
+from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.training_data import TrainingData
+from fuda.models.fitting.validation import Validation
 from fuda.models.reranker_candidates import Candidates, Distinct, distinct
-from fuda.models.training_data import TrainingData
-from fuda.models.validation import Validation
 from fuda.progress import Callback, Iterations
 from fuda.storage import structures as stored_structures
 from fuda.storage.checkpoint import Checkpoint, part

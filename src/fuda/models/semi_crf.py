@@ -27,11 +27,11 @@ from fuda.inference.segment_marginals import likely_segments
 from fuda.inference.segment_nbest import nbest
 from fuda.inference.segments import FREE, Limits, Scores, expectations, log_partition
 from fuda.models.base import Labeler
-from fuda.models.explained_segments import Segmentations, segment_decision, segmentations
+from fuda.models.explained.named_weights import feature_names, largest
+from fuda.models.explained.segments import Segmentations, segment_decision, segmentations
+from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.training_data import TrainingData
 from fuda.models.markov import MarkovLabeler
-from fuda.models.named_weights import feature_names, largest
-from fuda.models.one_state import of_one_state
-from fuda.models.training_data import TrainingData
 from fuda.optimize import Lbfgs
 from fuda.optimize.deflation import Deflation, Spectrum
 from fuda.optimize.regularized import l2_regularized

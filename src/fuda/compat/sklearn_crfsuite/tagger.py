@@ -15,7 +15,7 @@ from fuda.compat.sklearn_crfsuite.items import Vocabulary
 from fuda.data.graph import Graph
 from fuda.inference import log_partition, marginals, viterbi
 from fuda.models.crf import CRF
-from fuda.models.named_weights import named
+from fuda.models.explained.named_weights import named
 
 
 class Info(NamedTuple):

@@ -26,8 +26,8 @@ from fuda.data.tables import Table
 from fuda.data.window_encoding import WindowEncoder
 from fuda.errors import DataError, described
 from fuda.models.crf import CRF
+from fuda.models.fitting.training_data import TrainingData
 from fuda.models.hm_perceptron import HMPerceptron
-from fuda.models.training_data import TrainingData
 from fuda.progress import Iteration
 from fuda.training.crf_loss import TrainingLoss
 from fuda.training.perceptron import Examples, Pass, State

@@ -1,0 +1,284 @@
+"""Labels by several labelers together.
+
+A labeler with scores of nodes and of label pairs, F_m(y) = Σ_t s_m(t,y_t) + Σ_{edges p→t}
+A_m(y_p,y_t), gives these; of any other one, its marginals p_m(t,σ) count. With M labelers, R of
+them of the second kind, and g_m the power of labeler m,
+
+    q(t,σ) = mean over the R of  p_m(t,σ)^g_m / Σ_ρ p_m(t,ρ)^g_m,
+    y = argmax  1/M Σ_m g_m F_m(y) + R/M Σ_t log q(t,y_t)
+                − Σ_t b(y_t) + w Σ_{edges p→t} m(y_p, y_t),
+
+where m is the information of label pairs along edges (see `fuda.marginalized.calibration`), which
+is needed only where there are no F_m, and b is not 0 for one label only, the one outside of all
+segments or the most frequent. `fuda.models.choice.tuning` chooses g, b and w.
+
+Scores of whole labelings are added, not marginals, since neighbouring labels hang together:
+decoded from its marginals, even a single model is one to two points of entity F1 behind its own
+Viterbi labels.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fuda import inference
+from fuda.data.corpus import Corpus
+from fuda.data.labels import as_object_array
+from fuda.data.structures import as_structures, as_structures_or_none
+from fuda.explanations.base import Explanation
+from fuda.explanations.decisions import check_question, explained
+from fuda.models.base import Labeler
+from fuda.models.choice.opinions import LEAST, Opinion, marginals_over, scores_over, sharpened
+from fuda.models.explained.combination import combined_decision
+from fuda.models.fitting.labelled_data import Probabilities, structures_of
+from fuda.models.labelings import best_labelings, best_of_nodes, check_count, fix_known, label_numbers
+from fuda.schemes import forbid
+
+Array = np.ndarray
+
+
+class Decoder(NamedTuple):
+    """How what several labelers say becomes labels.
+
+    Attributes
+    ----------
+    powers : ndarray of shape (n_members,)
+        g.
+    bias : ndarray of shape (n_labels,)
+        b.
+    pairs : ndarray of shape (n_labels, n_labels)
+        w m.
+    scheme : str or None
+        The scheme that labels are well-formed in.
+    by_scores : tuple of bool
+        Whether F_m counts of each member, not its marginals; () where that of none does.
+    """
+
+    powers: Array
+    bias: Array
+    pairs: Array
+    scheme: str | None
+    by_scores: tuple[bool, ...] = ()
+
+    def weighted(self, opinions: list[Opinion]) -> list[Opinion]:
+        """Return what each member adds: to scores of labelings or, without pairs, to q."""
+        rest = sum(said.pairs is None for said in opinions)
+        return [
+            Opinion(sharpened(said.nodes, g) / rest) if said.pairs is None else said.times(g / len(opinions))
+            for said, g in zip(opinions, self.powers, strict=True)
+        ]
+
+    def scored(
+        self, corpus: Corpus, opinions: list[Opinion], classes: list[Any], known: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return the node scores (N, L) and pair scores of labelings, −inf where not allowed.
+
+        Labels must be well-formed, and those that are `known`, numbers with −1 for others.
+        """
+        weighted = self.weighted(opinions)
+        shares = [said.nodes for said in weighted if said.pairs is None]
+        scores = -np.tile(self.bias, (corpus.size, 1))
+        if shares:
+            scores += len(shares) / len(weighted) * np.log(np.maximum(sum(shares), LEAST))
+        pairs = self.pairs
+        for said in weighted:
+            if said.pairs is not None:
+                scores += said.nodes
+                pairs = pairs + said.pairs
+        return self._allowed(corpus, scores, pairs, classes, known)
+
+    def _allowed(
+        self, corpus: Corpus, scores: Array, pairs: Array, classes: list[Any], known: Array | None
+    ) -> tuple[Array, Array]:
+        """Scores (changed in place) and pairs, −inf where scheme or known labels forbid."""
+        if known is not None:
+            fix_known(scores, known)
+        if self.scheme is not None and corpus.shape != "dag":
+            pairs = forbid(scores, pairs, classes, self.scheme, corpus.graph.roots, corpus.graph.leaves)
+        return scores, pairs
+
+    def decode(
+        self,
+        corpus: Corpus,
+        opinions: list[Opinion],
+        classes: list[Any],
+        known: Array | None = None,
+        n_jobs: int | None = None,
+    ) -> Array:
+        """Return the label numbers (N,)."""
+        scores, pairs = self.scored(corpus, opinions, classes, known)
+        if corpus.shape == "dag":
+            return scores.argmax(axis=1)
+        return inference.viterbi(corpus.graph, scores, pairs, n_jobs)[0]
+
+    def marginals(
+        self,
+        corpus: Corpus,
+        opinions: list[Opinion],
+        classes: list[Any],
+        known: Array | None = None,
+        n_jobs: int | None = None,
+    ) -> Array:
+        """Return the mean of the marginals of all members (N, L), each to its power."""
+        found = np.zeros((corpus.size, len(classes)))
+        for said, power in zip(opinions, self.powers, strict=True):
+            if said.pairs is None:
+                found += sharpened(said.nodes, power)
+            else:
+                nodes, pairs = said.times(power)
+                assert pairs is not None
+                allowed = self._allowed(corpus, nodes, pairs, classes, known)
+                found += inference.marginals(corpus.graph, *allowed, n_jobs=n_jobs)[1]
+        return found / len(opinions)
+
+
+class Combination(Probabilities):
+    """Several fitted labelers that decide together.
+
+    Parameters
+    ----------
+    members : list of Labeler
+        Fitted on the same labels.
+    decoder : Decoder
+        How what they say becomes labels.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,), dtype object
+        The labels.
+    """
+
+    def __init__(self, members: list[Labeler], decoder: Decoder) -> None:
+        self.members, self.decoder = members, decoder
+        self.classes_ = members[0].classes_
+
+    def __repr__(self) -> str:
+        return f"Combination({self.members})"
+
+    def predict(self, X: Any, known: Any = None) -> Array:
+        """Label structures.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the members were fitted on.
+        known : list of lists, optional
+            Labels that are given, one list per structure, None where the label is open.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One list of labels per structure.
+        """
+        structures, corpus = self._corpus(X)
+        if corpus is None:
+            return as_object_array([[] for _ in structures])
+        labels = self.decoder.decode(*self._asked(corpus, known), self.members[0].n_jobs)
+        named = [part.tolist() for part in corpus.split(self.classes_[labels])]
+        return as_object_array(corpus.for_given(named, list))
+
+    def predict_nbest(self, X: Any, n: int, known: Any = None) -> Array:
+        """Find the n best labelings of each structure.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the members were fitted on.
+        n : int
+            How many labelings to find, at most.
+        known : list of lists, optional
+            Labels that are given, one list per structure, None where the label is open.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            Lists of pairs (labels, log P(y|x)), best first.
+        """
+        count, (structures, corpus) = check_count(n), self._corpus(X)
+        if corpus is None:
+            return as_object_array([[([], 0.0)] for _ in structures])
+        scores, pairs = self.decoder.scored(*self._asked(corpus, known))
+        how = count, self.classes_, self.members[0].n_jobs
+        if corpus.shape == "dag":
+            found = best_of_nodes(corpus, scores, *how)
+        else:
+            found = best_labelings(corpus.graph, scores, pairs, *how)
+        return as_object_array(corpus.for_given(found, lambda: [([], 0.0)]))
+
+    def predict_marginals(self, X: Any, known: Any = None) -> Array:
+        """Compute the mean of the members' P(y_t = label) for every node t.
+
+        Parameters
+        ----------
+        X : list of structures
+            Of the shape that the members were fitted on.
+        known : list of lists, optional
+            Labels that are given, one list per structure, None where the label is open.
+
+        Returns
+        -------
+        ndarray of shape (n_structures,), dtype object
+            One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
+        """
+        structures, corpus = self._corpus(X)
+        none = np.empty((0, len(self.classes_)))
+        if corpus is None:
+            return as_object_array([none for _ in structures])
+        asked = self._asked(corpus, known)
+        q, fixed = self.decoder.marginals(*asked, self.members[0].n_jobs), asked[-1]
+        if fixed is not None:
+            q[fixed >= 0] = np.eye(len(self.classes_))[fixed[fixed >= 0]]
+        return as_object_array(corpus.for_given(corpus.split(q), lambda: none))
+
+    def explain(self, x: Any, node: int, top: int = 5, known: Any = None) -> Explanation:
+        """Explain the label that `predict` gives a node, against the best other one.
+
+        What a member itself goes by, its own `explain` tells: ``members[0].explain(x, node)``.
+
+        Parameters
+        ----------
+        x : structure
+            The structure.
+        node : int
+            The node of x whose label is explained.
+        top : int, default=5
+            How many contributions of each kind to list; all of them add up to the difference.
+        known : list, optional
+            Labels of x that are given, None where the label is open.
+
+        Returns
+        -------
+        Explanation
+            Of `fuda.explanations`; ``print`` shows it.
+        """
+        structures = as_structures([x])
+        check_question(structures[0], node, top)
+        given = None if known is None else [known]
+        return explained(combined_decision(self, Corpus(structures), given), node, top)
+
+    def _corpus(self, X: Any) -> tuple[list[Any], Corpus | None]:
+        """The structures, and those with nodes as a corpus."""
+        structures = as_structures_or_none(structures_of(X))
+        given: list[Any] = [[] if structure is None else structure for structure in structures]
+        return given, Corpus(structures) if any(map(len, given)) else None
+
+    def _asked(self, corpus: Corpus, known: Any) -> tuple[Corpus, list[Opinion], list[Any], Array | None]:
+        """What a decoder takes: what the members say of a corpus, and which labels are known."""
+        fixed = None if known is None else label_numbers(known, corpus, self.classes_)
+        if known is not None:  # as labels of the structures with nodes
+            names = np.array([*self.classes_, None], dtype=object)
+            known = [part.tolist() for part in corpus.split(names[fixed])]
+        opinions = self.opinions(corpus, known)
+        return corpus, opinions, self.classes_.tolist(), fixed
+
+    def opinions(self, corpus: Corpus, known: Any = None) -> list[Opinion]:
+        """Return what each member says of a corpus."""
+        by_scores = self.decoder.by_scores or (False,) * len(self.members)
+        return [
+            scores_over(member, corpus, self.classes_)
+            if scores
+            else marginals_over(member, corpus.structures, self.classes_, known)
+            for member, scores in zip(self.members, by_scores, strict=True)
+        ]

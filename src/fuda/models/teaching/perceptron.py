@@ -1,0 +1,235 @@
+"""A perceptron that learns more: with feature weights and order 0 or 1 as a CRF, else by an epoch.
+
+The mean of the weights over thousands of steps hardly moves by one more, so that a correction
+would not be predicted. But exp F / Z with the weights of the perceptron, times a number s
+(`fuda.models.likeliest`), is a CRF, and `fuda.models.teaching.crf` says how a CRF learns more.
+What that changes is divided by s, and counts as if it had been learned in the first step: the mean
+and the last weights change by the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from fuda import inference
+from fuda.checks import check_arrays
+from fuda.data.encoding import Channel, Encoded
+from fuda.data.labels import flat_labels, structure_weights
+from fuda.data.tables import Table
+from fuda.errors import DataError
+from fuda.models.crf import CRF
+from fuda.models.fitting.training_data import TrainingData
+from fuda.models.likeliest import LARGEST_SCALE, Ray, sampled
+from fuda.models.teaching.crf import enlarged, teach
+from fuda.models.teaching.label_growth import added_labels, grow_perceptron
+from fuda.optimize.vectors import dot
+from fuda.progress import Iterations
+from fuda.training.crf_curvature import LARGEST_STORED, STORED, diagonal_at, packed
+from fuda.training.crf_loss import Weights, score_structures
+from fuda.training.perceptron import Mistakes, State
+
+Array = np.ndarray
+Model = Any  # an `HMPerceptron`, which imports this module
+_START = Table.of(sp.csr_matrix([[0.0], [1.0]]), np.zeros(2), np.zeros(2))
+
+
+class Firmness(NamedTuple):
+    """How firmly data hold the weights of a perceptron.
+
+    Attributes
+    ----------
+    scale : float
+        s.
+    curvature : ndarray
+        The curvature of the CRF at s w, see `fuda.training.crf_curvature`, in the layout of
+        its weights.
+    """
+
+    scale: float
+    curvature: Array
+
+    def arrays(self) -> dict[str, Array]:
+        """The arrays for model files."""
+        return {"curvature": self.curvature, "scale": np.array([self.scale])}
+
+
+class _Twin(CRF):
+    """The CRF of a perceptron: the labels of roots have weights too, like those of a feature."""
+
+    has_starts: bool
+
+    @classmethod
+    def of(cls, model: Model, firmness: Firmness | None) -> _Twin:
+        """The CRF of s w; without a firmness, s is 1."""
+        s = 1.0 if firmness is None else firmness.scale
+        penalty = s * model.outside_penalty
+        twin = cls(decode="viterbi", scheme=model.scheme, outside_penalty=penalty, n_jobs=model.n_jobs)
+        twin._fitted_params = twin.get_params()
+        twin.classes_, twin.encoder_, twin.has_pairs_ = model.classes_, model.encoder_, False
+        twin.has_starts = model.order_ == 1
+        starts = model._grams.short[0] if twin.has_starts else np.zeros(0)
+        twin.weights_ = s * np.concatenate([model.weights_.ravel(), starts, model.transitions_.ravel()])
+        if firmness is not None:
+            twin._curvature = firmness.curvature.copy()
+            if not model.order_:  # label pairs have no weights, and get none
+                twin._layout.views(twin._curvature)[1][:] = LARGEST_STORED
+        return twin
+
+    @property
+    def _layout(self) -> Weights:
+        encoder = self.encoder_
+        features = [encoder.feature_count(c) for c in range(len(encoder.channel_names()))]
+        return Weights([*features, 1] if self.has_starts else features, [], len(self.classes_))
+
+    def seen(self, encoded: Encoded) -> Encoded:
+        """An encoded corpus with the feature of roots."""
+        if not self.has_starts:
+            return encoded
+        rows = np.zeros(encoded.corpus.size, dtype=np.int32)
+        rows[encoded.corpus.graph.roots] = 1
+        start = Channel("start", len(encoded.tables), rows)
+        return Encoded(encoded.corpus, [*encoded.tables, _START], [*encoded.channels, start], [])
+
+
+def firmness_of(model: Model, data: TrainingData) -> Firmness | None:
+    """Measure how firmly data hold the weights of a perceptron that was fitted to them.
+
+    Parameters
+    ----------
+    model : HMPerceptron
+        The perceptron.
+    data : TrainingData
+        The data.
+
+    Returns
+    -------
+    Firmness or None
+        None for the perceptrons that go on by epochs: those with kernels, votes or higher orders.
+    """
+    if model.kernel_ is not None or model._voted or model.order_ > 1:
+        return None
+    twin, corpus = _Twin.of(model, None), data.encoded.corpus
+    encoded = twin.seen(data.encoded)
+    nodes, pairs = score_structures(encoded, twin._layout, twin.weights_)
+    weight = np.ones(len(corpus)) if data.sample_weight is None else data.sample_weight
+    chosen = sampled(len(corpus))
+    at, share = corpus.graph.nodes_of(chosen), len(chosen) / len(corpus)
+    ray = Ray(corpus.graph.take(chosen), nodes[at], pairs, data.labels[at], weight[chosen], share)
+    scale = ray.likeliest(dot(twin.weights_, twin.weights_))
+    p = inference.marginals(corpus.graph, scale * nodes, scale * pairs, n_jobs=model.n_jobs)[1]
+    counted = np.repeat(weight, np.diff(corpus.offsets))
+    tables = [table.matrix.T for table in encoded.tables]
+    return Firmness(scale, packed(diagonal_at(encoded, twin._layout, p, counted, tables)))
+
+
+def grow_labels(model: Model, new: list[Any]) -> None:
+    """Add labels to a perceptron whose predictions are prepared afterwards.
+
+    Parameters
+    ----------
+    model : HMPerceptron
+        A fitted model, whose arrays are replaced and not changed.
+    new : list
+        The labels.
+    """
+    if not new or model._firmness is None:
+        grow_perceptron(model, new)
+        return
+    twin = _Twin.of(model, model._firmness)
+    old, at = twin._layout, grow_perceptron(model, new)
+    twin.classes_ = model.classes_
+    grown = enlarged(old, twin._layout, model._firmness.curvature, at)
+    model._firmness = model._firmness._replace(curvature=grown)
+
+
+def learn_more(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
+    """Learn from more structures.
+
+    Parameters
+    ----------
+    model : HMPerceptron
+        A fitted model, whose arrays and vocabularies are replaced and not changed.
+    X, y, sample_weight, classes : object
+        As given to `partial_fit`.
+    """
+    model._check_parameters()
+    new = model._encode(X)
+    found = [] if new is None else flat_labels(y, new.corpus)
+    grow_labels(model, added_labels(model, found, classes))
+    model._prepare_predictions()
+    if new is None:
+        return
+    labels, eta = model._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
+    encoder, encoded = model.encoder_.grown(new.corpus)
+    encoded.check_values()
+    data = TrainingData(encoder, encoded, model.classes_.tolist(), labels, eta, None)
+    if model._firmness is None:
+        _one_epoch(model, data)
+    else:
+        _teach(model, data, (model._best(new, None) != labels) & (labels >= 0))
+    model._prepare_predictions()
+
+
+def _one_epoch(model: Model, data: TrainingData) -> None:
+    """Go on with the training; structures that predictions need come first, with weight 0."""
+    encoded, eta = data.encoded, data.sample_weight
+    before, model.encoder_ = model._feature_counts(), data.encoder
+    linear = model.kernel_ is None
+    model._state = model._state.insert(before, model._feature_counts()) if linear else model._state.copy()
+    if model._support is not None:
+        encoded = data.encoder.widened(model._support).followed_by(encoded)
+    labels = np.concatenate([np.full(encoded.corpus.size - len(data.labels), -1), data.labels])
+    eta = np.ones(len(data.encoded.corpus)) if eta is None else eta
+    known = np.zeros(len(encoded.corpus) - len(eta))
+    model._learn(encoded, labels, np.concatenate([known, eta]), epochs=1)
+
+
+def _teach(model: Model, data: TrainingData, wrong: Array) -> None:
+    """Learn as a CRF; `wrong` tells which labels are not predicted yet."""
+    twin = _Twin.of(model, model._firmness)
+    data = data._replace(encoded=twin.seen(data.encoded))
+    by_structure = np.logical_or.reduceat(wrong, data.encoded.corpus.offsets[:-1])
+    mistakes = Mistakes(int(by_structure.sum()), int(wrong.sum()))
+    features, old, start = model._feature_counts(), twin._layout, twin.weights_
+    teach(twin, data.encoder, data)
+    start = enlarged(old, twin._layout, start, np.arange(len(model.classes_)))
+    change = (twin.weights_ - start) / model._firmness.scale
+    model.encoder_ = data.encoder
+    model._state = _changed(model._state.insert(features, model._feature_counts()), twin, change)
+    model._firmness = model._firmness._replace(curvature=twin._curvature)
+    model.mistakes_ = [*model.mistakes_, mistakes]
+    with Iterations("HM-perceptron", model.verbose, model.callback) as progress:
+        progress.report(mistakes=mistakes.nodes)
+
+
+def _changed(state: State, twin: _Twin, change: Array) -> State:
+    """The state, overwritten, with a change of the CRF's weights made in its first step."""
+    by_channel, transitions, _ = twin._layout.views(change)
+    for short in (state.short, state.late_short) if twin.has_starts else ():
+        short[0] += by_channel[-1][0]
+    for full in (state.full, state.late_full) if twin.has_starts else ():
+        full[0] += transitions.T
+    by_feature = np.concatenate(by_channel[:-1] if twin.has_starts else by_channel)
+    for nodes in (state.nodes, state.late_nodes):
+        nodes += by_feature
+    state.steps[0] = max(1, state.steps[0])
+    return state
+
+
+def restored(model: Model, arrays: dict[str, Array]) -> Firmness | None:
+    """Take the firmness of a perceptron out of the arrays of a file; older files have none."""
+    found: dict[str, Array] = {name: arrays.pop(name) for name in ("curvature", "scale") if name in arrays}
+    if not found:
+        return None
+    if model.kernel_ is not None or model._voted or model.order_ > 1:
+        raise DataError("its array 'curvature' is not needed")
+    starts, L = int(model.order_ == 1), len(model.classes_)
+    size = (sum(model._feature_counts()) + starts + L) * L
+    check_arrays(found, {"curvature": (size,), "scale": (1,)}, {"curvature": STORED})
+    stored, scale = found["curvature"], float(found["scale"][0])
+    if not ((stored >= 0) & (stored <= LARGEST_STORED)).all() or not 0 < scale <= LARGEST_SCALE:
+        raise DataError("its arrays 'curvature' and 'scale' have values that no data give")
+    return Firmness(scale, stored)
