@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from fuda import CRF, HMM
+from fuda.data.corpus import Corpus
+from fuda.data.labels import number_labels
+from fuda.data.structures import as_structures
 from fuda.registry import MODELS, model_class
 
 X = [["Ana", "Paz", "sings"], ["in", "Lima"], ["Bo", "and", "Ana", "eat"], ["x"], ["Paz", "in", "Lima"]]
@@ -24,6 +27,12 @@ ITERATIVE = [name for name in MODELS if name not in ("HMM", "Auto")]
 
 def make(name, **parameters):
     return model_class(name)(**SMALL[name] | parameters)
+
+
+def training_data(X, y):
+    """Structures and labels as `fit` hands them to a model, here a CRF of words."""
+    corpus = Corpus(as_structures(X))
+    return CRF(features="word")._training_data(corpus, *number_labels(y, corpus))
 
 
 def behaviour(model):

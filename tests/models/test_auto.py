@@ -21,6 +21,7 @@ from fuda.models.hm_perceptron import HMPerceptron
 from fuda.selection import Split, search
 from fuda.selection.search import Candidate
 from fuda.selection.validation import Times
+from model_cases import training_data
 
 NAMES, PLACES = ["Ana", "Bo", "Eva", "Paz"], ["Lima", "Oslo", "Rome"]
 
@@ -334,19 +335,19 @@ def test_the_default_is_chosen_unless_another_is_clearly_better(monkeypatch):
 def test_each_node_is_labelled_by_itself_where_that_is_better(monkeypatch, tmp_path):
     """Labels without a scheme: the node of largest marginal is right where Viterbi is not."""
     labels = [["a", "b", "a", "b", "c"] for _ in X[:8]]
-    said = Fits.said
+    output_of = Fits.output
 
-    def better_alone(self, model, test):
-        output = said(self, model, test)
+    def better_alone(self, model, encoded):
+        output = output_of(self, model, encoded)
         assert output.posterior is not None
-        true = np.tile([0, 1, 0, 1, 2], len(test))
-        return output._replace(own=np.where(np.arange(len(true)) % 5 < 2, 2, true), posterior=true)
+        true = np.tile([0, 1, 0, 1, 2], len(encoded.corpus))
+        return output._replace(labels=np.where(np.arange(len(true)) % 5 < 2, 2, true), posterior=true)
 
     words = [x[:5] for x in X[:8]]
     few = {"crf": CRF(features="word"), "hmm": HMM()}
     model = Auto(candidates=few, combine=False, n_jobs=1).fit(words, labels)
     assert model.best_.decode == "viterbi"
-    monkeypatch.setattr(Fits, "said", better_alone)
+    monkeypatch.setattr(Fits, "output", better_alone)
     model.fit(words, labels)
     assert model.best_.decode == "posterior"
     assert "the best label of each node" in model.report_.chosen
@@ -355,16 +356,14 @@ def test_each_node_is_labelled_by_itself_where_that_is_better(monkeypatch, tmp_p
 
 
 def test_posterior_decoding_is_a_choice_for_labels_without_a_scheme():
-    corpus = Corpus([Sequence(x) for x in X])
     split = Split(np.arange(6), np.arange(6, 12))
-    weights = {"sample_weight": None, "position_weight": None}
-    plain = Fits(corpus, [[label[0] for label in labels] for labels in Y], ["B", "I", "O"], weights, None)
-    posterior = CRF(features="word", decode="posterior").fit(X[:6], plain.y[:6]).predict(X[6:])
-    said = plain(Candidate("crf", CRF(features="word")), split, 1)
-    assert ["BIO"[k] for k in said.posterior] == [label for labels in posterior for label in labels]
+    letters = [[label[0] for label in labels] for labels in Y]
+    plain = Fits(training_data(X, letters), None)
+    posterior = CRF(features="word", decode="posterior").fit(X[:6], letters[:6]).predict(X[6:])
+    output = plain(Candidate("crf", CRF(features="word")), split, 1)
+    assert ["BIO"[k] for k in output.posterior] == [label for labels in posterior for label in labels]
     assert plain(Candidate("perceptron", FEW["perceptron"]), split, 1).posterior is None
-    classes = sorted({label for labels in Y for label in labels})
-    schemed = Fits(corpus, Y, classes, weights, "IOB2")
+    schemed = Fits(training_data(X, Y), "IOB2")
     assert schemed(Candidate("crf", CRF(features="word")), split, 1).posterior is None
 
 
@@ -379,13 +378,13 @@ def test_too_few_labels_to_compare_on_are_enough_to_learn_from(budget):
 
 def test_what_compiles_takes_few_iterations(monkeypatch):
     """Outside of the budget, a learner that does not converge would take any time."""
-    seen, fitted = [], Fits.fitted
+    seen, fitted = [], Fits._fitted
 
-    def spied(self, candidate, members, quick, n_jobs):
-        seen.append((candidate.name, len(members), candidate.quick))
-        return fitted(self, candidate, members, quick, n_jobs)
+    def spied(self, candidate, train, quick, n_jobs):
+        seen.append((candidate.name, len(train.encoded.corpus), candidate.quick))
+        return fitted(self, candidate, train, quick, n_jobs)
 
-    monkeypatch.setattr(Fits, "fitted", spied)
+    monkeypatch.setattr(Fits, "_fitted", spied)
     X = [[f"w{(i * j) % 7}" for j in range(60)] for i in range(1, 21)]
     y = [["A" if word < "w3" else "O" for word in x] for x in X]
     auto.Auto(5, candidates={"crf": CRF(), "hm-perceptron": HMPerceptron()}).fit(X, y)

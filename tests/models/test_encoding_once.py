@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from fuda import (
     HMM,
     HMSVM,
     MEMM,
+    Auto,
     HMPerceptron,
     MarginalizedPerceptron,
     Reranker,
+    SemiCRF,
     Sequence,
     Template,
     Tree,
@@ -49,23 +52,25 @@ class Counting:
         return [word, word[0], f"length={len(word)}"]
 
 
+MAKERS = [
+    lambda f: HMM(features=f),
+    lambda f: MEMM(features=f),
+    lambda f: CRF(features=f),
+    lambda f: CRF(features=f, solver="cg", max_iter=5),
+    lambda f: CRF(features=f, solver="sgd", max_iter=3),
+    lambda f: HMPerceptron(features=f),
+    lambda f: HMPerceptron(features=f, average="voted"),
+    lambda f: HMPerceptron(features=f, kernel=Polynomial(2)),
+    lambda f: HMSVM(features=f),
+    lambda f: Auto(candidates={"crf": CRF(features=f), "svm": HMSVM(features=f)}, n_jobs=1),
+    lambda f: Reranker(features=f, base=CRF(features=f), folds=2),
+    lambda f: MarginalizedPerceptron(features=f, prior=CRF(features=f), epochs=1),
+]
+
+
 @pytest.mark.parametrize(
-    "make",
-    [
-        lambda f: HMM(features=f),
-        lambda f: MEMM(features=f),
-        lambda f: CRF(features=f),
-        lambda f: CRF(features=f, solver="cg", max_iter=5),
-        lambda f: CRF(features=f, solver="sgd", max_iter=3),
-        lambda f: HMPerceptron(features=f),
-        lambda f: HMPerceptron(features=f, average="voted"),
-        lambda f: HMPerceptron(features=f, kernel=Polynomial(2)),
-        lambda f: HMSVM(features=f),
-        lambda f: Reranker(features=f, base=CRF(features=f), folds=2),
-        lambda f: MarginalizedPerceptron(features=f, prior=CRF(features=f), epochs=1),
-    ],
+    ("make", "X"), [*product(MAKERS, [WORDS, TREES]), (lambda f: SemiCRF(features=f), WORDS)]
 )
-@pytest.mark.parametrize("X", [WORDS, TREES], ids=["sequences", "trees"])
 def test_a_fit_asks_about_each_observation_once(make, X, monkeypatch):
     monkeypatch.setattr("fuda.models.crf._BATCH_NODES", 10)
     features = Counting()
@@ -78,7 +83,7 @@ def test_a_fit_asks_about_each_observation_once(make, X, monkeypatch):
     new = Sequence(["Zoe", "is", "Zoe"]) if X is WORDS else Tree(["Zoe", "is", "Zoe"], [-1, 0, 0])
     model.predict([new])
     # There, both host and labeler ask once.
-    if not isinstance(model, Reranker | MarginalizedPerceptron):
+    if not isinstance(model, Reranker | MarginalizedPerceptron | Auto):
         model.predict([new])
         assert max(features.asked.values()) == 1
 

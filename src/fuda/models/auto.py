@@ -307,10 +307,8 @@ class _Search:
         self.n_jobs, self.combine = auto.n_jobs, auto.combine
         names = np.array([*self.classes, None], dtype=object)
         y = [part.tolist() for part in self.corpus.split(names[self.labels])]
-        by_node = None if data.position_weight is None else self.corpus.split(data.position_weight)
-        weights = {"sample_weight": data.sample_weight, "position_weight": by_node}
         self.goal: Goal = goal_for(y)
-        self.fits = Fits(self.corpus, y, self.classes, weights, self.goal.scheme)
+        self.fits = Fits(data, self.goal.scheme)
         candidates = candidates_for(self.corpus, auto.features)
         if auto.candidates is not None:
             candidates = [Candidate(name, model) for name, model in auto.candidates.items()]
@@ -373,7 +371,7 @@ class _Search:
 
         It does so where that is better than Viterbi by more than chance.
         """
-        viterbi = tuner.counts(np.concatenate([output.own for output in outputs]))
+        viterbi = tuner.counts(np.concatenate([output.labels for output in outputs]))
         found = [output.posterior for output in outputs if output.posterior is not None]
         if len(found) == len(outputs):
             posterior = tuner.counts(np.concatenate(found))

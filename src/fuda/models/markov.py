@@ -173,6 +173,9 @@ class MarkovLabeler(Probabilities, Labeler):
         allowed = self._allowed(encoded.corpus, scale * scores, scale * pairs, known)
         return best_labelings(encoded.corpus.graph, *allowed, n, self.classes_, self.n_jobs)
 
+    def _predicted_labels(self, encoded: Encoded) -> np.ndarray:
+        return self._best(encoded, None)
+
     def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
         """The label numbers (N,) that are predicted."""
         corpus, (scores, transitions) = encoded.corpus, self._scores(encoded)
@@ -192,6 +195,10 @@ class MarkovLabeler(Probabilities, Labeler):
         if self.outside_penalty:
             scores[:, self.classes_ == OUTSIDE] -= self.outside_penalty
         return scores
+
+    def _node_marginals(self, encoded: Encoded, known: Any = None) -> np.ndarray:
+        """P(y_t = label) of all nodes (N, L)."""
+        return self._marginals(encoded, known)
 
     def _marginals(self, encoded: Encoded, known: Any) -> np.ndarray:
         allowed = self._allowed(encoded.corpus, *self._log_scores(encoded), known)

@@ -108,14 +108,14 @@ def test_labels_that_a_member_does_not_know_are_nearly_impossible():
     classes = [*Y[0][:2], "B-NEW", "B-LOC", "O"]
     corpus = Corpus([Sequence(X[0])])
     crf = CRF().fit(X, Y)
-    said = scores_over(crf, corpus, classes)
+    said = scores_over(crf, crf._encode_corpus(corpus), classes)
     own = crf._log_scores(crf._encode_corpus(corpus))
     order = [crf.classes_.tolist().index(label) for label in classes if label != "B-NEW"]
     assert said.nodes[:, [0, 1, 3, 4]] == pytest.approx(own[0][:, order])
     assert said.pairs[np.ix_([0, 1, 3, 4], [0, 1, 3, 4])] == pytest.approx(own[1][np.ix_(order, order)])
     assert said.nodes[:, 2] == pytest.approx(own[0].max(axis=1) + np.log(LEAST))
     assert not said.pairs[2].any()
-    assert not marginals_over(crf, [X[0]], classes).nodes[:, 2].any()
+    assert not marginals_over(crf, crf._encode_corpus(Corpus([Sequence(X[0])])), classes).nodes[:, 2].any()
 
 
 @pytest.mark.parametrize(

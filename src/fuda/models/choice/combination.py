@@ -276,9 +276,10 @@ class Combination(Probabilities):
     def opinions(self, corpus: Corpus, known: Any = None) -> list[Opinion]:
         """Return what each member says of a corpus."""
         by_scores = self.decoder.by_scores or (False,) * len(self.members)
+        encoded = [member._encode_corpus(corpus) for member in self.members]
         return [
-            scores_over(member, corpus, self.classes_)
+            scores_over(member, own, self.classes_)
             if scores
-            else marginals_over(member, corpus.structures, self.classes_, known)
-            for member, scores in zip(self.members, by_scores, strict=True)
+            else marginals_over(member, own, self.classes_, known)
+            for member, own, scores in zip(self.members, encoded, by_scores, strict=True)
         ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fuda.data.corpus import Corpus
+from fuda.data.encoding import Encoded
 from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 
@@ -55,7 +54,7 @@ def has_scores(labeler: Any) -> bool:
     return isinstance(labeler, MarkovLabeler) and labeler._has_pair_scores
 
 
-def scores_over(labeler: Any, corpus: Corpus, classes: Any) -> Opinion:
+def scores_over(labeler: Any, encoded: Encoded, classes: Any) -> Opinion:
     """Return the scores by which a labeler decides, over all of `classes`.
 
     A label that the labeler does not know is as unlikely as probabilities can be here.
@@ -64,8 +63,8 @@ def scores_over(labeler: Any, corpus: Corpus, classes: Any) -> Opinion:
     ----------
     labeler : MarkovLabeler
         A labeler with scores of label pairs.
-    corpus : Corpus
-        The structures.
+    encoded : Encoded
+        The structures, encoded by the labeler.
     classes : list
         The labels.
 
@@ -74,7 +73,7 @@ def scores_over(labeler: Any, corpus: Corpus, classes: Any) -> Opinion:
     Opinion
         With pairs.
     """
-    scores, pairs = labeler._log_scores(labeler._encode_corpus(corpus))
+    scores, pairs = labeler._log_scores(encoded)
     own = _numbers(labeler, classes)
     nodes = np.repeat(scores.max(axis=1, keepdims=True) + np.log(LEAST), len(classes), axis=1)
     nodes[:, own] = scores
@@ -83,17 +82,15 @@ def scores_over(labeler: Any, corpus: Corpus, classes: Any) -> Opinion:
     return Opinion(nodes, wide)
 
 
-def marginals_over(labeler: Any, X: list[Any], classes: Any, known: Any = None) -> Opinion:
+def marginals_over(labeler: Any, encoded: Encoded, classes: Any, known: Any = None) -> Opinion:
     """Return the marginals of a labeler over all of `classes`, 0 for those it does not know.
-
-    Labels that are known are taken into account by labelers that can.
 
     Parameters
     ----------
     labeler : Labeler
         A labeler with marginals.
-    X : list of structures
-        The structures.
+    encoded : Encoded
+        The structures, encoded by the labeler.
     classes : list
         The labels.
     known : list of lists, optional
@@ -104,12 +101,10 @@ def marginals_over(labeler: Any, X: list[Any], classes: Any, known: Any = None) 
     Opinion
         Without pairs.
     """
-    takes_known = "known" in inspect.signature(labeler.predict_marginals).parameters
-    given = {"known": known} if known is not None and takes_known else {}
-    own = np.concatenate(list(labeler.predict_marginals(X, **given)))
-    found = np.zeros((len(own), len(classes)))
-    found[:, _numbers(labeler, classes)] = own
-    return Opinion(found)
+    marginals = labeler._node_marginals(encoded, known)
+    nodes = np.zeros((len(marginals), len(classes)))
+    nodes[:, _numbers(labeler, classes)] = marginals
+    return Opinion(nodes)
 
 
 def _numbers(labeler: Labeler, classes: Any) -> list[int]:

@@ -81,15 +81,11 @@ class MarginalizedPredictions(Probabilities, Labeler):
         ndarray of shape (n_structures,), dtype object
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
-
-        def marginals(encoded: Encoded) -> list[Array]:
-            found = self._marginals(self._evidence(encoded, prior))
-            if known is not None:
-                labels = self._numbers(known, encoded.corpus)
-                found[labels >= 0] = np.eye(len(self.classes_))[labels[labels >= 0]]
-            return encoded.corpus.split(found)
-
-        return self._by_structure(X, marginals, self._no_rows)
+        return self._by_structure(
+            X,
+            lambda encoded: encoded.corpus.split(self._node_marginals(encoded, known, prior)),
+            self._no_rows,
+        )
 
     @of_one_state
     def predict_nbest(self, X: Any, n: int, prior: Any = None, known: Any = None) -> Array:
@@ -140,6 +136,17 @@ class MarginalizedPredictions(Probabilities, Labeler):
         return self._by_structure(
             X, lambda encoded: encoded.corpus.split(self._evidence(encoded, prior).scores), self._no_rows
         )
+
+    def _predicted_labels(self, encoded: Encoded) -> Array:
+        return self._predicted(encoded, None, self.margins_)
+
+    def _node_marginals(self, encoded: Encoded, known: Any = None, given: Any = None) -> Array:
+        """P(y_t = label) of all nodes (N, L); `given` is their prior, or None."""
+        marginals = self._marginals(self._evidence(encoded, given))
+        if known is not None:
+            labels = self._numbers(known, encoded.corpus)
+            marginals[labels >= 0] = np.eye(len(self.classes_))[labels[labels >= 0]]
+        return marginals
 
     def _predicted(self, encoded: Encoded, given: Any, margins: Array | None, known: Any = None) -> Array:
         """The predicted label numbers, with scores approximated where there are margins."""
