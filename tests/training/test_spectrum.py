@@ -12,7 +12,7 @@ from fuda.training.crf_loss import Loss, TrainingLoss
 from usage_cases import usage
 
 DATA = usage()
-X, Y = [Sequence(x.observations) for x in DATA.X[:60]], DATA.y[:60]
+X, Y = [Sequence(x.observations) for x in DATA.X[:40]], DATA.y[:40]
 L2, SEQUENTIAL, FEW = 0.5, Loss(1.0, False), 12
 
 

@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 from fuda.errors import DataError
 from fuda.features.sets import spelling
-from fuda.files import read_text
-from fuda.formats import read
+from fuda.files import Lines, read_text
+from fuda.formats import format_of, read
 from fuda.formats.dataset import Dataset, Record
 from fuda.reproduce.cross_validation import Row, cross_validated
 from fuda.reproduce.spanish import first_sentences
@@ -237,13 +237,16 @@ def english(folder: str | Path) -> tuple[Dataset, Dataset]:
     trees, graphs : Dataset
         The same sentences in both shapes.
     """
-    path = Path(folder) / "ewt" / "train.conllu.gz"
-    graphs = _read(path, label=None, graph="dag", cyclic="skip", columns=_COLUMNS)
-    trees = {_sentence_id(r): r for r in _read(path, label=None, columns=_COLUMNS).records}
+    path = _existing(Path(folder) / "ewt" / "train.conllu.gz")
+    shapes: list[dict[str, Any]] = [{}, {"graph": "dag", "cyclic": "skip"}]
+    all_trees, graphs = (
+        format_of(path).read_lines(Lines(path), {"label": None, "columns": _COLUMNS} | shape, [])
+        for shape in shapes
+    )
     entities = _entities(path.with_name("train.ner.iob2.gz"))
     pairs: list[tuple[Record, Record]] = []
-    for graph in graphs.records:
-        tree = trees[_sentence_id(graph)]
+    while len(pairs) < ENGLISH_SIZE and (graph := next(graphs, None)):
+        tree = next(tree for tree in all_trees if _sentence_id(tree) == _sentence_id(graph))
         words = [x[0] for x in tree.structure.observations]
         forms, labels = entities.get(_sentence_id(graph), ([], []))
         if words == forms:
@@ -251,7 +254,6 @@ def english(folder: str | Path) -> tuple[Dataset, Dataset]:
             nodes = [graph.rows.lines[lines[0]].partition("\t")[0] for lines in graph.rows.nodes]
             graph_labels = [None if "." in node else next(word_labels) for node in nodes]
             pairs.append((replace(tree, labels=labels), replace(graph, labels=graph_labels)))
-    pairs = pairs[:ENGLISH_SIZE]
     return Dataset([tree for tree, _ in pairs]), Dataset([graph for _, graph in pairs])
 
 
