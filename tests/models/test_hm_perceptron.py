@@ -386,11 +386,11 @@ def test_progress(capsys):
 def test_an_interrupted_fit_is_a_fit(monkeypatch, average):
     run, left = WholePrimal.run, [2]
 
-    def interrupted(self, which):
+    def interrupted(self, which, result):
         left[0] -= 1
         if not left[0]:
             raise KeyboardInterrupt
-        return run(self, which)
+        run(self, which, result)
 
     monkeypatch.setattr(WholePrimal, "run", interrupted)
     model = HMPerceptron(average=average, random_state=0)
@@ -403,6 +403,29 @@ def test_an_interrupted_fit_is_a_fit(monkeypatch, average):
         model.fit(X, Y)
     with pytest.raises(NotFittedError):
         model.predict(X)
+
+
+@pytest.mark.parametrize("learned", [0, 3, 6])
+@pytest.mark.parametrize("average", [True, "voted"])
+def test_an_epoch_that_an_interrupt_left_is_brought_to_its_end(monkeypatch, average, learned):
+    """An interrupt comes between compiled functions: before an epoch, within it or after it."""
+    run, runs = WholePrimal.run, []
+
+    def interrupted(self, which, result):
+        runs.append(len(which))
+        run(self, which[:learned] if len(runs) == 3 else which, result)
+        if len(runs) == 3:
+            raise KeyboardInterrupt
+
+    epochs = 2 if not learned else 3
+    given = {"average": average, "random_state": 0}
+    x, y = X * 2, [*Y, *([label if label != "PER" else "LOC" for label in labels] for labels in Y)]
+    alone = HMPerceptron(epochs=epochs, **given).fit(x, y)
+    monkeypatch.setattr(WholePrimal, "run", interrupted)
+    with pytest.warns(ConvergenceWarning, match=f"those after {epochs} epochs"):
+        model = HMPerceptron(epochs=10, **given).fit(x, y)
+    assert model.mistakes_ == alone.mistakes_
+    np.testing.assert_array_equal(model.weights_, alone.weights_)
 
 
 def fit(*data, **parameters):

@@ -12,7 +12,7 @@ from fuda import HMPerceptron, Sequence, Tree
 from fuda.data.structures import as_structures
 from fuda.data.window_encoding import WindowEncoder
 from fuda.training import whole_perceptron
-from fuda.training.perceptron import Examples, Primal, State
+from fuda.training.perceptron import Examples, Primal, State, new_pass
 from fuda.training.whole_perceptron import WholePrimal
 from structure_cases import forest_heads
 
@@ -36,8 +36,10 @@ def problems(draw):
 
 def trained(learner, orders):
     """What a learner has found in some epochs, and its state afterwards."""
-    found = [learner.run(np.array(order)) for order in orders]
-    return [array.tolist() for array in (*found[-1], *learner.state)], learner
+    for order in orders:
+        found = new_pass(learner.examples)
+        learner.run(np.array(order), found)
+    return [array.tolist() for array in (*found, *learner.state)], learner
 
 
 def learners(problem):
@@ -75,7 +77,7 @@ def test_another_state_is_taken_over(problem):
     orders = [range(len(problem[1].eta))] * 2
     doubles, whole = learners(problem)
     trained(doubles, orders)
-    whole.run(np.array(orders[0]))
+    trained(whole, orders[:1])
     whole.restore(doubles.state)
     assert trained(whole, orders)[0] == trained(doubles, orders)[0]
 

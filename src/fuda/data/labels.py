@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,7 +111,10 @@ def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
         The labels, as Python values.
     """
     flat: list[Any] = []
-    for i, given, size in per_structure(y, "y", corpus):
+    entries = per_structure(y, "y", corpus)
+    if all(type(given) is list and len(given) == size for _, given, size in entries):  # as a rule
+        flat, entries = list(chain.from_iterable(given for _, given, _ in entries)), []
+    for i, given, size in entries:
         labels = listed(given)
         if labels is None:
             raise DataError(

@@ -374,10 +374,6 @@ class Labeler(BaseEstimator):
         bounds = encoded.corpus.offsets.tolist()
         return [names[a:b] for a, b in pairwise(bounds)]
 
-    def _predicted_labels(self, encoded: Encoded) -> np.ndarray:
-        """The label numbers (N,) that are predicted."""
-        return self._numbers(self.predict(encoded.corpus.structures), encoded.corpus)
-
     def _no_rows(self) -> np.ndarray:
         """The marginals of an empty structure."""
         return np.empty((0, len(self.classes_)))

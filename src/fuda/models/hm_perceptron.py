@@ -379,10 +379,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         self._keep_support(encoded)
 
     def _run(self, training: Epochs, epochs: int, validation: Validation) -> None:
-        learner, checkpoint = training.learner, Checkpoint(validation)
-        before, whole = self.mistakes_, None
-        if training.mistakes and not is_inner():
-            whole = learner.state.copy(), training.mistakes, training.changes
+        learner, checkpoint, before = training.learner, Checkpoint(validation), self.mistakes_
         watch = Iterations("HM-perceptron", self.verbose, checkpoint, self.callback, validation=validation)
         with watch as progress:
             progress.count = len(training.mistakes)
@@ -391,22 +388,19 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
                     if checkpoint.has_ended or validation.is_over:
                         break
                     self._after_epoch(training.run(), learner.examples)
-                    if not is_inner():
-                        whole = learner.state.copy(), training.mistakes, training.changes
                     if progress.report(mistakes=training.mistakes[-1].nodes):
                         break
                 validation.return_to_best()
                 checkpoint.finish()
-                whole = self._state, training.mistakes, training.changes
             except KeyboardInterrupt:
-                if whole is None or is_inner():
+                if is_inner() or not training.end_epoch():
                     raise  # there is nothing to keep yet
                 # part of an epoch would distort the mean
-                text = f"the weights are those after {len(before) + len(whole[1])} epochs"
+                text = f"the weights are those after {len(before) + len(training.mistakes)} epochs"
                 warn(f"the perceptron was interrupted; {text}", ConvergenceWarning)
-        if validation.return_to_best():  # after an interrupt
-            whole = learner.state, training.mistakes, training.changes
-        self._state, self.mistakes_, self._changes = whole[0], [*before, *whole[1]], whole[2] or []
+                validation.return_to_best()
+        self._state, self._changes = learner.state, training.changes or []
+        self.mistakes_ = [*before, *training.mistakes]
         if validation.held is not None:
             self.validation_curve_ = validation.curve
 

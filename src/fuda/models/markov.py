@@ -174,10 +174,11 @@ class MarkovLabeler(Probabilities, Labeler):
         return best_labelings(encoded.corpus.graph, *allowed, n, self.classes_, self.n_jobs)
 
     def _predicted_labels(self, encoded: Encoded) -> np.ndarray:
+        """The label numbers (N,) that are predicted."""
         return self._best(encoded, None)
 
     def _best(self, encoded: Encoded, known: Any) -> np.ndarray:
-        """The label numbers (N,) that are predicted."""
+        """The label numbers (N,) of the best labeling that agrees with what is known."""
         corpus, (scores, transitions) = encoded.corpus, self._scores(encoded)
         allowed = self._allowed(corpus, self._penalized(scores), transitions, known)
         if self._decoding == "posterior":

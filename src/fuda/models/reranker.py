@@ -207,12 +207,16 @@ class Reranker(Labeler):
         ndarray of shape (n_structures,), dtype object
             One list of labels per structure.
         """
+        return self._by_structure(X, self._best)
 
-        def best(encoded: Encoded) -> Iterable[list[Any]]:
-            candidates = self._candidates(encoded)
-            return candidates.chosen(self._ranking(encoded, candidates))
+    def _best(self, encoded: Encoded) -> Iterable[list[Any]]:
+        """The labels of the best-ranked candidate of each structure."""
+        candidates = self._candidates(encoded)
+        return candidates.chosen(self._ranking(encoded, candidates))
 
-        return self._by_structure(X, best)
+    def _predicted_labels(self, encoded: Encoded) -> Array:
+        """The label numbers (N,) that are predicted."""
+        return self._numbers(list(self._best(encoded)), encoded.corpus)
 
     @of_one_state
     def explain(self, x: Any, node: int, top: int = 5) -> Explanation:

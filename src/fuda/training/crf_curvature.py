@@ -17,11 +17,13 @@ import numpy as np
 from fuda import inference
 from fuda.compiled import compiled
 from fuda.data.encoding import Encoded
+from fuda.parallel import run
 from fuda.training.crf_loss import TrainingLoss, Weights, score_structures, squared
 
 Array = np.ndarray
 STORED = np.dtype(np.float16)
 LARGEST_STORED = 128.0  # 2^128, which no sum of squares of features reaches
+_BLOCK = 1 << 14  # nodes that are summed over at a time
 
 
 def curvature(loss: TrainingLoss, vector: Array) -> Array:
@@ -73,11 +75,15 @@ def diagonal_at(encoded: Encoded, weights: Weights, p: Array, counted: Array, tr
     diagonal = np.zeros(weights.size)
     by_channel, of_pairs, by_edge = weights.views(diagonal)
     squares = [squared(table) for table in transposed]
-    of_nodes = counted[:, None] * p * (1 - p)
+    of_nodes = 1 - p
+    of_nodes *= p
+    of_nodes *= counted[:, None]
     for channel, part in zip(encoded.channels, by_channel, strict=True):
         table = squares[channel.table]
         part += table @ channel.scatter(of_nodes, table.shape[1])
-    _add_variances(corpus.graph.heads, p, counted, of_pairs)
+    starts = range(0, len(p), _BLOCK)
+    for part in run(lambda start: _variances(start, corpus.graph.heads, p, counted), starts):
+        of_pairs += part
     if not encoded.edge_channels:
         return diagonal
     parent, child = corpus.graph.edges.T
@@ -93,16 +99,18 @@ def diagonal_at(encoded: Encoded, weights: Weights, p: Array, counted: Array, tr
 
 
 @compiled
-def _add_variances(heads: Array, p: Array, counted: Array, total: Array) -> None:
-    """total += Σ q (1 − q) over edges per pair of labels."""
+def _variances(start: int, heads: Array, p: Array, counted: Array) -> Array:
+    """Σ q (1 − q) per pair of labels, over the edges to a block of nodes."""
     size = p.shape[1]
-    for t in range(len(p)):
+    total = np.zeros((size, size))
+    for t in range(start, min(len(p), start + _BLOCK)):
         if heads[t] >= 0:
             above, below, count = p[heads[t]], p[t], counted[t]
             for a in range(size):
                 for b in range(size):
                     q = above[a] * below[b]
                     total[a, b] += count * q * (1 - q)
+    return total
 
 
 def features_per_node(encoded: Encoded) -> float:
@@ -134,15 +142,25 @@ def packed(diagonal: Array) -> Array:
     >>> unpacked(packed(np.array([0.0, 7.0, 1e12]))).round(1).tolist()
     [0.0, 7.0, 1008256608220.1]
     """
-    return _halves(np.clip(np.log2(1 + diagonal), 0.0, LARGEST_STORED))  # rounding may end below 0
+    logarithms = diagonal + 1
+    np.log2(logarithms, out=logarithms)
+    np.clip(logarithms, 0.0, LARGEST_STORED, out=logarithms)  # rounding may end below 0
+    halves = np.empty(diagonal.shape, dtype=np.uint16)
+    _fill_halves(logarithms, logarithms.view(np.uint64), halves)
+    return halves.view(STORED)
 
 
-def _halves(numbers: Array) -> Array:
-    """numbers.astype(STORED) for numbers from 0 to 128; NumPy, one by one, is slower."""
-    bits = numbers.view(np.uint64)
-    normal = (bits + ((bits >> 42 & 1) + (2**41 - 1)) >> 42) - (1008 << 10)  # rounded to even
-    rounded = np.where(numbers < 2.0**-14, np.rint(numbers * 2.0**24), normal)
-    return rounded.astype(np.uint16).view(STORED)
+@compiled
+def _fill_halves(numbers: Array, bits: Array, halves: Array) -> None:
+    """Compute the bits of halves from numbers from 0 to 128 and their bits; NumPy is slower."""
+    one, dropped, bias = np.uint64(1), np.uint64(42), np.uint64(1008 << 10)
+    below_half = (one << np.uint64(41)) - one
+    for i in range(len(numbers)):
+        if numbers[i] < 2.0**-14:
+            halves[i] = np.uint16(np.rint(numbers[i] * 2.0**24))
+        else:  # rounded to even
+            odd = (bits[i] >> dropped) & one
+            halves[i] = ((bits[i] + odd + below_half) >> dropped) - bias
 
 
 def unpacked(stored: Array) -> Array:

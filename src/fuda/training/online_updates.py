@@ -44,7 +44,6 @@ from fuda.training.perceptron import (
     count_mistakes,
     fill_scores,
     fill_target,
-    new_pass,
     pack_features,
     work_for,
 )
@@ -129,11 +128,10 @@ class Sized(Learner):
         kept = variances if len(state.variances) else state.variances
         self.state = State._make([*views, state.steps.copy(), kept])
 
-    def run(self, which: Array) -> Pass:
-        """Learn from the structures `which`, in that order."""
-        result, work = new_pass(self.examples), work_for(self.examples)
+    def run(self, which: Array, result: Pass) -> None:
+        """Learn from the structures `which`, in that order, and note the outcome."""
+        work = work_for(self.examples)
         _sized_pass(which, self.examples, self.features, self.state, self.flat, self.update, result, work)
-        return result
 
 
 def _most_summands(features: PackedFeatures, examples: Examples) -> int:

@@ -22,7 +22,7 @@ otherwise y is the best of the labelings that agree with them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -229,11 +229,14 @@ def pack_features(encoded: Encoded) -> PackedFeatures:
     bounds = np.sum(indptr, axis=0)
     rows, first = np.empty((2, bounds[-1]), dtype=np.int32)
     filled = bounds[:-1].copy()
-    for channel, starts, start in zip(encoded.channels, indptr, feature_starts, strict=False):
-        counts = np.diff(starts)
-        at = np.repeat(filled - starts[:-1], counts) + np.arange(starts[-1])
+    are_plain = all(c.indptr is None for c in encoded.channels)
+    for k, (channel, starts, start) in enumerate(zip(encoded.channels, indptr, feature_starts, strict=False)):
+        at: Any = slice(k, None, len(indptr))
+        if not are_plain:
+            counts = np.diff(starts)
+            at = np.repeat(filled - starts[:-1], counts) + np.arange(starts[-1])
+            filled += counts
         rows[at], first[at] = channel.rows + table_starts[channel.table], start
-        filled += counts
     columns, values = (np.concatenate([getattr(table, of) for table in tables]) for of in ("indices", "data"))
     return PackedFeatures(bounds, rows, first, np.append(0, np.cumsum(lengths)), columns, values)
 
@@ -359,13 +362,16 @@ class Learner:
         The structures to learn from, their labels and weights.
     state : State
         The present state.
+    is_compiled : bool
+        Whether a pass is compiled code, which no interrupt leaves within a structure.
     """
 
     examples: Examples
     state: State
+    is_compiled: ClassVar[bool] = True
 
-    def run(self, which: Array) -> Pass:
-        """Learn from the structures `which`, in that order."""
+    def run(self, which: Array, result: Pass) -> None:
+        """Learn from the structures `which`, in that order, and note the outcome."""
         raise NotImplementedError
 
     def restore(self, state: State) -> None:
@@ -389,13 +395,7 @@ class Primal(Learner):
     def __init__(self, encoded: Encoded, examples: Examples, state: State) -> None:
         self.examples, self.state, self.features = examples, state, pack_features(encoded)
 
-    def run(self, which: Array) -> Pass:
-        """Learn from the structures `which`, in that order."""
-        result = new_pass(self.examples)
-        self.learn(which, result)
-        return result
-
-    def learn(self, which: Array, result: Pass) -> None:
+    def run(self, which: Array, result: Pass) -> None:
         """Learn from the structures `which`, in that order, and note the outcome."""
         _primal_pass(which, self.examples, self.features, self.state, result, work_for(self.examples))
 
@@ -418,6 +418,8 @@ class Dual(Learner):
         The present state, with a row per node.
     """
 
+    is_compiled = False
+
     def __init__(self, scores: TrainingScores, examples: Examples, state: State) -> None:
         self.examples, self.scores = examples, scores
         late = np.zeros_like(scores.beta)
@@ -425,11 +427,11 @@ class Dual(Learner):
         scores.add(0, len(state.nodes), state.nodes)
         self.state = state._replace(nodes=scores.beta, late_nodes=late)
 
-    def run(self, which: Array) -> Pass:
-        """Learn from the structures `which`, in that order."""
+    def run(self, which: Array, result: Pass) -> None:
+        """Learn from the structures `which`, in that order, and note the outcome."""
         examples, state, shape = self.examples, self.state, self.examples.shape
         grams, late_grams = state.grams, Grams(state.late_short, state.late_full)
-        result, work = new_pass(examples), work_for(examples)
+        work = work_for(examples)
         for i in which:
             begin, end = examples.offsets[i : i + 2].tolist()
             labels = examples.labels[begin:end]
@@ -447,7 +449,6 @@ class Dual(Learner):
                 change_grams(begin, shape, grams, target, predicted, eta)
                 change_grams(begin, shape, late_grams, target, predicted, late)
                 self.scores.add(begin, end, eta * change)
-        return result
 
 
 def node_change(target: Array, predicted: Array, label_count: int) -> Array:

@@ -9,8 +9,9 @@ import numpy as np
 from fuda.checks import count_in, split_prefix
 from fuda.errors import DataError
 from fuda.estimators import check_random_state
+from fuda.interrupts import is_inner
 from fuda.randomness import restore_random, stored_random
-from fuda.training.perceptron import Dual, Learner, Mistakes, Pass, State
+from fuda.training.perceptron import Dual, Learner, Mistakes, Pass, State, new_pass
 from fuda.training.voted_perceptron import Correction, pack_corrections, unpack_corrections
 
 Array = np.ndarray
@@ -53,6 +54,8 @@ class Epochs:
         self.learner, self.examples, self.shuffle, self.changes = learner, learner.examples, shuffle, changes
         self.random, self.which = check_random_state(seed), np.flatnonzero(learner.examples.eta)
         self.mistakes: list[Mistakes] = []
+        self._begun: tuple[int, Array, int, Pass] | None = None  # the last epoch: see `run`
+        self._kept: State | None = None  # after it, where an interrupt may come within a structure
 
     @property
     def is_perfect(self) -> bool:
@@ -62,13 +65,47 @@ class Epochs:
     def run(self) -> Pass:
         """Learn for one more epoch, and return what was found in it."""
         order = self.random.permutation(self.which) if self.shuffle else self.which
-        steps = int(self.learner.state.steps[0])
-        found = self.learner.run(order)
+        found = new_pass(self.examples)
+        self._begun = len(self.mistakes), order, self._steps, found
+        self.learner.run(order, found)
+        self._note_epoch(order, self._begun[2], found)
+        return found
+
+    def end_epoch(self) -> bool:
+        """Bring the epoch that an interrupt left to its end, or undo it.
+
+        Returns
+        -------
+        bool
+            Whether an epoch has been learned.
+        """
+        if not self.learner.is_compiled:
+            if self._kept is not None:
+                self.learner.state = self._kept
+            return self._kept is not None
+        if self._begun is not None and self._begun[0] == len(self.mistakes):
+            _, order, steps, found = self._begun
+            if done := self._steps - steps:
+                self.learner.run(order[done:], found)
+                self._note_epoch(order, steps, found)
+        return bool(self.mistakes)
+
+    @property
+    def _steps(self) -> int:
+        return int(self.learner.state.steps[0])
+
+    def _note_epoch(self, order: Array, steps: int, found: Pass) -> None:
+        """Note what was found in an epoch that came after so many steps."""
         mistakes = Mistakes(int((found.mistaken > 0).sum()), int(found.mistaken.sum()))
         if self.changes is not None:
             self.changes = [*self.changes, *self._corrections(found, order, steps)]
         self.mistakes = [*self.mistakes, mistakes]
-        return found
+        self._keep()
+
+    def _keep(self) -> None:
+        """Keep the state if an interrupt may make that necessary."""
+        if not self.learner.is_compiled and not is_inner():
+            self._kept = self.learner.state.copy()
 
     def _corrections(self, found: Pass, order: Array, steps: int) -> list[Correction]:
         """The corrections of a pass that came after so many steps."""
@@ -111,3 +148,5 @@ class Epochs:
         if isinstance(learner, Dual):
             learner.scores.restore(of_scores)
         self.mistakes = mistakes
+        if mistakes:
+            self._keep()

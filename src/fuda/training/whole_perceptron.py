@@ -35,7 +35,6 @@ from fuda.training.perceptron import (
     Primal,
     State,
     count_mistakes,
-    new_pass,
 )
 
 _LARGEST = 2**31 - 1
@@ -96,7 +95,8 @@ class _Whole(NamedTuple):
 
         def whole(numbers: Array) -> Array:
             rows = table(len(numbers), size)
-            rows[:, :size] = unit * numbers
+            if state.steps[0]:  # else they are all 0
+                np.multiply(numbers, unit, out=rows[:, :size], casting="unsafe")
             return rows
 
         codes = table(1, size)
@@ -228,6 +228,8 @@ class WholePrimal(Primal):
         Where to start from; changed in place.
     """
 
+    _newer: _Whole | None = None  # what W is to be computed from when it is asked for
+
     def __init__(self, encoded: Encoded, examples: Examples, state: State) -> None:
         super().__init__(encoded, examples, state)
         self._whole: _Whole | None = None
@@ -236,18 +238,29 @@ class WholePrimal(Primal):
             self._lists = _Lists.of(self.features)
             self._limit = _limit(self._lists, examples)
 
-    def run(self, which: Array) -> Pass:
-        """Learn from the structures `which`, in that order."""
-        result, done = new_pass(self.examples), 0
-        whole = self._whole or self._in_whole_numbers()
-        if whole is not None:
-            done = _whole_pass(which, self.examples, self._lists, whole, self.state, result, self._limit)
+    @property
+    def state(self) -> State:
+        """The present state, in doubles."""
+        if self._newer is not None:
             size = self.examples.label_count
-            np.multiply(whole.weights[:, :size], 1 / _unit(size), out=self.state.nodes)
+            np.multiply(self._newer.weights[:, :size], 1 / _unit(size), out=self._state.nodes)
+            self._newer = None
+        return self._state
+
+    @state.setter
+    def state(self, state: State) -> None:
+        self._state, self._newer = state, None
+
+    def run(self, which: Array, result: Pass) -> None:
+        """Learn from the structures `which`, in that order, and note the outcome."""
+        whole, done = self._whole or self._in_whole_numbers(), 0
+        self._whole = None  # unless it is good for one more pass
+        if whole is not None:
+            self._newer = whole
+            done = _whole_pass(which, self.examples, self._lists, whole, self._state, result, self._limit)
             self._whole = whole if done == len(which) else None
         if done < len(which):
-            self.learn(which[done:], result)
-        return result
+            super().run(which[done:], result)
 
     def restore(self, state: State) -> None:
         """Continue from another state."""
@@ -259,7 +272,8 @@ class WholePrimal(Primal):
         if not self._can_be_whole:
             return None
         state, unit = self.state, _unit(self.examples.label_count)
-        for numbers in (state.nodes, state.short, state.full, self.examples.eta):
+        given = [state.nodes, state.short, state.full] if state.steps[0] else []
+        for numbers in [*given, self.examples.eta]:
             if (np.rint(numbers) != numbers).any() or np.abs(numbers).max(initial=0.0) * unit > self._limit:
                 return None
         return _Whole.of(state, int(np.diff(self.examples.offsets).max()))

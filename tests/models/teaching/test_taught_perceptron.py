@@ -210,7 +210,7 @@ def test_going_on_interrupted(monkeypatch, kernel, average):
     if kernel is None and average != "voted":
         learner, step = taught_crf._Step, "minimum"
 
-    def interrupted(self, which):
+    def interrupted(self, *arguments):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

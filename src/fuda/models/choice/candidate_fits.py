@@ -101,7 +101,7 @@ class Fits:
             data, _ = data.split(every, every[:1])
         return self._fitted(candidate, data, quick, n_jobs)
 
-    def output(self, model: Labeler, encoded: Encoded) -> Output:
+    def output(self, model: Any, encoded: Encoded) -> Output:
         """Return what a fitted model predicts for structures that it encoded."""
         number = {label: k for k, label in enumerate(self.data.classes)}
         numbers = np.array([number[label] for label in model.classes_])

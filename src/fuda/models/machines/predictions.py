@@ -138,6 +138,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
         )
 
     def _predicted_labels(self, encoded: Encoded) -> Array:
+        """The label numbers (N,) that are predicted."""
         return self._predicted(encoded, None, self.margins_)
 
     def _node_marginals(self, encoded: Encoded, known: Any = None, given: Any = None) -> Array:
