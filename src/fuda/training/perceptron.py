@@ -374,6 +374,11 @@ class Learner:
         """Learn from the structures `which`, in that order, and note the outcome."""
         raise NotImplementedError
 
+    @property
+    def steps(self) -> int:
+        """The number of steps so far."""
+        return int(self.state.steps[0])
+
     def restore(self, state: State) -> None:
         """Continue from another state."""
         self.state.become(state)

@@ -66,7 +66,7 @@ class Epochs:
         """Learn for one more epoch, and return what was found in it."""
         order = self.random.permutation(self.which) if self.shuffle else self.which
         found = new_pass(self.examples)
-        self._begun = len(self.mistakes), order, self._steps, found
+        self._begun = len(self.mistakes), order, self.learner.steps, found
         self.learner.run(order, found)
         self._note_epoch(order, self._begun[2], found)
         return found
@@ -85,14 +85,10 @@ class Epochs:
             return self._kept is not None
         if self._begun is not None and self._begun[0] == len(self.mistakes):
             _, order, steps, found = self._begun
-            if done := self._steps - steps:
+            if done := self.learner.steps - steps:
                 self.learner.run(order[done:], found)
                 self._note_epoch(order, steps, found)
         return bool(self.mistakes)
-
-    @property
-    def _steps(self) -> int:
-        return int(self.learner.state.steps[0])
 
     def _note_epoch(self, order: Array, steps: int, found: Pass) -> None:
         """Note what was found in an epoch that came after so many steps."""

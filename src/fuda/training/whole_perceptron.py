@@ -251,6 +251,11 @@ class WholePrimal(Primal):
     def state(self, state: State) -> None:
         self._state, self._newer = state, None
 
+    @property
+    def steps(self) -> int:
+        """The number of steps so far."""
+        return int(self._state.steps[0])
+
     def run(self, which: Array, result: Pass) -> None:
         """Learn from the structures `which`, in that order, and note the outcome."""
         whole, done = self._whole or self._in_whole_numbers(), 0
