@@ -19,7 +19,7 @@ import numpy as np
 from fuda.checks import check_arrays, check_memory
 from fuda.data.encoding import Encoded
 from fuda.functions.base import NodeMonomials, ScoreArrays, score_nodes, update_nodes
-from fuda.functions.monomials import Monomials, Vectors, coefficients, inner_products
+from fuda.functions.monomials import Monomials, MonomialVectors, coefficients, inner_products
 from fuda.kernels import Kernel
 from fuda.parallel import blocks, run
 
@@ -48,7 +48,7 @@ class MonomialWeights:
 
     def of(self, encoded: Encoded, n_jobs: int | None = None) -> Array:
         """(M, L) the scores of the nodes of a corpus."""
-        whole = Vectors(self.kernel, encoded)
+        whole = MonomialVectors(self.kernel, encoded)
         parts = []
         ends = np.zeros(len(whole) + 1, dtype=np.int64)
         np.cumsum(whole.sizes(self.as_sets), out=ends[1:])
@@ -67,7 +67,7 @@ class ExplicitScores:
 
     Parameters
     ----------
-    vectors : Vectors
+    vectors : MonomialVectors
         The feature vectors of the nodes, and the polynomial.
     label_count : int
         L, the number of labels.
@@ -75,7 +75,7 @@ class ExplicitScores:
         Threads; None means all cores.
     """
 
-    def __init__(self, vectors: Vectors, label_count: int, n_jobs: int | None = None) -> None:
+    def __init__(self, vectors: MonomialVectors, label_count: int, n_jobs: int | None = None) -> None:
         self.vectors, self.label_count, self.n_jobs = vectors, label_count, n_jobs
         self._monomials = Monomials()
         rows = self._monomials.expand(vectors, vectors.binary, learn=True)

@@ -31,7 +31,7 @@ Array = np.ndarray
 _NO_CODES = np.empty(0, dtype=np.int64)
 
 
-class Vectors:
+class MonomialVectors:
     """The feature vectors of all nodes, and a polynomial kernel.
 
     Parameters
@@ -86,7 +86,7 @@ class Vectors:
         """Whether the codes of monomials fit into 63 bits."""
         return self.base**self.degree < 2**63
 
-    def cut(self, first: int, last: int) -> Vectors:
+    def cut(self, first: int, last: int) -> MonomialVectors:
         """The vectors of some nodes."""
         if (first, last) == (0, len(self)):
             return self
@@ -212,10 +212,10 @@ class Monomials:
     """Numbers monomials in order of first occurrence, by their codes in a hash table.
 
     The code of a monomial has the numbers of its features, each plus one, as digits to the base of
-    `Vectors`. Sorted arrays (`numpy.unique`, `numpy.searchsorted`) would do without a hash table
-    but take six times as long to number monomials (0.95 s instead of 0.15 s for the 3.8 million
-    monomials of degree 2 of 257,000 nodes with spelling features), and five times as long to
-    look them up.
+    `MonomialVectors`. Sorted arrays (`numpy.unique`, `numpy.searchsorted`) would do without a hash
+    table but take six times as long to number monomials (0.95 s instead of 0.15 s for the 3.8
+    million monomials of degree 2 of 257,000 nodes with spelling features), and five times as long
+    to look them up.
 
     Parameters
     ----------
@@ -240,12 +240,12 @@ class Monomials:
         codes[self._numbers[used]] = self._keys[used]
         return codes
 
-    def expand(self, vectors: Vectors, as_sets: bool, learn: bool) -> tuple[Array, Array, Array]:
+    def expand(self, vectors: MonomialVectors, as_sets: bool, learn: bool) -> tuple[Array, Array, Array]:
         """List the monomials of all nodes.
 
         Parameters
         ----------
-        vectors : Vectors
+        vectors : MonomialVectors
             The feature vectors of the nodes.
         as_sets : bool
             Whether a monomial is identified by its set of features alone, as where all values in
@@ -366,7 +366,7 @@ def _expand(
     return keys, numbers, count
 
 
-def coefficients(codes: Array, vectors: Vectors) -> Array:
+def coefficients(codes: Array, vectors: MonomialVectors) -> Array:
     """(F,) the coefficient c_f of each monomial, from the digits of its code."""
     sizes = np.zeros(len(codes), dtype=np.int64)
     ways, run, before = np.ones(len(codes)), np.ones(len(codes)), np.zeros(len(codes), dtype=np.int64)

@@ -25,7 +25,7 @@ import numpy as np
 from fuda.compiled import compiled
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
-from fuda.inference.graph import Problem, Tree
+from fuda.inference.graph import Problem, TreeTask
 from fuda.inference.max_product import MaxProduct
 from fuda.parallel import Block, run
 
@@ -33,7 +33,7 @@ _MOST = 2**60  # labelings; sums of such numbers fit into 64 bits
 
 
 @compiled
-def _fill_choices(tree: Tree, values: Array, labels: Array, t: int, choices: Array) -> None:
+def _fill_choices(tree: TreeTask, values: Array, labels: Array, t: int, choices: Array) -> None:
     """choices(b) = A_t(y_p, b) + v_t(b), where y_p is the label of t's parent in `labels`."""
     _, base, parents, matrices, stride = tree
     for b in range(len(choices)):
@@ -64,7 +64,7 @@ def _grown(array: Array, size: int) -> Array:
 
 
 @compiled
-def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
+def _enumerate(tree: TreeTask, values: Array, n: int) -> tuple[Array, Array]:
     """At most n labelings of one structure, and their scores, best first."""
     nodes, base, parents, _, _ = tree
     labels = np.empty((1, len(nodes)), dtype=np.int32)  # grown as labelings are found

@@ -28,7 +28,7 @@ _LEVELS = 1 << 18  # values that are looked up, which should stay in a cache
 _OFTEN = 16  # a feature that more than one of so many columns have is added as a whole row
 
 
-class Features(NamedTuple):
+class SparseRows(NamedTuple):
     """The features of observations: indices[ends[i]:ends[i + 1]] of observation i, of `size`."""
 
     ends: Array
@@ -41,7 +41,7 @@ class Products(NamedTuple):
 
     Attributes
     ----------
-    rows, columns : Features
+    rows, columns : SparseRows
         The observations.
     levels : array (norms, norms · width)
         The values.
@@ -49,14 +49,14 @@ class Products(NamedTuple):
         The places of their norms, those of columns in a row of levels.
     """
 
-    rows: Features
-    columns: Features
+    rows: SparseRows
+    columns: SparseRows
     levels: Array
     row_norms: Array
     column_norms: Array
 
 
-_NONE = Features(np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.int32), 0)
+_NONE = SparseRows(np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.int32), 0)
 NO_PRODUCTS = Products(_NONE, _NONE, np.zeros((0, 0)), *[np.zeros(0, dtype=np.int32)] * 2)
 
 
@@ -87,7 +87,7 @@ def products_of(kernel: Kernel, rows: Any, columns: Any) -> Products | None:
     levels = np.array(np.broadcast_to(values, (len(norms), len(norms), width)), dtype=np.float64)
     size = max(side.shape[1] for side in sides)
     ours, theirs = (
-        Features(side.indptr.astype(np.int32), side.indices.astype(np.int32), size) for side in sides
+        SparseRows(side.indptr.astype(np.int32), side.indices.astype(np.int32), size) for side in sides
     )
     row_norms, column_norms = np.split(numbers.astype(np.int32), [len(rows.points)])
     return Products(ours, theirs, levels.reshape(len(norms), -1), row_norms, column_norms * np.int32(width))
@@ -143,7 +143,7 @@ def common(products: Products, rows: Array, columns: Array) -> Array:
 
 
 @compiled
-def _lists(features: Features, some: Array) -> tuple[Array, Array, Array, Array]:
+def _lists(features: SparseRows, some: Array) -> tuple[Array, Array, Array, Array]:
     """Return the observations of each feature, by their places in `some`, as linked lists.
 
     These are the first entry of each feature, −1 if there is none, the observation and the next

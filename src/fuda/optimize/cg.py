@@ -14,7 +14,7 @@ import numpy as np
 from fuda.checks import check_arrays
 from fuda.optimize.line_search import wolfe
 from fuda.optimize.result import Function, Minimizer, Point, Watch
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 
 # What a first step promises to gain at least, relative to the value: of less than that the search
 # could not tell a decrease from rounding.
@@ -36,7 +36,7 @@ class ConjugateGradient(Minimizer):
 
     def __init__(self, function: Function, x: np.ndarray, n_jobs: int | None = None) -> None:
         super().__init__(x)
-        self.function, self.vectors = function, Vectors(len(x), n_jobs)
+        self.function, self.vectors = function, VectorArithmetic(len(x), n_jobs)
         self.direction, self.step = np.zeros_like(self.x), 0.0  # of the next iteration
 
     def _points(self, watch: Watch) -> Iterator[Point]:

@@ -20,7 +20,7 @@ import numpy as np
 from fuda.checks import check_arrays
 from fuda.compiled import compiled
 from fuda.errors import DataError
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 
 Array = np.ndarray
 
@@ -126,7 +126,7 @@ class Deflation:
 
     def __init__(self, scale: Array, measure: Callable[[Array], Spectrum], n_jobs: int | None = None) -> None:
         self.scale, self.inverse, self.measure = scale, 1.0 / scale, measure
-        self.vectors = Vectors(len(scale), n_jobs)
+        self.vectors = VectorArithmetic(len(scale), n_jobs)
         self.spectrum: Spectrum | None = None
 
     def begin(self, z: Array) -> None:

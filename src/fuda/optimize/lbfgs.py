@@ -27,7 +27,7 @@ from fuda.errors import DataError, short
 from fuda.optimize.deflation import Deflation, Spectrum
 from fuda.optimize.line_search import DECREASE, wolfe
 from fuda.optimize.result import Function, Minimizer, Point, Watch
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 
 Array = np.ndarray
 _COLUMNS = 4096
@@ -106,11 +106,11 @@ class Pairs:
         The number of variables.
     memory : int
         m.
-    vectors : Vectors
+    vectors : VectorArithmetic
         Operations on vectors of this length.
     """
 
-    def __init__(self, size: int, memory: int, vectors: Vectors) -> None:
+    def __init__(self, size: int, memory: int, vectors: VectorArithmetic) -> None:
         self.memory, self.vectors = memory, vectors
         check_memory(
             8.0 * size * (memory + _VECTORS),
@@ -228,7 +228,7 @@ class Lbfgs(Minimizer):
         super().__init__(x)
         self.function, self.l1 = function, l1
         self.first_step = first_step or (lambda direction: 1.0 / max(self.vectors.norm(direction), 1e-300))
-        self.vectors = Vectors(len(x), n_jobs)
+        self.vectors = VectorArithmetic(len(x), n_jobs)
         self.pairs = Pairs(len(x), memory, self.vectors)
         self.deflation = deflation
         self.spare = np.empty_like(self.x), np.empty_like(self.x)  # next point and gradient

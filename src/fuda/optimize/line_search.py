@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fuda.optimize.result import Function
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 
 DECREASE = 1e-4  # c₁
 _MOST_TRIALS = 30
@@ -18,7 +18,7 @@ _MOST_TRIALS = 30
 
 def wolfe(
     function: Function, x: np.ndarray, value: float, slope: float, direction: np.ndarray, step: float,
-    vectors: Vectors, curvature: float = 0.9, spare: tuple[np.ndarray, np.ndarray] | None = None,
+    vectors: VectorArithmetic, curvature: float = 0.9, spare: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, float, np.ndarray, float] | None:  # fmt: skip
     """Search a step that satisfies the weak Wolfe conditions.
 
@@ -34,7 +34,7 @@ def wolfe(
         d, a direction of descent.
     step : float
         The first step to try.
-    vectors : Vectors
+    vectors : VectorArithmetic
         Operations on vectors of this length.
     curvature : float
         c₂.

@@ -55,8 +55,8 @@ class ExplicitEngine(OnlineEngine):
     def __init__(self, problem: Problem, n_jobs: int | None = None, max_nodes: int = 4) -> None:
         self.problem, self._max_nodes = problem, max_nodes
         self.weights: dict[Feature, Array] = {}
-        self._source = _Features(problem, problem.sources, problem.points[0], max_nodes)
-        self._target = _Features(problem, problem.targets, problem.points[1], max_nodes)
+        self._source = _Substructures(problem, problem.sources, problem.points[0], max_nodes)
+        self._target = _Substructures(problem, problem.targets, problem.points[1], max_nodes)
 
     def aimed_at(self, problem: Problem) -> ExplicitEngine:
         """See `Engine`."""
@@ -103,7 +103,7 @@ class ExplicitEngine(OnlineEngine):
         return Numbers(np.array(values, dtype=np.float64))
 
 
-class _Features:
+class _Substructures:
     """The vectors φ of the nodes of a corpus, each a dict feature → value."""
 
     def __init__(self, problem: Problem, side: Side, points: Points, max_nodes: int) -> None:
