@@ -37,24 +37,25 @@ class MonomialWeights:
         The polynomial kernel.
     monomials : Monomials
         The F monomials.
-    as_sets : bool
+    binary_training : bool
         Whether monomials are identified by their sets of features.
     weights : (F + 1, L) array
         The weights of the monomials, and a row of zeros for unknown ones.
     """
 
-    def __init__(self, kernel: Kernel, monomials: Monomials, as_sets: bool, weights: Array) -> None:
-        self.kernel, self.monomials, self.as_sets, self.weights = kernel, monomials, as_sets, weights
+    def __init__(self, kernel: Kernel, monomials: Monomials, binary_training: bool, weights: Array) -> None:
+        self.kernel, self.monomials, self.weights = kernel, monomials, weights
+        self.binary_training = binary_training
 
     def of(self, encoded: Encoded, n_jobs: int | None = None) -> Array:
         """(M, L) the scores of the nodes of a corpus."""
-        whole = MonomialVectors(self.kernel, encoded)
+        all_vectors = MonomialVectors(self.kernel, encoded)
         parts = []
-        ends = np.zeros(len(whole) + 1, dtype=np.int64)
-        np.cumsum(whole.sizes(self.as_sets), out=ends[1:])
+        ends = np.zeros(len(all_vectors) + 1, dtype=np.int64)
+        np.cumsum(all_vectors.sizes(self.binary_training), out=ends[1:])
         for first, last in blocks(ends, _BLOCK_BYTES):
-            vectors = whole.cut(first, last)
-            rows = self.monomials.expand(vectors, self.as_sets, learn=False)
+            vectors = all_vectors.cut(first, last)
+            rows = self.monomials.expand(vectors, self.binary_training, learn=False)
             monomials = NodeMonomials(*rows, vectors.factors, np.empty(0))
             parts.append(_score(_arrays(monomials, self.weights, self.weights), n_jobs))
         return np.concatenate(parts)
@@ -79,7 +80,7 @@ class ExplicitScores:
         self.vectors, self.label_count, self.n_jobs = vectors, label_count, n_jobs
         self._monomials = Monomials()
         rows = self._monomials.expand(vectors, vectors.binary, learn=True)
-        factors = vectors.factors, coefficients(self._monomials.codes(), vectors)
+        factors = vectors.factors, coefficients(self._monomials.keys(), vectors)
         check_memory(
             8.0 * label_count * (self._monomials.count + len(vectors)),
             f"the weights of {self._monomials.count:,} monomials of features for {label_count:,} labels",
@@ -134,7 +135,7 @@ class ExplicitScores:
     def function(self) -> MonomialWeights:
         """The function learned, without the training corpus and without weights of 0."""
         used = self.weights.any(axis=1)
-        monomials = Monomials(self._monomials.codes()[used])
+        monomials = Monomials(self._monomials.keys()[used])
         weights = np.pad(self.weights[used], ((0, 1), (0, 0)))  # a last row for unknown monomials
         return MonomialWeights(self.vectors.kernel, monomials, self.vectors.binary, weights)
 
