@@ -228,8 +228,8 @@ def _evaluate(
     """
     most = _TABLE_ENTRIES // max(len(view.points) for view in targets.channels)
     for part in _slices(sources.size, most):
-        whole = part == slice(0, sources.size)
-        chosen = sources if whole else sources.take(np.arange(part.start, part.stop))
+        has_all_sources = part == slice(0, sources.size)
+        chosen = sources if has_all_sources else sources.take(np.arange(part.start, part.stop))
         products = _InnerProducts(kernel, targets, chosen)
 
         def solve(block: slice, part: slice = part, products: _InnerProducts = products) -> None:

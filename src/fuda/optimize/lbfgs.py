@@ -244,10 +244,10 @@ class Lbfgs(Minimizer):
             if self.deflation is not None and len(self.history) == _DEFLATED:
                 self.deflation.begin(self.x)
                 self.pairs.deflate(self.deflation, gradient)
-            found = self._step(function, smooth, value, pull)
-            if found is None:
+            accepted = self._step(function, smooth, value, pull)
+            if accepted is None:
                 return
-            x, smooth, new_gradient = found
+            x, smooth, new_gradient = accepted
             self.pairs.push(x, self.x, new_gradient, gradient)
             self.spare = self.x, gradient
             self.x, gradient = x, new_gradient
@@ -273,10 +273,10 @@ class Lbfgs(Minimizer):
         if not is_count(count) or count > len(self.history):
             raise DataError(f"it counts {short(count)} pairs, after {len(self.history)} iterations")
         stored = {name: getattr(pairs, name)[: min(count, pairs.memory)] for name in _STORED}
-        found = {name: array for name, array in arrays.items() if name in _STORED}
+        own_arrays = {name: array for name, array in arrays.items() if name in _STORED}
         shapes = {name: array.shape for name, array in stored.items()}
-        check_arrays(found, shapes, {name: array.dtype for name, array in stored.items()})
-        for name, array in found.items():
+        check_arrays(own_arrays, shapes, {name: array.dtype for name, array in stored.items()})
+        for name, array in own_arrays.items():
             stored[name][:] = array
         pairs.count = count
 
@@ -293,8 +293,8 @@ class Lbfgs(Minimizer):
             direction, slope = -pull, -self.vectors.dot(pull, pull)
         step = 1.0 if self.pairs.filled else self.first_step(direction)
         if self.l1 is None:
-            found = wolfe(function, self.x, smooth, slope, direction, step, self.vectors, spare=self.spare)
-            return None if found is None else found[:3]
+            accepted = wolfe(function, self.x, smooth, slope, direction, step, self.vectors, spare=self.spare)
+            return None if accepted is None else accepted[:3]
         orthant = np.where(self.x != 0, np.sign(self.x), -np.sign(pull))
         for _ in range(40):
             x = self.x + step * direction

@@ -97,9 +97,12 @@ class ScoreTable:
         for matrix, at, first in zip(matrices, self.places, columns[:-1], strict=True):
             if isinstance(matrix, np.ndarray):
                 begin = int(at[0]) if len(at) else 0
-                own, weights = slice(begin, begin + len(at)), slice(first, first + matrix.shape[1])
-                self._products.append(Product(matrix, own, weights))
-                self._dense.append(Product(np.ascontiguousarray(matrix.T), weights, own))
+                rows_of_channel = slice(begin, begin + len(at))
+                weights_of_channel = slice(first, first + matrix.shape[1])
+                self._products.append(Product(matrix, rows_of_channel, weights_of_channel))
+                self._dense.append(
+                    Product(np.ascontiguousarray(matrix.T), weights_of_channel, rows_of_channel)
+                )
 
     def exponentiate(self, weights: Array, table: Array) -> None:
         """Compute exp(S − the largest of each row) into `table`.
