@@ -240,7 +240,7 @@ def _loads(X: list[list[str]], y: list[list[str]]) -> Rows:
     for name, share in (("first use", 1.0), ("whole table", 1.0), ("loads of a tenth of it", 0.1)):
         machine = CudaEngine(problem)._machine
         if share < 1.0:
-            machine.plan = machine.plan._replace(rows=int(share * machine.plan.rows), is_whole=False)
+            machine.plan = machine.plan._replace(rows=int(share * machine.plan.rows), has_one_load=False)
             machine._all = None
         rows += _shown(_epochs(machine, orders, labels), f"{len(labels):,} tokens, {name}")
     return rows

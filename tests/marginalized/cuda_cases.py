@@ -144,7 +144,7 @@ def test_epochs_with_product_priors_have_the_same_mistakes(monkeypatch, gram, wa
     if way == "tiles":
         in_tiles(monkeypatch)
     if way == "many labels":  # too many for registers
-        monkeypatch.setattr(strips, "HELD", 0)
+        monkeypatch.setattr(strips, "MAX_REGISTER_LABELS", 0)
         epochs.epoch_kernel.cache_clear()
     case = a_problem("marginals", gram, seed=3)
     base = Numbers(np.random.default_rng(5).normal(size=(int(case.targets.offsets[-1]), LABELS)))
@@ -248,7 +248,7 @@ def little_memory(monkeypatch, case):
     needed = CudaEngine(case)._machine.plan.needed
     monkeypatch.setattr(machine.Machine, "_free", lambda self: needed - 1)
     found = CudaEngine(case)._machine.plan
-    assert not found.is_whole
+    assert not found.has_one_load
     return found
 
 
@@ -266,7 +266,7 @@ def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypat
     assert (engine.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
     monkeypatch.setattr(plan, "available_memory", lambda: 1)  # the table is computed in loads, too
     again = CudaEngine(case)
-    assert not again._machine.plan.is_kept
+    assert not again._machine.plan.keeps_table
     assert (again.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
 
 
@@ -305,5 +305,7 @@ def test_a_model_is_the_same_with_either_engine(monkeypatch):
     assert models[0].mistakes_ == models[1].mistakes_
     scores = [np.concatenate(list(model.decision_scores([["Ana", "is", "Bo"]]))) for model in models]
     np.testing.assert_array_equal(scores[0], scores[1])
-    assert (models[0]._calibration.whole == models[1]._calibration.whole).all()
+    assert (
+        models[0]._calibration.labeling_coefficients == models[1]._calibration.labeling_coefficients
+    ).all()
     assert models[0].predict(X).tolist() == models[1].predict(X).tolist()

@@ -214,7 +214,7 @@ def test_scores_are_those_by_tables(monkeypatch, without_tables, parameters, sca
     if scaled:
         monkeypatch.setattr(Sources, "_plain_is_safe", lambda self, targets, types: False)
     case = Case(7, **parameters)
-    assert case.problem().codes.whole is not None
+    assert case.problem().codes.all_values is not None
     expected = case.scores()
     without_tables()
     assert case.problem().codes.products is not None
@@ -248,7 +248,7 @@ def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
         table = np.empty((41, 41))
         coded.fill(coded.sources, coded.targets, 1.0, table)
         twins = coded.source_twins[:, None] == coded.target_twins
-        whole = np.where(twins, coded.own[:, None], table)
+        whole = np.where(twins, coded.self_values[:, None], table)
         np.testing.assert_allclose(whole, kernel.gram(sides[0].points, sides[0].points))
     types = Types(Function(lambda a, b: 1.0), sides[0].points)
     assert Codes(types, types).counts == (41, 41)

@@ -87,7 +87,7 @@ def kappa_of(values, reach):
 
 def by_definition(made, alpha, reach):
     """Scores pair by pair: κ_r by codes, but by observations where equal ones are near."""
-    k, farthest = made.mixing**2 * made.mass * made.codes.whole, windows._REACH
+    k, farthest = made.mixing**2 * made.mass * made.codes.all_values, windows._REACH
     sides, gamma = (made.sources, made.targets), made.gamma(alpha)
     scores = np.zeros((len(made.targets.codes), LABELS))
     bounds = [list(zip(side.offsets[:-1], side.offsets[1:], strict=True)) for side in sides]
@@ -103,7 +103,7 @@ def by_definition(made, alpha, reach):
                 equal_near |= is_equal and abs(distance) <= reach
                 value = k[sides[0].codes[a], sides[1].codes[b]]
                 by_code[farthest + distance] = value
-                by_observation[farthest + distance] = made.mass * made.own[a] if is_equal else value
+                by_observation[farthest + distance] = made.mass * made.self_values[a] if is_equal else value
         kappa = kappa_of(by_observation, farthest) if equal_near else kappa_of(by_code, reach)
         scores[t] += kappa / made.mass * gamma[i] * made.targets.prior[t]
     return scores

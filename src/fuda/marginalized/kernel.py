@@ -192,23 +192,23 @@ def _priors(prior: Any, corpus: Corpus) -> list[Array | Chain]:
         raise DataError(
             f"prior={short(prior)}: give a pair, the prior of the first structure and of the second"
         )
-    found: list[Array | Chain] = []
+    priors: list[Array | Chain] = []
     counts = []
     for i, (given, size) in enumerate(zip(prior, np.diff(corpus.offsets).tolist(), strict=True)):
         if isinstance(given, tuple):
-            found.append(_given_chain(given, size, i, corpus.shape))
+            priors.append(_checked_chain(given, size, i, corpus.shape))
         else:
-            found.append(distributions(given, (size, None), f"{place(i)}: its prior"))
-        counts.append(found[-1][0].shape[-1])
+            priors.append(distributions(given, (size, None), f"{place(i)}: its prior"))
+        counts.append(priors[-1][0].shape[-1])
     if counts[0] != counts[1]:
         raise DataError(
             f"the prior of structure 0 has {counts[0]} labels, that of structure 1 has {counts[1]}; give "
             "both one column per label"
         )
-    return found
+    return priors
 
 
-def _given_chain(given: tuple, size: int, structure: int, shape: str) -> Chain:
+def _checked_chain(given: tuple, size: int, structure: int, shape: str) -> Chain:
     """Check a chain prior of one structure."""
     where = f"{place(structure)}: its prior"
     if shape != "sequence":

@@ -63,8 +63,8 @@ class Prior(NamedTuple):
     def take(self, nodes: Array) -> Prior:
         """Return the prior of some nodes, those of whole structures."""
         arrays = (None if x is None else x[nodes] for x in self[:3])
-        taken = Prior(*arrays)  # type: ignore[arg-type]
-        return taken if self.joint is None else taken._replace(joint=self.joint.take(nodes))
+        part = Prior(*arrays)  # type: ignore[arg-type]
+        return part if self.joint is None else part._replace(joint=self.joint.take(nodes))
 
     def followed_by(self, other: Prior) -> Prior:
         """Return this prior followed by another of the same form, without scores of labelings."""

@@ -149,7 +149,7 @@ def _lists(features: SparseRows, some: Array) -> tuple[Array, Array, Array, Arra
     These are the first entry of each feature, −1 if there is none, the observation and the next
     entry of each entry, and the number of observations of each feature.
     """
-    size, found = 0, 0
+    size, count = 0, 0
     for observation in some:
         size += features.ends[observation + 1] - features.ends[observation]
     heads, counts = np.full(features.size, -1, dtype=np.int32), np.zeros(features.size, dtype=np.int32)
@@ -157,8 +157,8 @@ def _lists(features: SparseRows, some: Array) -> tuple[Array, Array, Array, Arra
     for k in range(len(some)):
         for e in range(features.ends[some[k]], features.ends[some[k] + 1]):
             feature = features.indices[e]
-            members[found], others[found] = k, heads[feature]
-            heads[feature] = found
+            members[count], others[count] = k, heads[feature]
+            heads[feature] = count
             counts[feature] += 1
-            found += 1
+            count += 1
     return heads, members, others, counts

@@ -62,7 +62,7 @@ class ExplicitEngine(OnlineEngine):
         """See `Engine`."""
         return ExplicitEngine(problem, max_nodes=self._max_nodes)
 
-    def scores(self, alpha: Array, margins: Array | None = None) -> Numbers:
+    def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """See `Engine`; never approximated."""
         self.weights = {}
         for structure in range(len(self.problem.sources.sizes)):
@@ -120,15 +120,17 @@ class _Substructures:
 
     def of(self, node: int) -> dict[Feature, float]:
         """Return φ of a node."""
-        found: dict[Feature, float] = {}
+        features: dict[Feature, float] = {}
         for shape, others in self._substructures(self.side.links, node, self.max_nodes):
             scale = self.mixing ** (1 + len(others))
             if self._is_sided:
                 shape = shape, self._sides_of(self.side.links, shape, node, others)
             for parts in itertools.product(self._observed(node), *map(self._labelled, others)):
                 feature = shape, *(name for name, _ in parts)
-                found[feature] = found.get(feature, 0.0) + scale * math.prod(value for _, value in parts)
-        return found
+                features[feature] = features.get(feature, 0.0) + scale * math.prod(
+                    value for _, value in parts
+                )
+        return features
 
     def _observed(self, node: int) -> list[Part]:
         """Return ψ of a node."""

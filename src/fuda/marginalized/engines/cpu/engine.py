@@ -66,14 +66,14 @@ class CpuEngine(OnlineEngine):
         self.problem, self._n_jobs = problem, n_jobs
         self._prepared: _Prepared = like._prepared if like else _Prepared(problem)
         side = problem.sources
-        self._source = Sources(side.codes, side.twins, problem.own, self._prepared.share)
+        self._source = Sources(side.codes, side.twins, problem.self_values, self._prepared.share)
         self._values: Values | None = None
         if like and like.problem is problem:
             self._values = like._values
         elif problem.codes.products is not None:
             row_of = self._prepared.rows_of(problem)[1]
             self._values = values_by_products(problem.codes.products, problem.mixing, row_of)
-        elif problem.codes.whole is not None:
+        elif problem.codes.all_values is not None:
             columns = np.flatnonzero(np.bincount(problem.targets.codes))
             rows, row_of = self._prepared.rows_of(problem)
             self._values = values_of(problem.codes, problem.mixing, rows, columns, row_of)
@@ -84,11 +84,11 @@ class CpuEngine(OnlineEngine):
         """See `Engine`."""
         return CpuEngine(problem, self._n_jobs, self)
 
-    def scores(self, alpha: Array, margins: Array | None = None) -> Numbers:
+    def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """See `Engine`."""
-        if margins is not None and has_windows(self.problem):
+        if pruning_margins is not None and has_windows(self.problem):
             windows = self._prepared.windows_of(self.problem, alpha)
-            return Numbers(windows.scores(self.problem, margins, self._n_jobs))
+            return Numbers(windows.scores(self.problem, pruning_margins, self._n_jobs))
         self._start(self._prepared.log_of(self.problem, alpha))
         return self.all_scores()
 
@@ -114,12 +114,12 @@ class CpuEngine(OnlineEngine):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """See `Engine`."""
-        own = self.state()
-        whole = dict.fromkeys(("visits", "done", "exponents", "spans", "marked"), np.int64)
-        shapes: dict[str, tuple[int | None, ...]] = {name: array.shape for name, array in own.items()}
+        expected = self.state()
+        integer_dtypes = dict.fromkeys(("visits", "done", "exponents", "spans", "marked"), np.int64)
+        shapes: dict[str, tuple[int | None, ...]] = {name: array.shape for name, array in expected.items()}
         pending = len(arrays.get("marked", ()))
         shapes |= {"spans": (None, 3), "marked": (pending,), "gamma": (pending, self.problem.label_count)}
-        check_arrays(arrays, shapes | {"done": (None,)}, whole)
+        check_arrays(arrays, shapes | {"done": (None,)}, integer_dtypes)
         order, count = arrays["visits"], len(arrays["spans"]) - 1
         if not np.array_equal(np.sort(order), np.arange(len(order))):
             raise DataError("its array 'visits' is not an order of the structures")
