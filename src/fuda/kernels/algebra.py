@@ -273,8 +273,8 @@ class Kernel(BaseEstimator):
         """Check that a parameter is a number of at least 0, or above 0, and not extreme."""
         value = getattr(self, name)
         if not is_number(value, SMALLEST if positive or value else 0, LARGEST):
-            given = f"{type(self).__name__}({name}={short(value)})"
-            raise DataError(f"{given}: give a number {remedy}, at most {LARGEST:g}")
+            argument = f"{type(self).__name__}({name}={short(value)})"
+            raise DataError(f"{argument}: give a number {remedy}, at most {LARGEST:g}")
 
 
 class Constant(Kernel):

@@ -124,8 +124,8 @@ def literal_of(syntax: ast.expr) -> Any:
     [2, -0.5, 'a', 'word', True, [[1, 0]]]
     """
     if isinstance(syntax, ast.Name):
-        named = {"true": True, "false": False, "none": None}
-        return named.get(syntax.id.lower(), syntax.id)
+        constants = {"true": True, "false": False, "none": None}
+        return constants.get(syntax.id.lower(), syntax.id)
     try:
         return ast.literal_eval(syntax)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

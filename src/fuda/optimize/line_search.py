@@ -48,16 +48,16 @@ def wolfe(
     """
     low, high = 0.0, np.inf
     best = None
-    point, kept = spare or (np.empty_like(x), np.empty_like(x))
+    point, gradient_buffer = spare or (np.empty_like(x), np.empty_like(x))
     for _ in range(_MOST_TRIALS):
         vectors.move(x, step, direction, point)
         new_value, gradient = function(point)
         if new_value <= value + DECREASE * step * slope:
-            best = point, new_value, vectors.copy(gradient, kept), step
+            best = point, new_value, vectors.copy(gradient, gradient_buffer), step
             new_slope = vectors.dot(gradient, direction)
             if new_slope >= curvature * slope:
                 return best
-            point, kept = np.empty_like(x), np.empty_like(x)  # a longer step may fail
+            point, gradient_buffer = np.empty_like(x), np.empty_like(x)  # a longer step may fail
             low = step
             guess = step * slope / (slope - new_slope) if new_slope > slope else 4 * step
             step = (low + high) / 2 if high < np.inf else min(max(guess, 1.5 * step), 5 * step)

@@ -115,9 +115,9 @@ class Watch:
         """Return the function with its evaluations counted."""
 
         def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
-            found = function(x)
+            value_and_gradient = function(x)
             self.evaluations += 1
-            return found
+            return value_and_gradient
 
         return evaluate
 

@@ -48,7 +48,7 @@ def learn(*texts: Iterable[Any], base: str | None = "text") -> Vectors:
     >>> found.word_class("Lima") == found.word_class("Oslo")
     True
     """
-    text = Text.of([sentence for given in texts for sentence in sentences(given)])
+    text = Text.of([sentence for source in texts for sentence in sentences(source)])
     if not len(text.tokens):
         raise DataError("there are no words to learn classes and vectors from; give sentences")
     n_classes = min(N_CLASSES, 1 + isqrt(text.n_words))  # few words are not each a class

@@ -42,10 +42,10 @@ def truncated_svd(table: sp.csr_matrix, size: int) -> tuple[Array, Array]:
     width = min(size + _MORE, *table.shape)
     with threadpool_limits(1):
         start = np.random.RandomState(0).standard_normal((table.shape[1], width))
-        found = table @ start
+        projected = table @ start
         for _ in range(_ROUNDS):
-            found = table @ np.linalg.qr(table.T @ np.linalg.qr(found)[0])[0]
-        basis = np.linalg.qr(found)[0]
+            projected = table @ np.linalg.qr(table.T @ np.linalg.qr(projected)[0])[0]
+        basis = np.linalg.qr(projected)[0]
         left, values, _ = np.linalg.svd((table.T @ basis).T, full_matrices=False)
         vectors = (basis @ left)[:, :size]
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(size)]

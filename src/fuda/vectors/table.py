@@ -150,10 +150,10 @@ class Vectors:
         row = self._row_of(word)
         if row is not None:
             return self.matrix[row].astype(np.float64)
-        found = next((word[-n:] for n in _SUFFIXES if len(word) > n and word[-n:] in self._suffixes), None)
-        if found is None:
+        suffix = next((word[-n:] for n in _SUFFIXES if len(word) > n and word[-n:] in self._suffixes), None)
+        if suffix is None:
             return np.zeros(self.matrix.shape[1])
-        return self.matrix[self._suffixes[found]].mean(axis=0, dtype=np.float64)
+        return self.matrix[self._suffixes[suffix]].mean(axis=0, dtype=np.float64)
 
     def word_class(self, word: str) -> str | None:
         """Return the class of a word or of its shape; None where it has none.
@@ -200,12 +200,12 @@ class Vectors:
     @cached_property
     def _suffixes(self) -> dict[str, list[int]]:
         """The rows of the words with each ending that is frequent enough."""
-        found: dict[str, list[int]] = defaultdict(list)
+        rows_of_key: dict[str, list[int]] = defaultdict(list)
         for row, word in enumerate(self.words):
             for size in _SUFFIXES:
                 if len(word) > size and not is_shape(word):
-                    found[word[-size:]].append(row)
-        return {suffix: rows for suffix, rows in found.items() if len(rows) >= _LEAST_OF_SUFFIX}
+                    rows_of_key[word[-size:]].append(row)
+        return {suffix: rows for suffix, rows in rows_of_key.items() if len(rows) >= _LEAST_OF_SUFFIX}
 
 
 def _checked_base(base: Any) -> str | None:
