@@ -67,10 +67,10 @@ class Lines:
 
     def release(self) -> None:
         """Bound only what is read from now on: what came before is no longer kept."""
-        self._chunks.held, self._chunks.line = 0, self._number
+        self._chunks.byte_count, self._chunks.line = 0, self._number
 
     def __iter__(self) -> Iterator[str]:
-        for data in _whole_lines(self._chunks):
+        for data in _complete_lines(self._chunks):
             text = _decoded(data, self.name, self._number)
             if not self._number:
                 text = text.removeprefix("\ufeff")
@@ -96,17 +96,17 @@ def split_lines(text: str, name: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
 
 
-def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _complete_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Cut chunks anew, after the last line feed of each; the last need not end in one."""
-    kept: list[bytes] = []
+    pending: list[bytes] = []
     for chunk in chunks:
         end = chunk.rfind(b"\n") + 1
         if end:
-            yield b"".join([*kept, chunk[:end]])
-            kept = []
-        kept.append(chunk[end:])
-    if any(kept):
-        yield b"".join(kept)
+            yield b"".join([*pending, chunk[:end]])
+            pending = []
+        pending.append(chunk[end:])
+    if any(pending):
+        yield b"".join(pending)
 
 
 def _decoded(data: bytes, name: str, lines_before: int = 0) -> str:
@@ -125,13 +125,13 @@ def _decoded(data: bytes, name: str, lines_before: int = 0) -> str:
 class _Bounded:
     """The bytes of a file or of standard input, unzipped, in chunks; see `Lines`.
 
-    Where more than `max_bytes` are `held`, that is a DataError, soon after the bound; it names the
-    `line` after which they begin.
+    More than `max_bytes` are a DataError, soon after the bound. `byte_count` counts the bytes; the
+    message names the `line` after which they begin.
     """
 
     def __init__(self, path: str | Path, pause: Callable[[], None] | None = None) -> None:
         self.path, self.pause = path, pause
-        self.held = self.line = 0
+        self.byte_count = self.line = 0
 
     def __iter__(self) -> Iterator[bytes]:
         bound = max_bytes()
@@ -142,8 +142,8 @@ class _Bounded:
             head += chunk
         chunks = chain([head], chunks)
         for chunk in _inflated(chunks, display_name(self.path), size) if head[:2] == GZIP_MAGIC else chunks:
-            self.held += len(chunk)
-            if self.held > bound:
+            self.byte_count += len(chunk)
+            if self.byte_count > bound:
                 where = f" in a record after line {self.line:,}" if self.line else ""
                 raise DataError(
                     f"{display_name(self.path)}: holds more than {bound:,} bytes{where}, gzip undone; split "
@@ -235,10 +235,10 @@ def _damaged(name: str, problem: str) -> DataError:
 
 def max_bytes() -> int:
     """How many bytes of text a file may hold: the variable FUDA_MAX_BYTES, or `MAX_BYTES`."""
-    given = os.environ.get("FUDA_MAX_BYTES") or str(MAX_BYTES)
-    if not re.fullmatch("[0-9]{1,18}", given):
-        raise DataError(f"FUDA_MAX_BYTES={given!r}: give a whole number of bytes, such as {MAX_BYTES}")
-    return int(given)
+    setting = os.environ.get("FUDA_MAX_BYTES") or str(MAX_BYTES)
+    if not re.fullmatch("[0-9]{1,18}", setting):
+        raise DataError(f"FUDA_MAX_BYTES={setting!r}: give a whole number of bytes, such as {MAX_BYTES}")
+    return int(setting)
 
 
 def fault(name: str, line: int, message: str) -> DataError:
@@ -252,7 +252,7 @@ def display_name(path: str | Path) -> str:
 
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a binary stream whose content replaces a file only if the block ends without an error.
 
     The stream writes to a temporary file in the same folder, which is then renamed, so that
@@ -353,7 +353,7 @@ def text_output(path: str | Path) -> Iterator[Callable[[str], None]]:
     if str(path) == "-":
         yield _encoder(path, lambda data: _write_all(_open(sys.stdout), data))
         return
-    with whole_file(path) as stream:
+    with atomic_file(path) as stream:
         if str(path).endswith(".gz"):
             packed = zlib.compressobj(wbits=31)
             yield _encoder(path, lambda data: _write_all(stream, packed.compress(data)))
