@@ -226,7 +226,7 @@ def _large(X: list[list[str]], y: list[list[str]]) -> Rows:
 
 def _profile(X: list[list[str]], y: list[list[str]]) -> Rows:
     """One launch of a few pushes of one order."""
-    modules.machine._CELLS = 1e9
+    modules.machine._LAUNCH_CELLS = 1e9
     machine, labels, rows = _many(X, y)
     order = np.arange(len(X) * _COPIES)[:400]
     return [*rows, *_shown(_epochs(machine, [[order]], labels), "… an epoch of 400 sentences")]

@@ -20,7 +20,7 @@ from fuda.parallel import thread_count
 
 # The largest parameter or feature value: squares and sums of larger ones lose all digits.
 LARGEST = 1e12
-_LITTLE = 1 << 28  # bytes that are not worth a look at what there is
+_UNCHECKED_BYTES = 1 << 28  # less memory is taken without a look at what is available
 _GROUPS = [  # the limit of a control group and what it uses, of both versions
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
@@ -155,7 +155,7 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
     remedy : str
         What to do instead.
     """
-    if needed < _LITTLE:
+    if needed < _UNCHECKED_BYTES:
         return
     available = available_memory()
     if available is not None and needed > available:
@@ -264,7 +264,7 @@ def count_in(values: dict[str, Any], name: str) -> int:
     """Return a number that the values of a file count; raise DataError where they do not."""
     value: Any = values.get(name)
     if not is_count(value):
-        raise DataError(f"it counts {short(value)} {name}, which is no number of them")
+        raise DataError(f"it counts {short(value)} {name}, which cannot be their number")
     return int(value)
 
 

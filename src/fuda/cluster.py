@@ -17,8 +17,8 @@ from typing import Any
 from fuda import __version__
 from fuda.errors import ClusterError, short
 
-_POLL = 1.0  # seconds after which it is asked whether the scheduler is still there
-_PATIENCE = 60.0  # seconds to wait for a worker where none is left
+_POLL = 1.0  # seconds between checks that the scheduler is still there
+_PATIENCE = 60.0  # seconds to wait for a worker where all are lost
 
 
 @contextmanager

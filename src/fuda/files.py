@@ -29,10 +29,11 @@ except ImportError:  # Windows
 
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_BYTES = 2 << 30
-_STEM = 200  # bytes of a file's name that the name of its temporary file begins with
-_CHUNK = 1 << 18  # bytes that are read at once
-_BATCH = 1 << 19  # bytes after which a reader pauses even though more are there
-_SOON = 0.01  # seconds within which more bytes are worth waiting for
+# The name of a temporary file begins with so many bytes of the name of the file.
+_STEM_BYTES = 200
+_CHUNK_BYTES = 1 << 18  # the largest number of bytes of one read
+_PAUSE_BYTES = 1 << 19  # a reader pauses after so many bytes even if there are more
+_WAIT_SECONDS = 0.01  # seconds that a reader waits for more bytes before it pauses
 
 
 def read_text(path: str | Path) -> str:
@@ -135,7 +136,7 @@ class _Bounded:
 
     def __iter__(self) -> Iterator[bytes]:
         bound = max_bytes()
-        size = max(1, min(_CHUNK, bound))  # no chunk without an end of record exceeds the bound
+        size = max(1, min(_CHUNK_BYTES, bound))  # no chunk without an end of record exceeds the bound
         chunks = _raw_chunks(self.path, size, self.pause)
         head = b""
         while len(head) < len(GZIP_MAGIC) and (chunk := next(chunks, b"")):
@@ -160,7 +161,7 @@ def _raw_chunks(path: str | Path, size: int, pause: Callable[[], None] | None) -
             stream = _open(sys.stdin) if standard else stack.enter_context(open(path, "rb"))
         since = 0
         while True:
-            if pause is not None and (since >= _BATCH or not _more_soon(stream)):
+            if pause is not None and (since >= _PAUSE_BYTES or not _more_soon(stream)):
                 pause()  # not within `_reading`: errors in it are not those of the file
                 since = 0
             with _reading(path):
@@ -189,7 +190,7 @@ def _wait_if_not_blocking(stream: BinaryIO) -> None:
 def _more_soon(stream: BinaryIO) -> bool:
     """Whether a read will not have to wait, or not for long."""
     try:
-        return bool(select.select([stream], [], [], _SOON)[0])
+        return bool(select.select([stream], [], [], _WAIT_SECONDS)[0])
     except (OSError, ValueError):  # not a file of the system, or Windows
         return False
 
@@ -308,7 +309,7 @@ def _temporary(target: Path, mode: int) -> tuple[Path, int]:
 
     The system takes the umask off `mode`.
     """
-    stem = os.fsdecode(os.fsencode(target.name)[:_STEM])
+    stem = os.fsdecode(os.fsencode(target.name)[:_STEM_BYTES])
     path = target.with_name(f".{stem}.{secrets.token_hex(8)}.part")
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     if fcntl is None:
@@ -323,7 +324,7 @@ def _temporary(target: Path, mode: int) -> tuple[Path, int]:
 
 def _remove_abandoned(target: Path) -> None:
     """Remove the temporary files of writers of the target that were killed: those not locked."""
-    stem = os.fsdecode(os.fsencode(target.name)[:_STEM])
+    stem = os.fsdecode(os.fsencode(target.name)[:_STEM_BYTES])
     pattern = re.compile(rf"\.{re.escape(stem)}\.[0-9a-f]{{16}}\.part")
     if fcntl is None:
         return

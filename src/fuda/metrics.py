@@ -466,10 +466,10 @@ def _score(correct: int, predicted: int, support: int) -> Score:
     return Score(precision, recall, f1, support, predicted, correct)
 
 
-def _scores(each: dict[Label, Score]) -> Scores:
+def _scores(by_class: dict[Label, Score]) -> Scores:
     """The scores of classes, sorted, and their averages."""
-    each = dict(sorted(each.items()))
-    classes = each.values()
+    by_class = dict(sorted(by_class.items()))
+    classes = by_class.values()
     micro = _score(
         *(sum(getattr(score, n) for score in classes) for n in ("correct", "predicted", "support"))
     )
@@ -480,7 +480,9 @@ def _scores(each: dict[Label, Score]) -> Scores:
         means = [float(np.average(values, weights=weights)) if any(weights) else 0.0 for values in figures]
         return Score(means[0], means[1], means[2], micro.support, micro.predicted, micro.correct)
 
-    return Scores(micro, average([1] * len(each)), average([score.support for score in classes]), each)
+    return Scores(
+        micro, average([1] * len(by_class)), average([score.support for score in classes]), by_class
+    )
 
 
 def _percentages(score: Score) -> str:

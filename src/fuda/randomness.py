@@ -6,7 +6,8 @@ import numpy as np
 
 from fuda.errors import DataError, short
 
-_KEYS = 624  # of the Mersenne Twister; then its position, and a second normal number with a flag
+# The keys of the Mersenne Twister. Its position, a flag and a second normal number follow them.
+_KEYS = 624
 
 
 def stored_random(random: np.random.RandomState) -> np.ndarray:

@@ -72,7 +72,7 @@ def test_other_features_have_none(monkeypatch):
 
 
 def test_a_table_for_other_engines_has_the_values(monkeypatch):
-    monkeypatch.setattr(codes, "_READ", 0)
+    monkeypatch.setattr(codes, "_READ_TABLE", 0)
     types = Types(KERNELS[0], random_points(np.random.default_rng(4), 120, 40))
     made = Codes(types, types)
     assert made.products is not None

@@ -30,8 +30,8 @@ LAST = only(len(REACHES) - 1)
 
 @pytest.fixture(autouse=True)
 def shared(monkeypatch):
-    monkeypatch.setattr(codes, "_SMALL", 0)
-    monkeypatch.setattr(problem, "_OFTEN", 5)
+    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", 5)
     monkeypatch.setattr(windows, "_NUMBER", np.float64)
 
 
@@ -199,7 +199,7 @@ def test_problems_without_windows_are_scored_exactly(monkeypatch):
     rng = np.random.default_rng(4)
     sources, targets = (random_structures(rng, "sequence", count, 9) for count in (60, 40))
     for c, small in ((1.5, 1 << 20), (6.0, 0)):  # codes that are not shared, and large numbers
-        monkeypatch.setattr(codes, "_SMALL", small)
+        monkeypatch.setattr(codes, "_SMALL_TABLE", small)
         made, alpha = problem_of(sources, targets, rng, c)
         assert not has_windows(made)
         expected = CpuEngine(made).scores(alpha).doubles()

@@ -46,7 +46,7 @@ def test_a_kernel_past_all_memory_is_refused_before_it_is_allocated(monkeypatch)
 
 @pytest.mark.parametrize("learner", load.LEARNERS)
 def test_weights_and_scores_past_all_memory_are_refused(learner, monkeypatch):
-    monkeypatch.setattr(checks, "_LITTLE", 0)
+    monkeypatch.setattr(checks, "_UNCHECKED_BYTES", 0)
     monkeypatch.setenv("FUDA_MAX_MEMORY", "20000")
     X, y = load.many_labels(60)
     model = load.LEARNERS[learner]()

@@ -19,7 +19,7 @@ from fuda.features.sets import JOINT_KEYS as KEYS
 
 Array = np.ndarray
 MOST_WORDS = 6
-_LEAST = 2  # how often a text occurs at least
+_LEAST = 2  # texts that occur less often have no row
 
 
 class SegmentTexts:

@@ -32,8 +32,9 @@ from fuda.schemes import OUTSIDE, SCHEMES, guess_scheme, legal, scheme_name, spl
 Array = np.ndarray
 # The prefix of a node that is neither first nor last of its segment, last, first, and both.
 PREFIXES = {"IOB2": "IIBB", "IOE2": "IEIE", "IOBES": "IEBS", "BILOU": "ILBU"}
-NAMES = (None, *SCHEMES)  # in model files by number
-LENGTH = 30  # the longest chunk where the data decide
+NAMES = (None, *SCHEMES)  # model files contain the number of the scheme in this list
+# Where the length is not set, it is taken from the data and is at most this.
+LENGTH = 30
 NEW, JOINED = 1, 2  # bits of boundary flags: what a boundary must not be
 
 

@@ -31,7 +31,7 @@ from fuda.checks import is_whole
 from fuda.errors import DataError, short
 from fuda.features.residues import blosum62, dna, physicochemical, protein
 
-_CACHED = 1 << 14  # tokens whose shapes are remembered
+_CACHED = 1 << 14  # the number of tokens whose shapes are cached
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _NUMBER = re.compile(r"[+-]?\d+([.,:/]\d+)*%?")
 _ROMAN = re.compile(r"[IVXLCDM]+")

@@ -24,7 +24,7 @@ from fuda.kernels.checked import LARGEST_VALUE
 from fuda.kernels.points import Numbering, points
 
 Array = np.ndarray
-_FEW_WEIGHTS = 1 << 12  # per node; fewer cost next to nothing
+_FEW_WEIGHTS = 1 << 12  # reading at most so many weights per node costs next to nothing
 
 
 def scores_for(

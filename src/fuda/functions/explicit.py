@@ -24,7 +24,7 @@ from fuda.kernels import Kernel
 from fuda.parallel import blocks, run
 
 Array = np.ndarray
-_BLOCK_BYTES = 200_000_000  # for the monomials of the nodes that are scored at a time
+_BLOCK_BYTES = 200_000_000  # bytes of the monomials of nodes that are scored together
 _BLOCK_NODES = 1024
 
 

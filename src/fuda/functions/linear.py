@@ -20,7 +20,7 @@ from fuda.data.window_encoding import TypeTable
 from fuda.functions.windows import add_rows
 
 Array = np.ndarray
-TYPE_CACHE_BYTES = 1 << 26  # for the cached scores of observations
+TYPE_CACHE_BYTES = 1 << 26  # bytes of the cached scores of observations
 
 
 class LinearFunction:

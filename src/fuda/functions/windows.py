@@ -21,8 +21,8 @@ from fuda.kernels.points import Numbering, Points, points
 from fuda.parallel import run
 
 Array = np.ndarray
-_ENTRIES = 1 << 19  # kernel values in memory per thread
-_TABLE_ENTRIES = 1 << 22  # inner products between types in memory at a time
+_ENTRIES = 1 << 19  # the largest number of kernel values in memory per thread
+_TABLE_ENTRIES = 1 << 22  # the largest number of inner products between types in memory
 
 
 class ChannelView(NamedTuple):

@@ -29,7 +29,7 @@ from fuda.inference.graph import Problem, TreeTask
 from fuda.inference.max_product import MaxProduct
 from fuda.parallel import Block, run
 
-_MOST = 2**60  # labelings; sums of such numbers fit into 64 bits
+_LARGEST_N = 2**60  # the largest n; sums of such numbers fit into 64 bits
 
 
 @compiled
@@ -136,7 +136,7 @@ def nbest(
     >>> [(labels.tolist(), score) for labels, score in found[0]]
     [([0, 1], 3.5), ([1, 1], 2.0), ([0, 0], 1.0)]
     """
-    n = min(operator.index(n), _MOST)
+    n = min(operator.index(n), _LARGEST_N)
     if n < 1:
         raise DataError(f"n={n}: give the number of labelings, at least 1")
     problem = Problem(graph, scores, transitions)

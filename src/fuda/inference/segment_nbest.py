@@ -31,7 +31,7 @@ from fuda.inference.segments import (
 from fuda.parallel import Block, run
 
 FIRST, LAST, ROLES = 2, 1, 4
-_MOST = 2**60  # segmentations; sums of such numbers fit into 64 bits
+_LARGEST_N = 2**60  # the largest n; sums of such numbers fit into 64 bits
 
 
 @compiled
@@ -153,7 +153,7 @@ def nbest(
     def solve(block: Block) -> list[list[tuple[Array, float]]]:
         listed = []
         for i in range(*block):
-            roles, best = _enumerate(scores, limits, bounds[i], bounds[i + 1], min(n, _MOST))
+            roles, best = _enumerate(scores, limits, bounds[i], bounds[i + 1], min(n, _LARGEST_N))
             listed.append(list(zip(roles, best.tolist(), strict=True)))
         return listed
 

@@ -45,8 +45,10 @@ from fuda.errors import DataError, place
 from fuda.parallel import Block, blocks, run
 
 _NEGLIGIBLE = -45.0
-_SAFE = 1e-200  # sums of products above it have lost nothing that counts to underflow
-_FEW_BLOCKS, _LEAST_NODES = 16, 1024  # each block has totals of its own
+# Sums of products above it have lost nothing relevant to underflow.
+_NO_UNDERFLOW = 1e-200
+# There are about 16 blocks of at least 1,024 nodes, since each block has its own totals.
+_FEW_BLOCKS, _LEAST_NODES = 16, 1024
 
 
 class Scores(NamedTuple):
@@ -211,7 +213,7 @@ def _mixed(matrix: Array, factors: Array, top: float, values: Array, terms: Arra
         total = 0.0
         for b in range(size):
             total += factors[a, b] * terms[b]
-        out[a] = largest + top + math.log(total) if total > _SAFE else -np.inf
+        out[a] = largest + top + math.log(total) if total > _NO_UNDERFLOW else -np.inf
     for a in range(size):
         if out[a] == -np.inf:
             for b in range(size):

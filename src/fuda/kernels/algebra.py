@@ -244,9 +244,10 @@ class Kernel(BaseEstimator):
         """Kernels of one class with equal parameters are equal."""
         if type(self) is not type(other):
             return NotImplemented
-        ours, theirs = self.get_params(deep=False), other.get_params(deep=False)
+        params, other_params = self.get_params(deep=False), other.get_params(deep=False)
         return all(
-            np.array_equal(ours[k], theirs[k]) if k == "gram_matrix" else ours[k] == theirs[k] for k in ours
+            np.array_equal(params[k], other_params[k]) if k == "gram_matrix" else params[k] == other_params[k]
+            for k in params
         )
 
     __hash__ = None  # type: ignore[assignment]  # parameters may change

@@ -13,8 +13,8 @@ from fuda.kernels.algebra import Kernel
 from fuda.kernels.points import Points
 from fuda.kernels.values import check_values
 
-DEEPEST = 100  # levels of kernels within kernels
-LARGEST_VALUE = 1e100  # of a kernel; squares and sums stay finite
+DEEPEST = 100  # the largest number of levels of kernels within kernels
+LARGEST_VALUE = 1e100  # the largest value of a kernel, with which squares and sums stay finite
 
 # The kernels that files may name: all public ones of fuda that can be stored.
 KERNELS: dict[str, type[Kernel]] = {

@@ -16,7 +16,7 @@ from fuda.errors import DataError, short
 from fuda.kernels.algebra import Constant, Kernel, Product, Sum
 from fuda.kernels.checked import KERNELS, as_kernel
 
-_LONGEST = 100_000  # characters
+_LONGEST = 100_000  # the largest number of characters of an expression
 _COMBINED = {"Sum", "Product", "Normalized"}  # written as +, * and .normalized()
 _BY_NAME = {name.lower(): kind for name, kind in KERNELS.items() if name not in _COMBINED}
 _EXAMPLE = "write kernels such as polynomial(2).normalized() + 0.5 * delta()"

@@ -37,10 +37,13 @@ from fuda.marginalized.priors import Joint
 from fuda.optimize import Lbfgs
 
 Array = np.ndarray
-_LEAST = 1e-12  # probability, below which logarithms are those of this value
-_FACTORS = 2.0 ** np.arange(-1, 4.5, 0.5)  # of a' to choose from
-_BESIDE_LABELINGS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])  # candidates for a'
-_REGULARIZATION = 0.01  # strength of the regularization of coefficients towards 1
+# Smaller probabilities are replaced by this one before their logarithm is taken.
+_LEAST = 1e-12
+_FACTORS = 2.0 ** np.arange(-1, 4.5, 0.5)  # the candidates for a' are multiples of its fitted value by these
+_BESIDE_LABELINGS = np.array(
+    [0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0]
+)  # the candidates for a' where the prior scores labelings
+_REGULARIZATION = 0.01  # the strength of the pull of coefficients towards 1
 
 
 class Evidence(NamedTuple):

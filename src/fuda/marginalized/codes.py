@@ -35,11 +35,13 @@ Array = np.ndarray
 
 # Twin numbers without a twin: of observations with a code of their own, and of empty places.
 APART, NONE = -1, -2
-_SMALL = 1 << 20  # entries up to which the whole table is computed faster than codes
-_READ = 1 << 22  # entries up to which a table is read faster than common features are counted
-_LARGEST = 1 << 24  # entries up to which the whole table is stored
-_PART = 1 << 18  # entries that a thread computes at a time
-_CACHE_BYTES = 1 << 26  # for the columns of observations
+# With at most so many entries, computing the whole table is faster than assigning codes.
+_SMALL_TABLE = 1 << 20
+# With at most so many entries, reading a table is faster than counting common features.
+_READ_TABLE = 1 << 22
+_LARGEST_TABLE = 1 << 24  # a table with more entries is not stored
+_PART_ENTRIES = 1 << 18  # about the entries of the part that one thread computes
+_CACHE_BYTES = 1 << 26  # bytes of the cached columns of observations
 
 
 class Types:
@@ -143,11 +145,11 @@ class Codes:
         self.products: Products | None = None
         self.is_shared = False
         shareable = self._kernel.sees <= Sees.EQUALITY and sp.issparse(sources.points.features)
-        if shareable and count * other > _SMALL:
+        if shareable and count * other > _SMALL_TABLE:
             self._share(np.asarray(frequent, dtype=np.int64))
-        if self.all_values is None and count * other > _READ:
+        if self.all_values is None and count * other > _READ_TABLE:
             self.products = products_of(self._kernel, sources, targets)
-        if self.all_values is None and self.products is None and count * other <= _LARGEST:
+        if self.all_values is None and self.products is None and count * other <= _LARGEST_TABLE:
             self.all_values = self._computed(*map(np.arange, self.counts))
 
     @classmethod
@@ -195,7 +197,7 @@ class Codes:
 
     def _computed(self, rows: Array, columns: Array) -> Array:
         """Compute the values of these codes."""
-        step = max(1, _PART // max(1, len(columns)))
+        step = max(1, _PART_ENTRIES // max(1, len(columns)))
         sources, targets = self._types
         if len(rows) <= step and (len(rows), len(columns)) == self.counts:
             return sources.gram(targets)
@@ -224,7 +226,7 @@ class Codes:
         points = Points(matrix[:, common], ids, beyond, [None] * len(ids))
         codes, members = _number_rows(points, self._kernel.norms(points))
         count = len(members) + len(frequent)
-        if count**2 > min(len(sources) * len(targets) // 4, _LARGEST):
+        if count**2 > min(len(sources) * len(targets) // 4, _LARGEST_TABLE):
             return
         # Sources come first, so that their codes rarely depend on the targets.
         codes, new = codes + len(frequent), np.arange(len(frequent))
@@ -232,8 +234,10 @@ class Codes:
         one = points[np.concatenate([twins[frequent], members])]
         # Two copies of a point per code with different ids, so that no two observations are equal.
         numbers = np.arange(2 * count).reshape(2, -1)
-        ours, theirs = (Points(one.features, n, one.beyond, one.observations) for n in numbers)
-        self._types = Types(self._kernel, ours), Types(self._kernel, theirs)
+        source_points, target_points = (
+            Points(one.features, n, one.beyond, one.observations) for n in numbers
+        )
+        self._types = Types(self._kernel, source_points), Types(self._kernel, target_points)
         self.sources, self.targets = codes[twins[: len(sources)]], codes[twins[len(sources) :]]
         self.source_twins, self.target_twins = twins[: len(sources)].copy(), twins[len(sources) :]
         self.source_twins[frequent] = APART
@@ -259,7 +263,7 @@ class Columns:
 
     def suit(self, corpus: Corpus) -> bool:
         """Return whether values are computed and kept by observation, not by shared codes."""
-        few = len(self._sources.points) * len(corpus.observations) <= _SMALL
+        few = len(self._sources.points) * len(corpus.observations) <= _SMALL_TABLE
         return few and corpus.kind.ops.recurs and sp.issparse(self._sources.points.features)
 
     def of(self, corpus: Corpus, observed: Observed) -> tuple[Codes, Array]:

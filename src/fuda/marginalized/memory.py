@@ -31,8 +31,8 @@ Shortfall = tuple[Array, Array]  # by how much a label is behind where it should
 
 LEAD = 0.5  # a label is ahead of its rival by a factor e^LEAD in probability
 _ROUNDS = 60
-LEAST = 1e-12  # in place of smaller priors and smaller κ₌ of a node with itself
-_MOST = 1e100  # of |M|
+LEAST = 1e-12  # smaller priors, and smaller κ₌ of a node with itself, are replaced by this
+_MOST = 1e100  # the largest |M|; larger values are cut off
 
 
 def settings(label_gram: Array, is_uniform: bool) -> Settings:

@@ -31,7 +31,7 @@ from fuda.marginalized.priors import Prior
 from fuda.marginalized.recursions import pair
 
 Array = np.ndarray
-_OFTEN = 600  # a type is frequent if it occurs more often than once in so many source nodes
+_FREQUENT_ONE_IN = 600  # a type is frequent if it occurs more often than once in so many source nodes
 
 
 class Settings(NamedTuple):
@@ -278,7 +278,10 @@ class Sources:
         settings, corpus = self.settings, targets.encoded.corpus
         shape = shape_of_features(corpus.shape, settings.parts)
         bounds = zip(self._largest, largest, strict=True)
-        weight, product = (settings.mixing**2 * math.sqrt(ours * theirs) for ours, theirs in bounds)
+        weight, product = (
+            settings.mixing**2 * math.sqrt(source_bound * target_bound)
+            for source_bound, target_bound in bounds
+        )
         longest = self._longest, int(targets.sizes.max())
         return bool(pair.plain_is_safe(shape, *longest, settings.gap, weight, product))
 
@@ -301,7 +304,7 @@ class Sources:
     def _frequent(self) -> Array:
         """The frequent types."""
         types = self.examples.encoded.corpus.types
-        return np.flatnonzero(np.bincount(types) * _OFTEN > len(types))
+        return np.flatnonzero(np.bincount(types) * _FREQUENT_ONE_IN > len(types))
 
     @cached_property
     def _uncoded(self) -> Side:

@@ -23,9 +23,11 @@ from fuda.compiled import compiled
 from fuda.kernels import Kernel, Sees
 
 Array = np.ndarray
-_MOST = 255  # common features in a byte
-_LEVELS = 1 << 18  # values that are looked up, which should stay in a cache
-_OFTEN = 16  # a feature that more than one of so many columns have is added as a whole row
+_LARGEST_COUNT = 255  # the largest number of common features that fits into a byte
+# The largest number of values in the table of levels, which should stay in a cache.
+_LEVELS = 1 << 18
+# A feature that more than one in so many columns have is added as a row of 0 and 1.
+_FREQUENT_ONE_IN = 16
 
 
 class SparseRows(NamedTuple):
@@ -81,16 +83,22 @@ def products_of(kernel: Kernel, rows: Any, columns: Any) -> Products | None:
         return None
     norms, numbers = np.unique(np.concatenate([rows.norms[0], columns.norms[0]]), return_inverse=True)
     width = 1 + min(int(np.diff(side.indptr).max(initial=0)) for side in sides)
-    if width - 1 > _MOST or len(norms) ** 2 * width > _LEVELS:
+    if width - 1 > _LARGEST_COUNT or len(norms) ** 2 * width > _LEVELS:
         return None
     values = kernel.evaluate([np.arange(float(width))], [norms[:, None, None]], [norms[:, None]])
     levels = np.array(np.broadcast_to(values, (len(norms), len(norms), width)), dtype=np.float64)
     size = max(side.shape[1] for side in sides)
-    ours, theirs = (
+    row_features, column_features = (
         SparseRows(side.indptr.astype(np.int32), side.indices.astype(np.int32), size) for side in sides
     )
     row_norms, column_norms = np.split(numbers.astype(np.int32), [len(rows.points)])
-    return Products(ours, theirs, levels.reshape(len(norms), -1), row_norms, column_norms * np.int32(width))
+    return Products(
+        row_features,
+        column_features,
+        levels.reshape(len(norms), -1),
+        row_norms,
+        column_norms * np.int32(width),
+    )
 
 
 def _is_of_one_product(kernel: Kernel) -> bool:
@@ -123,13 +131,16 @@ def common(products: Products, rows: Array, columns: Array) -> Array:
     table = np.zeros((len(rows), len(columns)), dtype=np.uint8)
     heads, members, others, counts = _lists(products.columns, columns)
     # Features that many columns have are added as rows of 0 and 1, made when first needed.
-    wholes, used = np.zeros((_OFTEN * len(members) // max(1, len(columns)), len(columns)), dtype=np.uint8), 0
+    wholes, used = (
+        np.zeros((_FREQUENT_ONE_IN * len(members) // max(1, len(columns)), len(columns)), dtype=np.uint8),
+        0,
+    )
     for i in range(len(rows)):
         row = table[i]
         for e in range(products.rows.ends[rows[i]], products.rows.ends[rows[i] + 1]):
             feature = products.rows.indices[e]
             at = heads[feature]
-            if counts[feature] * _OFTEN > len(columns):
+            if counts[feature] * _FREQUENT_ONE_IN > len(columns):
                 while at >= 0:
                     wholes[used, members[at]] = 1
                     at = others[at]

@@ -79,6 +79,6 @@ class AdaGrad(Minimizer):
         super().restore(values, arrays)
         check_arrays(own_arrays, {"squares": self.x.shape})
         if not (own_arrays["squares"] > 0).all():
-            raise DataError("its array 'squares' has numbers that are no sums of squares")
+            raise DataError("its array 'squares' has numbers that are not sums of squares")
         restore_random(self.random, random)
         self.squares = own_arrays["squares"].copy()

@@ -31,7 +31,8 @@ from fuda.optimize.vectors import VectorArithmetic
 
 Array = np.ndarray
 _COLUMNS = 4096
-_VECTORS = 5  # besides pairs: x, the next x, their gradients, and the direction
+# The vectors in memory besides the pairs: x, the next x, their gradients, and the direction.
+_VECTORS = 5
 _STORED = ("s", "y", "sy", "yy")  # the arrays of `Pairs` that a state contains
 # After how many iterations the coordinates are changed: at the start curvatures are other ones.
 _DEFLATED = 22

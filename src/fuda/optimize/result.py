@@ -23,7 +23,7 @@ OnIteration = Callable[[Iteration], object]
 Point = tuple[np.ndarray, float, float, float]
 INTERRUPTED = "it was interrupted"
 STOPPED = "a callback ended it"
-_PERIOD = 10  # iterations over which the objective must improve
+_PERIOD = 10  # the objective must improve within so many iterations
 
 
 @dataclass

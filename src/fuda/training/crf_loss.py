@@ -42,7 +42,8 @@ from fuda.parallel import Block, run, thread_count
 from fuda.training.score_table import ScoreTable
 
 Array = np.ndarray
-_MOST_THREADS = 8  # for chains: each has a gradient as large as the table of scores
+# The largest number of threads for chains: each has a gradient as large as the table of scores.
+_MOST_THREADS = 8
 
 
 class Loss(NamedTuple):

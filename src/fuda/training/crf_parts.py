@@ -239,14 +239,14 @@ def _cut(encoded: Encoded, members: Array) -> tuple[Encoded, list[Array]]:
         matrix: Any = table.matrix
         channel_rows = [c.rows for c in (*part.channels, *part.edge_channels) if c.table == number]
         rows = np.unique(np.concatenate([np.empty(0, dtype=np.int32), *channel_rows]))
-        matrix, kept_columns = matrix[rows], np.arange(matrix.shape[1])
+        matrix, used_columns = matrix[rows], np.arange(matrix.shape[1])
         if not isinstance(matrix, np.ndarray):
-            kept_columns = np.unique(matrix.indices)
-            matrix = matrix[:, kept_columns]
+            used_columns = np.unique(matrix.indices)
+            matrix = matrix[:, used_columns]
         new = np.zeros(table.matrix.shape[0], dtype=np.int32)
         new[rows] = np.arange(len(rows))
         tables.append(Table.of(matrix, np.zeros(len(rows)), np.zeros(len(rows))))
-        columns.append(kept_columns)
+        columns.append(used_columns)
         renumbered.append(new)
 
     def cut(channel: Channel) -> Channel:

@@ -81,7 +81,7 @@ class Flat(NamedTuple):
     delta : (K,) array
         δ while a correction is made, else 0.
     at, values : arrays
-        Room for the summands of δ: indices into it, and values.
+        Buffers for the summands of δ: indices into it, and values.
     """
 
     weights: Array

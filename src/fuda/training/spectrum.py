@@ -27,16 +27,18 @@ from fuda.training.crf_parts import part_of
 Array = np.ndarray
 # In smaller corpora, the spectrum costs as much as it saves.
 LEAST_NODES = 20_000
-_EVERY, _MOST_NODES = 10, 16_000  # of a sample
+# A sample has every tenth structure, and fewer where these would have more nodes than this.
+_SAMPLE_EVERY, _SAMPLE_NODES = 10, 16_000
 _WEIGHTS = 1 << 13
 _STEPS, _COUNT = 130, 100
-POWER, DEFLATED_POWER = 0.2, 0.05  # of h, before and afterwards
-_DIFFERENCE = 1e-3  # how far the scores of a node change, about
+POWER, DEFLATED_POWER = 0.2, 0.05  # the exponents p of h before and after deflation
+# About the change of the scores of a node by which differences of gradients are computed.
+_DIFFERENCE = 1e-3
 
 
 def sample_of(corpus: Corpus) -> Array:
     """Return the structures whose Hessian is looked at."""
-    return np.arange(0, len(corpus), max(_EVERY, corpus.size // _MOST_NODES))
+    return np.arange(0, len(corpus), max(_SAMPLE_EVERY, corpus.size // _SAMPLE_NODES))
 
 
 def leading_curvature(

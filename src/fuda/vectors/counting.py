@@ -16,8 +16,9 @@ import scipy.sparse as sp
 from fuda.features.sets import character_classes
 
 Array = np.ndarray
-MOST_WORDS = 1 << 17  # the most frequent ones; of others only shapes are counted
-RARE = 1  # words that occur so often at most also count for their shape
+# Only so many words, the most frequent ones, are counted; of others only the shapes are.
+MOST_WORDS = 1 << 17
+RARE = 1  # words that occur at most so often also count for their shape
 _SHAPE_LENGTH = 6
 _SHAPE_MARK = "\0"  # no word of a text begins with it
 

@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from fuda.compiled import compiled
 
 Array = np.ndarray
-_LEAST_GAIN = 1e-7  # below which a difference is rounding
-_CONVERGED = 1000  # it ends where fewer than one word in so many moves
+_LEAST_GAIN = 1e-7  # smaller differences are taken for rounding
+_CONVERGED = 1000  # rounds end where fewer than one in so many words moves
 
 
 def exchanged(pairs: sp.csr_matrix, n_classes: int, rounds: int = 20) -> tuple[Array, Array, list[float]]:

@@ -65,7 +65,7 @@ def sentences(texts: Iterable[Any]) -> list[list[str]]:
     >>> sentences([["Ana", "lives"], [("in", "ADP"), ("Lima", "PROPN")]])
     [['Ana', 'lives'], ['in', 'Lima']]
     """
-    found = []
+    result = []
     for i, structure in enumerate(as_structures_or_none(texts)):
         words = [] if structure is None else [_word(x) for x in structure.observations]
         for node, word in enumerate(words):
@@ -74,8 +74,8 @@ def sentences(texts: Iterable[Any]) -> list[list[str]]:
                     f"{place(i, node)} is {described(structure.observations[node])}, but classes and vectors "  # type: ignore[union-attr]
                     "are those of words; give strings, or tuples whose first column is a string"
                 )
-        found.append(words)
-    return found  # type: ignore[return-value]
+        result.append(words)
+    return result  # type: ignore[return-value]
 
 
 def _word(observation: Any) -> str | None:

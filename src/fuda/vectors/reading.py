@@ -28,9 +28,9 @@ from fuda.errors import DataError, short
 from fuda.files import GZIP_MAGIC, Lines, check_name, display_name, fault, read_bytes
 
 _HEADER = re.compile(rb"([0-9]{1,12}) ([0-9]{1,7})[ \r]*\n")
-_HEAD = 1 << 16  # bytes by which the kind of a file is recognized
-_MOST_VALUES = 1 << 14  # in a vector
-_LONGEST = 1 << 12  # bytes of a word in a binary file
+_HEAD = 1 << 16  # the first bytes of a file, by which its kind is recognized
+_MOST_VALUES = 1 << 14  # the largest number of values of a vector
+_LONGEST = 1 << 12  # the largest number of bytes of a word in a binary file
 _CONTROL = frozenset(range(9))  # bytes that no text has, and nearly all vectors of floats
 _AGAIN = "fetch the file again"
 Table = tuple[list[str], np.ndarray]

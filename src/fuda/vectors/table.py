@@ -17,11 +17,11 @@ from fuda.vectors.counting import is_shape, shape_key
 from fuda.vectors.reading import read_table
 
 Array = np.ndarray
-PREFIXES = (4, 6, 10)  # lengths of the codes of coarser classes
-LENGTH = 2.0  # of vectors as features
+PREFIXES = (4, 6, 10)  # the lengths of the prefixes of codes, which are coarser classes
+LENGTH = 2.0  # the length that vectors have as features
 MEMBERSHIP = 0.7  # the value of the features of classes
-_SUFFIXES = (5, 4, 3)  # lengths, the longest first
-_LEAST_OF_SUFFIX = 5  # words that a suffix is known by
+_SUFFIXES = (5, 4, 3)  # the lengths of suffixes, longest first
+_LEAST_OF_SUFFIX = 5  # a suffix is known where at least so many words have it
 _MOST_BITS = 1000
 
 

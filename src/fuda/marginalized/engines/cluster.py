@@ -31,7 +31,7 @@ from fuda.marginalized.recursions.pair import SHAPES
 from fuda.parallel import blocks
 
 Array = np.ndarray
-_STRETCH = 1024  # nodes
+_STRETCH_NODES = 1024  # about the nodes of a stretch, which is worked on here
 _client: ContextVar[Any] = ContextVar("client", default=None)
 
 
@@ -158,7 +158,7 @@ class ClusterEngine:
     def _epoch(self, order: Array, visit: Callable[[CpuEngine, Array], int]) -> Iterator[int]:
         """Visit stretches in order: what `visit` returns for an engine of each and its nodes."""
         self._visits, targets = order, self.problem.targets
-        for first, last in blocks(np.concatenate([[0], np.cumsum(targets.sizes[order])]), _STRETCH):
+        for first, last in blocks(np.concatenate([[0], np.cumsum(targets.sizes[order])]), _STRETCH_NODES):
             members = order[first:last]
             nodes = _nodes_of(targets, members)
             engine = CpuEngine(part_of(part_of(self.problem, members), members, "sources"), self._n_jobs)

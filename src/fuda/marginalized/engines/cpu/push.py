@@ -28,7 +28,7 @@ from fuda.marginalized.codes import APART, NONE
 from fuda.marginalized.numbers import Array
 from fuda.marginalized.products import NO_PRODUCTS, Products, common
 
-NODES = 4  # nodes whose masses are computed together,
+NODES = 4  # masses are computed for so many nodes together,
 _LABELS, _TILE = 3, 256  # for so many labels and places
 
 

@@ -29,14 +29,15 @@ from fuda.marginalized.numbers import Array
 from fuda.marginalized.problem import Problem
 from fuda.parallel import blocks, run
 
-REACHES = (1, 2, 6)  # r of one stage after another
+REACHES = (1, 2, 6)  # the reach r of each stage
 NEVER = 3.0  # a margin by which no label leads: leads are at most 2
-_REACH = REACHES[-1]  # also that of pairs with equal observations
-_TILE = 256  # targets for which rows of k are computed at a time
-_BATCH = 16  # positions whose κ are kept until they are added to the sums
-_TOGETHER = 4  # how many of them are added at a time
-_LARGEST = 2.0  # k, so that κ is far from the largest of these numbers
-_NUMBER = np.float32  # of rows of k
+# The longest reach, which pairs of nodes with equal observations have in all stages.
+_REACH = REACHES[-1]
+_TILE = 256  # the number of targets for which rows of k are computed together
+_BATCH = 16  # the number of positions whose κ are computed before they are added
+_TOGETHER = 4  # the number of positions whose κ are added together
+_LARGEST = 2.0  # the largest k, with which κ is far from the largest float32
+_NUMBER = np.float32  # the type of rows of k
 _BLOCK = 1024  # windows per task of a thread
 
 
@@ -130,8 +131,8 @@ class WindowSupport:
         """Return whether this is also the support of another problem."""
         known, mass, codes, twins = self._origin
         same = alpha is known and problem.mass == mass
-        ours = problem.sources
-        return same and np.array_equal(ours.codes, codes) and np.array_equal(ours.twins, twins)
+        sources = problem.sources
+        return same and np.array_equal(sources.codes, codes) and np.array_equal(sources.twins, twins)
 
     def scores(self, problem: Problem, pruning_margins: Array, n_jobs: int | None) -> Array:
         """Return S (N, L) of all targets of a problem with the same sources.

@@ -31,7 +31,7 @@ Array = Any  # on the device
 SHARED = 5888  # doubles of shared memory; with twins less than the 48 KiB that every card has
 ROWS = 96  # most nodes whose rows are in shared memory at a time
 STORED_MARKS = 16  # marked nodes whose products are stored at a time
-DIAGONALS = 3  # that a thread walks along at a time
+DIAGONALS = 3  # diagonals that a thread walks along at a time
 
 if config.ENABLE_CUDASIM:
 

@@ -14,9 +14,9 @@ LANES, PLACES_PER_LANE = 1 << WARP, 4  # threads of a warp, and places of each i
 STRIP = LANES * PLACES_PER_LANE
 WARPS = 32  # most warps of a block
 MAIL = 2 * WARPS  # doubles by which the warps of a belt hand on numbers
-TILE = 2112  # most places of a tile, but for longer structures
-_NARROW = 1 << 32  # words from which on they need 64 bits
-_TWINS = 2  # added to twin numbers, which makes them positive
+TILE = 2112  # the largest number of places of a tile, except for longer structures
+_NARROW = 1 << 32  # words from this value on need 64 bits
+_TWINS = 2  # is added to twin numbers to make them positive
 
 
 class Places:

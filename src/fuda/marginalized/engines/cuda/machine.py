@@ -21,11 +21,14 @@ from fuda.marginalized.problem import Problem
 Array = np.ndarray
 OnCard = Any  # an array on the card
 Mistakes = tuple[Array, Array]  # the places of an epoch's mistakes, and the predicted labels
-_SIMULATED = 3  # threads, in the simulator
-_LEAST_PUSHES = 64  # of a launch
-_MANY = 4  # strips of each warp from which on they are faster than tiles whatever the prior
-_FEWEST = 8  # rows of the table in shared memory that are worth it
-_CELLS = 2e12  # about the pairs of nodes of a launch, so that Ctrl-C is answered in a few seconds
+_SIMULATED = 3  # the number of threads in the simulator
+_LEAST_PUSHES = 64  # a launch makes at least so many pushes
+# With at least so many strips per warp, strips are faster than tiles under any prior.
+_MIN_STRIPS_PER_WARP = 4
+# Rows of the table are staged in shared memory only if at least so many fit.
+_MIN_STAGED_ROWS = 8
+# About the pairs of nodes of a launch: few enough that Ctrl-C is answered in a few seconds.
+_LAUNCH_CELLS = 2e12
 
 
 class Part(NamedTuple):
@@ -130,7 +133,10 @@ class Machine:
         stride = len(self._columns) + 2 + (0 if problem.mass else problem.label_count)
         self._staged = min(kernels.ROWS, kernels.SHARED // stride)
         variant = scores.Variant(
-            bool(problem.mass), self._staged >= _FEWEST, self._words.dtype == np.uint64, problem.label_count
+            bool(problem.mass),
+            self._staged >= _MIN_STAGED_ROWS,
+            self._words.dtype == np.uint64,
+            problem.label_count,
         )
         self._blocks, self._threads = card.multiprocessors, scores.threads(variant)[0]
         if card.is_simulated:
@@ -149,7 +155,7 @@ class Machine:
         """Whether strips are faster than tiles: with many of them, or priors in a training."""
         problem, warps = self.problem, self._threads >> WARP
         sizes, has_priors = problem.targets.sizes, is_training(problem) and not problem.mass
-        is_large = int(sizes.sum()) >= _MANY * self._blocks * warps * STRIP
+        is_large = int(sizes.sum()) >= _MIN_STRIPS_PER_WARP * self._blocks * warps * STRIP
         return (has_priors or is_large) and fit_belts(sizes, warps)
 
     def _placed(self, longest: int) -> tuple[tuple[int, ...], ...]:
@@ -381,7 +387,7 @@ class Machine:
     def _limit(self) -> int:
         """About the most pushes of a launch."""
         mean = self.places.size / len(self.places.begins)
-        return int(_CELLS / (mean * self.places.size))
+        return int(_LAUNCH_CELLS / (mean * self.places.size))
 
     def _task(self, load: Load, scores: OnCard, pushes: Any) -> Any:
         """Return the arguments of a kernel."""

@@ -17,8 +17,9 @@ from fuda.marginalized.engines.cuda import device
 from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
-_LOAD = 1 << 30  # bytes of the rows of a load, where not all rows fit; a structure may need more
-_TOGETHER = 32  # most perceptrons that are trained at a time
+# Where not all rows fit, the rows of a load take about so many bytes; one structure may need more.
+_LOAD = 1 << 30
+_TOGETHER = 32  # the largest number of perceptrons that are trained together
 
 
 class Plan(NamedTuple):

@@ -69,7 +69,7 @@ def cells_of(constant: bool, staged: bool, labels: int) -> Callable[..., Any]:
             return shared[0][np.uint32(row) + at]
         weight = values.table[np.int64(row) + np.int64(column)]
         if mark == twin:
-            weight = task.nodes.own[node]
+            weight = task.nodes.self_values[node]
         return product(values.mass, weight) if constant else weight
 
     @cuda.jit(device=True)
