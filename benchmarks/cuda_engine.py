@@ -226,7 +226,7 @@ def _large(X: list[list[str]], y: list[list[str]]) -> Rows:
 
 def _profile(X: list[list[str]], y: list[list[str]]) -> Rows:
     """One launch of a few pushes of one order."""
-    modules.machine._CELLS = 1e9
+    modules.machine._LAUNCH_CELLS = 1e9
     machine, labels, rows = _many(X, y)
     order = np.arange(len(X) * _COPIES)[:400]
     return [*rows, *_shown(_epochs(machine, [[order]], labels), "… an epoch of 400 sentences")]
@@ -240,7 +240,7 @@ def _loads(X: list[list[str]], y: list[list[str]]) -> Rows:
     for name, share in (("first use", 1.0), ("whole table", 1.0), ("loads of a tenth of it", 0.1)):
         machine = CudaEngine(problem)._machine
         if share < 1.0:
-            machine.plan = machine.plan._replace(rows=int(share * machine.plan.rows), is_whole=False)
+            machine.plan = machine.plan._replace(rows=int(share * machine.plan.rows), has_one_load=False)
             machine._all = None
         rows += _shown(_epochs(machine, orders, labels), f"{len(labels):,} tokens, {name}")
     return rows

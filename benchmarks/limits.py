@@ -22,7 +22,7 @@ from numba import njit
 from common import load, word_features
 from fuda import CRF, Sequence
 from fuda.inference.chain_batches import LANES, _multiply
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 from fuda.parallel import run, usable_cores
 
 _MEMORY_VECTORS, _OTHER_VECTORS = 10, 10
@@ -49,7 +49,7 @@ def _multiply_adds_per_second(size: int) -> float:
 
 def _bytes_per_second(size: int) -> float:
     """Bytes read and written by a sum of two vectors of that many numbers, by all cores."""
-    vectors, a, b, out = Vectors(size), np.ones(size), np.ones(size), np.empty(size)
+    vectors, a, b, out = VectorArithmetic(size), np.ones(size), np.ones(size), np.empty(size)
     rounds = max(3, 200_000_000 // size)
     vectors.move(a, 2.0, b, out)
     began = time.perf_counter()

@@ -16,13 +16,13 @@ from numba import njit
 
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
-from fuda.inference.graph import Problem, Tree
+from fuda.inference.graph import Problem, TreeTask
 from fuda.inference.sum_product import log_up
 from fuda.parallel import Block, run
 
 
 @njit(cache=True, nogil=True)
-def _down(tree: Tree, log_inside: Array, uniforms: Array, labels: Array) -> None:
+def _down(tree: TreeTask, log_inside: Array, uniforms: Array, labels: Array) -> None:
     """One labeling per row of `labels`, inverting summed weights at a uniform number per node."""
     nodes, base, parents, matrices, stride = tree
     size = log_inside.shape[1]

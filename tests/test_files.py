@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from fuda.errors import DataError
-from fuda.files import Lines, read_text, whole_file, write_text
+from fuda.files import Lines, atomic_file, read_text, write_text
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="temporary files are locked on POSIX systems only")
 WRITER = """
 import sys
-from fuda.files import whole_file
-with whole_file(sys.argv[1]) as stream:
+from fuda.files import atomic_file
+with atomic_file(sys.argv[1]) as stream:
     stream.write(b"unfinished")
     stream.flush()
     print("writing", flush=True)
@@ -28,9 +28,9 @@ with whole_file(sys.argv[1]) as stream:
 """
 WRITE_MANY = """
 import sys
-from fuda.files import whole_file
+from fuda.files import atomic_file
 for i in range(100):
-    with whole_file(sys.argv[1]) as stream:
+    with atomic_file(sys.argv[1]) as stream:
         stream.write(sys.argv[2].encode() * 10_000)
 """
 
@@ -46,7 +46,7 @@ def living_writer(target: Path):
 
 
 def write(target: Path, data: bytes) -> None:
-    with whole_file(target) as stream:
+    with atomic_file(target) as stream:
         stream.write(data)
 
 
@@ -78,7 +78,7 @@ def test_a_living_writer_is_left_alone(tmp_path):
 
 def test_a_writer_within_the_same_thread_is_left_alone(tmp_path):
     target = tmp_path / "model.fuda"
-    with whole_file(target) as stream:
+    with atomic_file(target) as stream:
         write(target, b"inner")
         stream.write(b"outer")
     assert target.read_bytes() == b"outer"

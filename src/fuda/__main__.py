@@ -1,11 +1,11 @@
 """The command ``fuda`` in a process of its own: the script, and ``python -m fuda``."""
 
-from fuda.interrupts import own_process
+from fuda.interrupts import end_on_signals
 
 
 def main() -> None:
     """Run the command."""
-    own_process()
+    end_on_signals()
     from fuda.cli import main as command  # takes a while, and may be interrupted
 
     command()

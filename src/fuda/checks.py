@@ -20,7 +20,7 @@ from fuda.parallel import thread_count
 
 # The largest parameter or feature value: squares and sums of larger ones lose all digits.
 LARGEST = 1e12
-_LITTLE = 1 << 28  # bytes that are not worth a look at what there is
+_UNCHECKED_BYTES = 1 << 28  # less memory is taken without a look at what is available
 _GROUPS = [  # the limit of a control group and what it uses, of both versions
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
@@ -35,8 +35,8 @@ def is_whole(value: Any, least: float = -math.inf, most: float = math.inf) -> bo
     >>> is_whole(3), is_whole(3.0), is_whole(True), is_whole(0, least=1)
     (True, False, False, False)
     """
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole and least <= int(value) <= most
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return is_integer and least <= int(value) <= most
 
 
 def is_number(value: Any, least: float = -math.inf, most: float = math.inf) -> bool:
@@ -61,10 +61,10 @@ def is_flag(value: Any) -> bool:
 
 def check_numbers(model: Any, *names: str, positive: bool = False) -> None:
     """Check parameters that are numbers from 0 to LARGEST, or from SMALLEST if `positive`."""
-    allowed = f"above 0, from {SMALLEST:g} to {LARGEST:g}" if positive else f"from 0 to {LARGEST:g}"
+    bounds = f"above 0, from {SMALLEST:g} to {LARGEST:g}" if positive else f"from 0 to {LARGEST:g}"
     for name in names:
         if not is_number(getattr(model, name), SMALLEST if positive else 0, LARGEST):
-            raise DataError(f"{name}={short(getattr(model, name))}: give a number {allowed}")
+            raise DataError(f"{name}={short(getattr(model, name))}: give a number {bounds}")
 
 
 def check_counts(model: Any, *names: str, least: int = 1) -> None:
@@ -155,7 +155,7 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
     remedy : str
         What to do instead.
     """
-    if needed < _LITTLE:
+    if needed < _UNCHECKED_BYTES:
         return
     available = available_memory()
     if available is not None and needed > available:
@@ -167,13 +167,13 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
 
 def available_memory() -> int | None:
     """How many bytes may be taken: FUDA_MAX_MEMORY, or what the system leaves, if known."""
-    given = os.environ.get("FUDA_MAX_MEMORY")
-    if given:
-        if not re.fullmatch("[0-9]{1,18}", given):
-            raise DataError(f"FUDA_MAX_MEMORY={given!r}: give a whole number of bytes, such as {8 << 30}")
-        return int(given)
-    found = [_left_of_the_system(), *map(_left_of_a_group, _GROUPS), _left_of_the_process()]
-    return min((number for number in found if number is not None), default=None)
+    setting = os.environ.get("FUDA_MAX_MEMORY")
+    if setting:
+        if not re.fullmatch("[0-9]{1,18}", setting):
+            raise DataError(f"FUDA_MAX_MEMORY={setting!r}: give a whole number of bytes, such as {8 << 30}")
+        return int(setting)
+    limits = [_left_of_the_system(), *map(_left_of_a_group, _GROUPS), _left_of_the_process()]
+    return min((number for number in limits if number is not None), default=None)
 
 
 def _left_of_the_system() -> int | None:
@@ -249,31 +249,31 @@ def check_arrays(
             raise DataError(f"its array {name!r} is missing")
         if name not in shapes:
             raise DataError(f"its array {name!r} is not needed")
-        found, needed = arrays[name], np.dtype((dtypes or {}).get(name, np.float64))
-        lengths = [length in (None, n) for length, n in zip(shapes[name], found.shape, strict=False)]
-        if found.dtype != needed or found.ndim != len(shapes[name]) or not all(lengths):
+        array, needed = arrays[name], np.dtype((dtypes or {}).get(name, np.float64))
+        lengths = [length in (None, n) for length, n in zip(shapes[name], array.shape, strict=False)]
+        if array.dtype != needed or array.ndim != len(shapes[name]) or not all(lengths):
             raise DataError(
-                f"its array {name!r} is {found.dtype} of shape {found.shape}, which does not fit: "
+                f"its array {name!r} is {array.dtype} of shape {array.shape}, which does not fit: "
                 f"{needed} of shape {_shape_text(shapes[name])} is needed"
             )
-        if not np.isfinite(found).all():
+        if not np.isfinite(array).all():
             raise DataError(f"its array {name!r} is not finite")
 
 
 def count_in(values: dict[str, Any], name: str) -> int:
     """Return a number that the values of a file count; raise DataError where they do not."""
-    found: Any = values.get(name)
-    if not is_count(found):
-        raise DataError(f"it counts {short(found)} {name}, which is no number of them")
-    return int(found)
+    value: Any = values.get(name)
+    if not is_count(value):
+        raise DataError(f"it counts {short(value)} {name}, which cannot be their number")
+    return int(value)
 
 
 def split_prefix(
     arrays: dict[str, np.ndarray], prefix: str
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """The arrays whose names begin with the prefix, without it, and the others."""
-    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-    return own, {name: array for name, array in arrays.items() if not name.startswith(prefix)}
+    prefixed = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    return prefixed, {name: array for name, array in arrays.items() if not name.startswith(prefix)}
 
 
 def _shape_text(shape: tuple[int | None, ...]) -> str:

@@ -17,8 +17,8 @@ from typing import Any
 from fuda import __version__
 from fuda.errors import ClusterError, short
 
-_POLL = 1.0  # seconds after which it is asked whether the scheduler is still there
-_PATIENCE = 60.0  # seconds to wait for a worker where none is left
+_POLL = 1.0  # seconds between checks that the scheduler is still there
+_PATIENCE = 60.0  # seconds to wait for a worker where all are lost
 
 
 @contextmanager
@@ -101,15 +101,15 @@ class Residents:
         The client of the cluster.
     recipes : list of tuples
         For each object a function that makes it, which the workers can import, and its arguments.
-    on_made : callable, optional
+    on_created : callable, optional
         Called with the number of each object that is made.
     """
 
     def __init__(
-        self, client: Any, recipes: Sequence[tuple[Any, ...]], on_made: Callable[[int], None] | None = None
+        self, client: Any, recipes: Sequence[tuple[Any, ...]], on_created: Callable[[int], None] | None = None
     ) -> None:
         self.client, self.recipes = client, list(recipes)
-        self._on_made = on_made or (lambda number: None)
+        self._on_created = on_created or (lambda number: None)
         # An actor lives as long as there is a future of it.
         self._actors: list[Any] = [None] * len(self.recipes)
         self._futures: list[Any] = [None] * len(self.recipes)
@@ -186,12 +186,12 @@ class Residents:
                 self._futures[number] = self.client.submit(
                     Resident, actor=True, workers=[self._places[number]], pure=False
                 )
-            made = {}
+            creations = {}
             for number in waiting:
                 self._actors[number] = self._hired(number)
-                self._on_made(number)
-                made[number] = self._ask(number, "make", __version__, *self.recipes[number])
-            answers = {number: self._wait(number, answer) for number, answer in made.items()}
+                self._on_created(number)
+                creations[number] = self._ask(number, "make", __version__, *self.recipes[number])
+            answers = {number: self._wait(number, answer) for number, answer in creations.items()}
             waiting = [number for number, answer in answers.items() if answer is None]
             for answer in answers.values():
                 if answer is not None:
@@ -266,7 +266,7 @@ class Shared:
 
         while True:
             try:
-                found = answer.result(timeout=_POLL)
+                outcome = answer.result(timeout=_POLL)
                 break
             except TimeoutError:
                 workers_of(self.client)
@@ -279,7 +279,7 @@ class Shared:
             except CancelledError:
                 workers_of(self.client)
                 raise
-        return _value(found)
+        return _value(outcome)
 
 
 def _same(value: Any) -> Any:

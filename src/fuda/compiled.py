@@ -46,7 +46,8 @@ from fuda.interrupts import ctrl_c_waits
 F = TypeVar("F", bound=Callable[..., Any])
 _IMPORT = re.compile(rb"^(?:from|import) +([\w.]+)(?: +import +(\([^)]*\)|.*))?", re.MULTILINE)
 _SEAL = sha256().digest_size
-_ABANDONED = 600.0  # seconds after which nobody still writes a file
+# Seconds after which a temporary file counts as abandoned by its writer.
+_ABANDONED = 600.0
 # The settings of numba that change the code it makes.
 _FLAGS = ("BOUNDSCHECK", "LOOP_VECTORIZE", "OPT", "SLP_VECTORIZE")
 

@@ -29,10 +29,11 @@ except ImportError:  # Windows
 
 GZIP_MAGIC = b"\x1f\x8b"
 MAX_BYTES = 2 << 30
-_STEM = 200  # bytes of a file's name that the name of its temporary file begins with
-_CHUNK = 1 << 18  # bytes that are read at once
-_BATCH = 1 << 19  # bytes after which a reader pauses even though more are there
-_SOON = 0.01  # seconds within which more bytes are worth waiting for
+# The name of a temporary file begins with so many bytes of the name of the file.
+_STEM_BYTES = 200
+_CHUNK_BYTES = 1 << 18  # the largest number of bytes of one read
+_PAUSE_BYTES = 1 << 19  # a reader pauses after so many bytes even if there are more
+_WAIT_SECONDS = 0.01  # seconds that a reader waits for more bytes before it pauses
 
 
 def read_text(path: str | Path) -> str:
@@ -67,10 +68,10 @@ class Lines:
 
     def release(self) -> None:
         """Bound only what is read from now on: what came before is no longer kept."""
-        self._chunks.held, self._chunks.line = 0, self._number
+        self._chunks.byte_count, self._chunks.line = 0, self._number
 
     def __iter__(self) -> Iterator[str]:
-        for data in _whole_lines(self._chunks):
+        for data in _complete_lines(self._chunks):
             text = _decoded(data, self.name, self._number)
             if not self._number:
                 text = text.removeprefix("\ufeff")
@@ -96,17 +97,17 @@ def split_lines(text: str, name: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines] if "\r" in text else lines
 
 
-def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _complete_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Cut chunks anew, after the last line feed of each; the last need not end in one."""
-    kept: list[bytes] = []
+    pending: list[bytes] = []
     for chunk in chunks:
         end = chunk.rfind(b"\n") + 1
         if end:
-            yield b"".join([*kept, chunk[:end]])
-            kept = []
-        kept.append(chunk[end:])
-    if any(kept):
-        yield b"".join(kept)
+            yield b"".join([*pending, chunk[:end]])
+            pending = []
+        pending.append(chunk[end:])
+    if any(pending):
+        yield b"".join(pending)
 
 
 def _decoded(data: bytes, name: str, lines_before: int = 0) -> str:
@@ -125,25 +126,25 @@ def _decoded(data: bytes, name: str, lines_before: int = 0) -> str:
 class _Bounded:
     """The bytes of a file or of standard input, unzipped, in chunks; see `Lines`.
 
-    Where more than `max_bytes` are `held`, that is a DataError, soon after the bound; it names the
-    `line` after which they begin.
+    More than `max_bytes` are a DataError, soon after the bound. `byte_count` counts the bytes; the
+    message names the `line` after which they begin.
     """
 
     def __init__(self, path: str | Path, pause: Callable[[], None] | None = None) -> None:
         self.path, self.pause = path, pause
-        self.held = self.line = 0
+        self.byte_count = self.line = 0
 
     def __iter__(self) -> Iterator[bytes]:
         bound = max_bytes()
-        size = max(1, min(_CHUNK, bound))  # no chunk without an end of record exceeds the bound
+        size = max(1, min(_CHUNK_BYTES, bound))  # no chunk without an end of record exceeds the bound
         chunks = _raw_chunks(self.path, size, self.pause)
         head = b""
         while len(head) < len(GZIP_MAGIC) and (chunk := next(chunks, b"")):
             head += chunk
         chunks = chain([head], chunks)
         for chunk in _inflated(chunks, display_name(self.path), size) if head[:2] == GZIP_MAGIC else chunks:
-            self.held += len(chunk)
-            if self.held > bound:
+            self.byte_count += len(chunk)
+            if self.byte_count > bound:
                 where = f" in a record after line {self.line:,}" if self.line else ""
                 raise DataError(
                     f"{display_name(self.path)}: holds more than {bound:,} bytes{where}, gzip undone; split "
@@ -160,7 +161,7 @@ def _raw_chunks(path: str | Path, size: int, pause: Callable[[], None] | None) -
             stream = _open(sys.stdin) if standard else stack.enter_context(open(path, "rb"))
         since = 0
         while True:
-            if pause is not None and (since >= _BATCH or not _more_soon(stream)):
+            if pause is not None and (since >= _PAUSE_BYTES or not _more_soon(stream)):
                 pause()  # not within `_reading`: errors in it are not those of the file
                 since = 0
             with _reading(path):
@@ -189,7 +190,7 @@ def _wait_if_not_blocking(stream: BinaryIO) -> None:
 def _more_soon(stream: BinaryIO) -> bool:
     """Whether a read will not have to wait, or not for long."""
     try:
-        return bool(select.select([stream], [], [], _SOON)[0])
+        return bool(select.select([stream], [], [], _WAIT_SECONDS)[0])
     except (OSError, ValueError):  # not a file of the system, or Windows
         return False
 
@@ -235,10 +236,10 @@ def _damaged(name: str, problem: str) -> DataError:
 
 def max_bytes() -> int:
     """How many bytes of text a file may hold: the variable FUDA_MAX_BYTES, or `MAX_BYTES`."""
-    given = os.environ.get("FUDA_MAX_BYTES") or str(MAX_BYTES)
-    if not re.fullmatch("[0-9]{1,18}", given):
-        raise DataError(f"FUDA_MAX_BYTES={given!r}: give a whole number of bytes, such as {MAX_BYTES}")
-    return int(given)
+    setting = os.environ.get("FUDA_MAX_BYTES") or str(MAX_BYTES)
+    if not re.fullmatch("[0-9]{1,18}", setting):
+        raise DataError(f"FUDA_MAX_BYTES={setting!r}: give a whole number of bytes, such as {MAX_BYTES}")
+    return int(setting)
 
 
 def fault(name: str, line: int, message: str) -> DataError:
@@ -252,7 +253,7 @@ def display_name(path: str | Path) -> str:
 
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     """Open a binary stream whose content replaces a file only if the block ends without an error.
 
     The stream writes to a temporary file in the same folder, which is then renamed, so that
@@ -308,7 +309,7 @@ def _temporary(target: Path, mode: int) -> tuple[Path, int]:
 
     The system takes the umask off `mode`.
     """
-    stem = os.fsdecode(os.fsencode(target.name)[:_STEM])
+    stem = os.fsdecode(os.fsencode(target.name)[:_STEM_BYTES])
     path = target.with_name(f".{stem}.{secrets.token_hex(8)}.part")
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     if fcntl is None:
@@ -323,7 +324,7 @@ def _temporary(target: Path, mode: int) -> tuple[Path, int]:
 
 def _remove_abandoned(target: Path) -> None:
     """Remove the temporary files of writers of the target that were killed: those not locked."""
-    stem = os.fsdecode(os.fsencode(target.name)[:_STEM])
+    stem = os.fsdecode(os.fsencode(target.name)[:_STEM_BYTES])
     pattern = re.compile(rf"\.{re.escape(stem)}\.[0-9a-f]{{16}}\.part")
     if fcntl is None:
         return
@@ -353,7 +354,7 @@ def text_output(path: str | Path) -> Iterator[Callable[[str], None]]:
     if str(path) == "-":
         yield _encoder(path, lambda data: _write_all(_open(sys.stdout), data))
         return
-    with whole_file(path) as stream:
+    with atomic_file(path) as stream:
         if str(path).endswith(".gz"):
             packed = zlib.compressobj(wbits=31)
             yield _encoder(path, lambda data: _write_all(stream, packed.compress(data)))

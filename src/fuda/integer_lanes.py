@@ -26,7 +26,7 @@ from numba import types
 from numba.extending import intrinsic, models, register_model
 
 WIDTH = 16
-_BYTES = 4 * WIDTH  # as much as a line of the cache
+_BYTES = 4 * WIDTH  # the bytes of a line of the cache
 _INT = ir.IntType(32)
 _VECTOR = ir.VectorType(_INT, WIDTH)
 

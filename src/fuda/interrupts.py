@@ -102,7 +102,7 @@ def check_end() -> None:
         raise KeyboardInterrupt
 
 
-def own_process() -> None:
+def end_on_signals() -> None:
     """Let SIGINT and SIGTERM end this process at any moment, by a line and a shell's exit code.
 
     This is for the moments before and after a command runs, in which KeyboardInterrupt would be a

@@ -45,11 +45,11 @@ class BaseEstimator:
 
 def written(estimator: Any) -> str:
     """Return Python code of an estimator, with the parameters that differ from defaults."""
-    given = inspect.signature(type(estimator)).parameters
+    parameters = inspect.signature(type(estimator)).parameters
     changed = [
         f"{name}={value!r}"
         for name, value in estimator.get_params(deep=False).items()
-        if repr(value) != repr(given[name].default)
+        if repr(value) != repr(parameters[name].default)
     ]
     return f"{type(estimator).__name__}({', '.join(changed)})"
 

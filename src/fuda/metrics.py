@@ -398,11 +398,11 @@ def _label_lists(y: Any, name: str) -> _Lists:
     if structures is None:
         raise DataError(f"{name} is {described(y)}; give one list of labels per structure")
     lists: _Lists = []
-    for i, given in enumerate(structures):
-        labels = listed(given)
+    for i, labels_given in enumerate(structures):
+        labels = listed(labels_given)
         if labels is None:
             raise DataError(
-                f"{place(i)}: its labels in {name} are {described(given)}; give a list, one per node"
+                f"{place(i)}: its labels in {name} are {described(labels_given)}; give a list, one per node"
             )
         lists.append([])
         for node, label in enumerate(labels):
@@ -439,8 +439,8 @@ def _all_known(truth: _Lists) -> list[bool]:
 
 def _entity_scores(truth: _Lists, guess: _Lists, scheme: str | None) -> Scores:
     """The scores of the entity types."""
-    true, found = (_all_entities(lists, _all_known(truth), scheme) for lists in (truth, guess))
-    counts = [Counter(kind for kind, _, _ in items) for items in (true & found, found, true)]
+    true, predicted = (_all_entities(lists, _all_known(truth), scheme) for lists in (truth, guess))
+    counts = [Counter(kind for kind, _, _ in items) for items in (true & predicted, predicted, true)]
     return _scores({kind: _score(*(count[kind] for count in counts)) for kind in counts[1] | counts[2]})
 
 
@@ -454,9 +454,9 @@ def _all_entities(lists: _Lists, known: list[bool], scheme: str | None) -> set[S
     return set(entities(joined, scheme))
 
 
-def _ratio(part: float, whole: float) -> float:
+def _ratio(part: float, total: float) -> float:
     """A quotient; 0 by zero."""
-    return float(part / whole) if whole else 0.0
+    return float(part / total) if total else 0.0
 
 
 def _score(correct: int, predicted: int, support: int) -> Score:
@@ -466,10 +466,10 @@ def _score(correct: int, predicted: int, support: int) -> Score:
     return Score(precision, recall, f1, support, predicted, correct)
 
 
-def _scores(each: dict[Label, Score]) -> Scores:
+def _scores(by_class: dict[Label, Score]) -> Scores:
     """The scores of classes, sorted, and their averages."""
-    each = dict(sorted(each.items()))
-    classes = each.values()
+    by_class = dict(sorted(by_class.items()))
+    classes = by_class.values()
     micro = _score(
         *(sum(getattr(score, n) for score in classes) for n in ("correct", "predicted", "support"))
     )
@@ -480,7 +480,9 @@ def _scores(each: dict[Label, Score]) -> Scores:
         means = [float(np.average(values, weights=weights)) if any(weights) else 0.0 for values in figures]
         return Score(means[0], means[1], means[2], micro.support, micro.predicted, micro.correct)
 
-    return Scores(micro, average([1] * len(each)), average([score.support for score in classes]), each)
+    return Scores(
+        micro, average([1] * len(by_class)), average([score.support for score in classes]), by_class
+    )
 
 
 def _percentages(score: Score) -> str:

@@ -147,17 +147,17 @@ def _by_type(
     y_true: Sequence[Sequence[Any]], y_pred: Sequence[Sequence[Any]], scheme: str | None
 ) -> dict[str, dict[str, int]]:
     """The numbers of entities by type and outcome, over structures whose labels are all known."""
-    found: dict[str, Counter[str]] = defaultdict(Counter)
+    outcomes: dict[str, Counter[str]] = defaultdict(Counter)
     for truth, guess in zip(y_true, y_pred, strict=True):
         if None in truth:
             continue
         true, predicted = entities(truth, scheme), entities(guess, scheme)
         for segment in true:
-            found[segment[0]][_outcome(segment, predicted, "missed")] += 1
+            outcomes[segment[0]][_outcome(segment, predicted, "missed")] += 1
         for segment in predicted:
             if _outcome(segment, true, "invented") == "invented":
-                found[segment[0]]["invented"] += 1
-    return {kind: {name: found[kind][name] for name in OUTCOMES} for kind in sorted(found)}
+                outcomes[segment[0]]["invented"] += 1
+    return {kind: {name: outcomes[kind][name] for name in OUTCOMES} for kind in sorted(outcomes)}
 
 
 def _outcome(segment: Segment, others: list[Segment], alone: str) -> str:

@@ -25,7 +25,7 @@ from fuda.errors import DataError
 Block = tuple[int, int]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Given = ParamSpec("Given")
+Arguments = ParamSpec("Arguments")
 
 # Tasks for the threads of this process, and an entry per thread that waits for one.
 _tasks: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -36,18 +36,18 @@ _limited: list[Any] = []
 _limiting = threading.Lock()
 
 
-def one_blas_thread(function: Callable[Given, Result]) -> Callable[Given, Result]:
+def one_blas_thread(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """While the function runs, BLAS has one thread in this process.
 
     With more it divides sums by their number, so that the last digits would depend on it.
     """
 
     @wraps(function)
-    def limited(*given: Given.args, **named: Given.kwargs) -> Result:
+    def limited(*arguments: Arguments.args, **keywords: Arguments.kwargs) -> Result:
         with _limiting:
             _limited.append(None if _limited else _blas().limit(limits=1, user_api="blas"))
         try:
-            return function(*given, **named)
+            return function(*arguments, **keywords)
         finally:
             with _limiting:
                 limit = _limited.pop()

@@ -6,7 +6,8 @@ import numpy as np
 
 from fuda.errors import DataError, short
 
-_KEYS = 624  # of the Mersenne Twister; then its position, and a second normal number with a flag
+# The keys of the Mersenne Twister. Its position, a flag and a second normal number follow them.
+_KEYS = 624
 
 
 def stored_random(random: np.random.RandomState) -> np.ndarray:
@@ -28,13 +29,13 @@ def stored_random(random: np.random.RandomState) -> np.ndarray:
     return np.array([*inner["key"], inner["pos"], state["has_gauss"], state["gauss"]], dtype=np.float64)
 
 
-def restore_random(random: np.random.RandomState, kept: np.ndarray) -> None:
+def restore_random(random: np.random.RandomState, state: np.ndarray) -> None:
     """Set a generator to a state of `stored_random`; raise DataError for what cannot be one."""
-    whole = kept[: _KEYS + 2]
-    if kept.shape != (_KEYS + 3,) or kept.dtype != np.float64 or not np.isfinite(kept).all():
+    integers = state[: _KEYS + 2]
+    if state.shape != (_KEYS + 3,) or state.dtype != np.float64 or not np.isfinite(state).all():
         raise DataError("its array 'random' is missing, or is not the state of a random generator")
-    keys, position, flag = whole[:_KEYS], whole[_KEYS], whole[_KEYS + 1]
-    counts = (whole >= 0).all() and (whole % 1 == 0).all()
+    keys, position, flag = integers[:_KEYS], integers[_KEYS], integers[_KEYS + 1]
+    counts = (integers >= 0).all() and (integers % 1 == 0).all()
     if not counts or keys.max() >= 1 << 32 or position > _KEYS or flag > 1:
         raise DataError("its array 'random' is not the state of a random generator")
-    random.set_state(("MT19937", keys.astype(np.uint32), int(position), int(flag), float(kept[-1])))
+    random.set_state(("MT19937", keys.astype(np.uint32), int(position), int(flag), float(state[-1])))

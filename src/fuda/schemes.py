@@ -359,7 +359,7 @@ def forbid(
 @lru_cache(64)
 def _penalties(classes: tuple[str, ...], scheme: str) -> tuple[np.ndarray, ...]:
     """The masks of `legal` as scores: 0 if allowed, else −∞."""
-    return tuple(np.where(allowed, 0.0, -np.inf) for allowed in legal(classes, scheme))
+    return tuple(np.where(is_legal, 0.0, -np.inf) for is_legal in legal(classes, scheme))
 
 
 def guess_scheme(label_lists: Iterable[Iterable[Any]]) -> str | None:
@@ -400,25 +400,25 @@ def guess_scheme(label_lists: Iterable[Iterable[Any]]) -> str | None:
 def _lenient_entities(labels: list[str]) -> list[Segment]:
     """seqeval's default: prefixes other than B I E S O and the dot separate only unlike types."""
     parts_of = {label: split_label(label) for label in {*labels, OUTSIDE}}
-    found = []
+    segments = []
     first = 0
     previous, previous_type = OUTSIDE, ""
     for node, label in enumerate([*labels, OUTSIDE]):
         prefix, kind = parts_of[label]
         changed = kind != previous_type
         if previous in "ES" or (previous in "BI" and prefix in "BSO") or (changed and previous not in "O."):
-            found.append((previous_type, first, node))
+            segments.append((previous_type, first, node))
         if prefix in "BS" or (prefix in "EI" and previous in "ESO") or (changed and prefix not in "O."):
             first = node
         previous, previous_type = prefix, kind
-    return found
+    return segments
 
 
 def _strict_entities(labels: list[str], name: str) -> list[Segment]:
     """seqeval's strict mode: labels that continue each other count if both ends are valid."""
     rules = _SEQEVAL_RULES[name]
     parts_of = {label: (label[0], label[1:].strip("-") or UNTYPED) for label in {*labels, OUTSIDE}}
-    found = []
+    segments = []
     first: int | None = None
     before = parts_of[OUTSIDE]
     for node, label in enumerate([*labels, OUTSIDE]):
@@ -428,12 +428,12 @@ def _strict_entities(labels: list[str], name: str) -> list[Segment]:
             # another type.
             stray = name == "IOB1" and before[0] == here[0] == "B" and before[1] != here[1]
             if rules.may_end(before, here) and not stray:
-                found.append((before[1], first, node))
+                segments.append((before[1], first, node))
             first = None
         if first is None and rules.may_begin(before, here):
             first = node
         before = here
-    return found
+    return segments
 
 
 def _continues(a: _Parts, b: _Parts) -> bool:

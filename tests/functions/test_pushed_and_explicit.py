@@ -14,7 +14,7 @@ from fuda.data.window_encoding import WindowEncoder
 from fuda.features.templates import Template
 from fuda.functions import scores_for
 from fuda.functions.explicit import ExplicitScores
-from fuda.functions.monomials import Vectors
+from fuda.functions.monomials import MonomialVectors
 from fuda.functions.pushed import PushedScores
 from fuda.functions.windows import window_of
 from fuda.kernels import RBF, Constant, Delta, Function, Linear, Polynomial, Precomputed
@@ -87,7 +87,7 @@ def pushed(encoded, kernel, seed: int, explicit: bool = False) -> PushedScores |
     """Scores after a few random changes, some of rows of zeros."""
     rng = np.random.default_rng(seed)
     if explicit:
-        held = ExplicitScores(Vectors(kernel, encoded), LABELS)
+        held = ExplicitScores(MonomialVectors(kernel, encoded), LABELS)
     else:
         held = PushedScores(encoded, kernel, LABELS)
     for _ in range(4):
@@ -298,8 +298,8 @@ def test_vectors_of_one_sentence_are_those_of_a_corpus(features, kernel):
     encoder = WindowEncoder(features, 1)
     encoder.fit([Sequence(["Ana", "lives", "in", "Lima"]), Sequence(["Ana", "lives", "in", "New", "York"])])
     sentences = [Sequence(["Ana", "lives", "in", "Rome"]), Sequence(["in", "Lima"])]
-    together = Vectors(kernel, encoder.encode(sentences))
-    alone = [Vectors(kernel, encoder.encode([sentence])) for sentence in sentences]
+    together = MonomialVectors(kernel, encoder.encode(sentences))
+    alone = [MonomialVectors(kernel, encoder.encode([sentence])) for sentence in sentences]
     if kernel.polynomial.normalized:
         norms = window_of(encoder.encode(sentences), kernel, Numbering(Corpus(sentences))).norms[0]
         np.testing.assert_array_equal(together.factors, 1 / np.sqrt((norms + 1) ** 2))

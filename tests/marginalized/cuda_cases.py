@@ -28,15 +28,15 @@ SIMILAR = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]])
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch):
     """Shared codes, with twins; strips; few nodes in shared memory, few marks at a time."""
-    monkeypatch.setattr(machine, "_MANY", 0)
-    monkeypatch.setattr(codes, "_SMALL", 0)
-    monkeypatch.setattr(problem, "_OFTEN", 5)
+    monkeypatch.setattr(machine, "_MIN_STRIPS_PER_WARP", 0)
+    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", 5)
     if machine.device.card(machine.device.load()).is_simulated:
         # Its launches poll their threads, for as long as they may keep the interpreter's lock.
         sys.setswitchinterval(1e-4)
         monkeypatch.setattr(kernels, "ROWS", 3)
         monkeypatch.setattr(kernels, "KEPT", 2)
-        monkeypatch.setattr(machine, "_FEWEST", 3)
+        monkeypatch.setattr(machine, "_MIN_STAGED_ROWS", 3)
 
 
 def a_problem(form="uniform", label_gram=None, kernel=KERNEL, seed=0, count=4, others=False):
@@ -86,7 +86,7 @@ def test_epochs_with_a_constant_mass_are_equal_to_the_last_bit(monkeypatch, way)
 
 def test_an_epoch_pushes_the_structures_with_mistakes_and_no_others(monkeypatch):
     monkeypatch.setattr(machine, "_LEAST_PUSHES", 1)  # so that launches count pushes
-    monkeypatch.setattr(machine, "_CELLS", 0.0)
+    monkeypatch.setattr(machine, "_LAUNCH_CELLS", 0.0)
     launches, kernel_of = [], epochs.epoch_kernel
 
     class Counted:
@@ -144,7 +144,7 @@ def test_epochs_with_product_priors_have_the_same_mistakes(monkeypatch, gram, wa
     if way == "tiles":
         in_tiles(monkeypatch)
     if way == "many labels":  # too many for registers
-        monkeypatch.setattr(strips, "HELD", 0)
+        monkeypatch.setattr(strips, "MAX_REGISTER_LABELS", 0)
         epochs.epoch_kernel.cache_clear()
     case = a_problem("marginals", gram, seed=3)
     base = Numbers(np.random.default_rng(5).normal(size=(int(case.targets.offsets[-1]), LABELS)))
@@ -164,7 +164,7 @@ def test_scores_of_other_structures(monkeypatch, form, way):
     if way == "tiles":
         in_tiles(monkeypatch)
     if way == "large tables":  # that no stage has room for
-        monkeypatch.setattr(machine, "_FEWEST", 1000)
+        monkeypatch.setattr(machine, "_MIN_STAGED_ROWS", 1000)
     if way == "many types":  # whose numbers need 64 bits
         monkeypatch.setattr(layout, "_NARROW", 0)
     alpha = coefficients(case)
@@ -248,12 +248,12 @@ def little_memory(monkeypatch, case):
     needed = CudaEngine(case)._machine.plan.needed
     monkeypatch.setattr(machine.Machine, "_free", lambda self: needed - 1)
     found = CudaEngine(case)._machine.plan
-    assert not found.is_whole
+    assert not found.has_one_load
     return found
 
 
 def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypatch):
-    monkeypatch.setattr(codes, "_SMALL", 1 << 20)  # every type is a code: a large table
+    monkeypatch.setattr(codes, "_SMALL_TABLE", 1 << 20)  # every type is a code: a large table
     case = a_problem(count=3)
     little_memory(monkeypatch, case)
     mistakes, state, engine = trained(CudaEngine, case, 1)
@@ -266,7 +266,7 @@ def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypat
     assert (engine.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
     monkeypatch.setattr(plan, "available_memory", lambda: 1)  # the table is computed in loads, too
     again = CudaEngine(case)
-    assert not again._machine.plan.is_kept
+    assert not again._machine.plan.keeps_table
     assert (again.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
 
 
@@ -281,7 +281,7 @@ def test_memory_is_planned_before_it_is_taken(monkeypatch):
 
 
 def test_strips_are_for_many_nodes_and_for_priors(monkeypatch):
-    monkeypatch.setattr(machine, "_MANY", 1e9)
+    monkeypatch.setattr(machine, "_MIN_STRIPS_PER_WARP", 1e9)
     for form, others, expected in (
         ("uniform", False, layout.Places),
         ("marginals", False, layout.Strips),
@@ -305,5 +305,7 @@ def test_a_model_is_the_same_with_either_engine(monkeypatch):
     assert models[0].mistakes_ == models[1].mistakes_
     scores = [np.concatenate(list(model.decision_scores([["Ana", "is", "Bo"]]))) for model in models]
     np.testing.assert_array_equal(scores[0], scores[1])
-    assert (models[0]._calibration.whole == models[1]._calibration.whole).all()
+    assert (
+        models[0]._calibration.labeling_coefficients == models[1]._calibration.labeling_coefficients
+    ).all()
     assert models[0].predict(X).tolist() == models[1].predict(X).tolist()

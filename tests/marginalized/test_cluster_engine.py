@@ -33,7 +33,7 @@ CASES += [
 
 @pytest.fixture
 def client(cluster, monkeypatch):
-    monkeypatch.setattr(cluster_engine, "_STRETCH", 12)  # nodes: several stretches per epoch
+    monkeypatch.setattr(cluster_engine, "_STRETCH_NODES", 12)  # nodes: several stretches per epoch
     with connected(cluster.scheduler_address) as client:
         yield client
 

@@ -44,7 +44,7 @@ def test_few_observations_have_the_same_values_by_feature(kernel):
 
 
 def test_codes_of_sources_come_first(monkeypatch):
-    monkeypatch.setattr(codes, "_SMALL", 0)
+    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
     kernel, rng = Polynomial(2), np.random.default_rng(2)
 
     def types(rows, first):

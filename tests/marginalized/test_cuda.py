@@ -102,7 +102,7 @@ def test_a_card_that_cannot_be_used_is_a_sentence(monkeypatch, state, sentence):
 def test_a_card_that_others_fill_meanwhile_is_a_sentence():
     with (
         pytest.raises(DataError, match="engine='cuda': other programs have taken all memory of the card"),
-        device.said(fake()),
+        device.explained_errors(fake()),
     ):
         raise FakeDriverError("[2] Call to cuMemAlloc results in CUDA_ERROR_OUT_OF_MEMORY")
 
@@ -174,13 +174,13 @@ def other_targets(codes=(0, 1, 2, 3, 4, 5, 6, 7)):
 def test_a_plan_has_all_on_the_card_if_it_fits():
     whole = 1000 + 8 * 10 + 8 * 50
     plan = a_plan(whole + 250)
-    assert (plan.needed, plan.is_whole, plan.perceptrons) == (whole, True, 3)
+    assert (plan.needed, plan.has_one_load, plan.perceptrons) == (whole, True, 3)
     assert loads(plan, np.arange(8), np.array([3, 1, 2, 2])) == [slice(0, 4)]
 
 
 def test_sources_and_rows_come_in_loads_where_they_do_not_fit(monkeypatch):
     plan = a_plan(1000 + 3 * 10 + 3 * 50 + 110)
-    assert (plan.rows, plan.nodes, plan.is_whole, plan.perceptrons) == (4, 8, False, 1)
+    assert (plan.rows, plan.nodes, plan.has_one_load, plan.perceptrons) == (4, 8, False, 1)
     assert loads(plan, np.arange(8), np.array([3, 1, 2, 2])) == [slice(0, 2), slice(2, 4)]
     assert loads(plan, np.zeros(8, dtype=int), np.array([3, 1, 2, 2])) == [slice(0, 4)]
     few = plan._replace(nodes=3)
@@ -190,7 +190,7 @@ def test_sources_and_rows_come_in_loads_where_they_do_not_fit(monkeypatch):
         slice(3, 4),
     ]
     monkeypatch.setattr("fuda.marginalized.engines.cuda.plan.available_memory", lambda: 100)
-    assert not a_plan(1 << 40).is_whole  # the table is computed here
+    assert not a_plan(1 << 40).has_one_load  # the table is computed here
 
 
 def test_what_does_not_fit_in_loads_names_the_bytes_needed_and_free():

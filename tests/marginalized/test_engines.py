@@ -169,13 +169,13 @@ def test_scaled_numbers_say_the_same(monkeypatch, make, shape, form, parts):
 def test_shared_codes_and_parts_of_tables_say_the_same(monkeypatch, kernel):
     case = Case(3, kernel=kernel)
     expected = case.scores()
-    monkeypatch.setattr(codes, "_SMALL", 0)
-    monkeypatch.setattr(problem, "_OFTEN", 5)  # types that more than a fifth of all nodes have
+    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", 5)  # types that more than a fifth of all nodes have
     assert max(case.problem().codes.counts) <= 6 < len(case.sides[0].points)
     np.testing.assert_allclose(case.scores(), expected, rtol=1e-12, atol=1e-12)
     # No table is kept, so each is made for a group of blocks.
-    monkeypatch.setattr(codes, "_LARGEST", 0)
-    monkeypatch.setattr(cpu, "_TABLE", 20)
+    monkeypatch.setattr(codes, "_LARGEST_TABLE", 0)
+    monkeypatch.setattr(cpu, "_TABLE_ENTRIES", 20)
     monkeypatch.setattr(layout, "_BLOCK", 4)
     np.testing.assert_allclose(case.scores(), expected, rtol=1e-12, atol=1e-12)
 
@@ -185,11 +185,11 @@ def without_tables(monkeypatch):
     """Values by common features, however few they are, in several stretches of pushes."""
 
     def begin():
-        monkeypatch.setattr(codes, "_SMALL", 0)
-        monkeypatch.setattr(codes, "_READ", 0)
+        monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+        monkeypatch.setattr(codes, "_READ_TABLE", 0)
         monkeypatch.setattr(Codes, "_share", lambda self, frequent: None)
         monkeypatch.setattr(layout, "_BLOCK", 8)
-        monkeypatch.setattr(cpu, "_COUNTS", 100)
+        monkeypatch.setattr(cpu, "_COUNT_BYTES", 100)
 
     return begin
 
@@ -214,7 +214,7 @@ def test_scores_are_those_by_tables(monkeypatch, without_tables, parameters, sca
     if scaled:
         monkeypatch.setattr(Sources, "_plain_is_safe", lambda self, targets, types: False)
     case = Case(7, **parameters)
-    assert case.problem().codes.whole is not None
+    assert case.problem().codes.all_values is not None
     expected = case.scores()
     without_tables()
     assert case.problem().codes.products is not None
@@ -238,7 +238,7 @@ def test_kappa_and_epochs_are_those_by_tables(without_tables):
 
 
 def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
-    monkeypatch.setattr(codes, "_SMALL", 0)
+    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
     words = [f"word{chr(97 + i)}" for i in range(20)] + [f"Word{chr(97 + i)}" for i in range(20)] + ["J."]
     structures = [Sequence(words)]
     sides = two_sides(structures, structures, *[random_prior(None, structures, 1, "uniform")] * 2)
@@ -248,7 +248,7 @@ def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
         table = np.empty((41, 41))
         coded.fill(coded.sources, coded.targets, 1.0, table)
         twins = coded.source_twins[:, None] == coded.target_twins
-        whole = np.where(twins, coded.own[:, None], table)
+        whole = np.where(twins, coded.self_values[:, None], table)
         np.testing.assert_allclose(whole, kernel.gram(sides[0].points, sides[0].points))
     types = Types(Function(lambda a, b: 1.0), sides[0].points)
     assert Codes(types, types).counts == (41, 41)
@@ -263,8 +263,8 @@ def test_large_structures_with_few_nodes_marked(monkeypatch, make, form, labels,
 
     Masses are made of several nodes, labels and places at once.
     """
-    monkeypatch.setattr(codes, "_SMALL", 0)
-    monkeypatch.setattr(problem, "_OFTEN", often)
+    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", often)
     rng = np.random.default_rng(often)
     X = random_structures(rng, shape, 20, longest=40)
     priors = random_prior(rng, X, labels, form)
@@ -289,7 +289,7 @@ def test_online_order_whatever_the_blocks(monkeypatch, shape, block):
     """Scores that are asked for between pushes have what was pushed before, and nothing else."""
     case = Case(7, shape, "uniform", same=True)
     monkeypatch.setattr(layout, "_BLOCK", block)
-    monkeypatch.setattr(cpu, "_MANY", 3)
+    monkeypatch.setattr(cpu, "_MIN_GROUP_PUSHES", 3)
     pushed, tested = np.zeros(case.alpha.shape), CpuEngine(case.problem())
     for order in ([3, 1, 0, 2, 6, 5, 4], range(7), [6, 0, 5, 1, 4, 2, 3]):
         if order != range(7):
@@ -413,7 +413,7 @@ def test_an_engine_aimed_at_other_targets_shares_its_sources(make, form):
 @pytest.mark.parametrize("small", [0, 1 << 20])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_parts_of_sources_share_codes_and_give_the_same_scores(monkeypatch, make, shape, small):
-    monkeypatch.setattr(codes, "_SMALL", small)
+    monkeypatch.setattr(codes, "_SMALL_TABLE", small)
     case = Case(9, shape, same=True)
     whole, members = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, 0.0), case.sides[0]), np.array([5, 0, 3])
     part, asked = whole.take(members), case.sides[0].take(np.array([1, 6]))

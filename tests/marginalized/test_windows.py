@@ -30,8 +30,8 @@ LAST = only(len(REACHES) - 1)
 
 @pytest.fixture(autouse=True)
 def shared(monkeypatch):
-    monkeypatch.setattr(codes, "_SMALL", 0)
-    monkeypatch.setattr(problem, "_OFTEN", 5)
+    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", 5)
     monkeypatch.setattr(windows, "_NUMBER", np.float64)
 
 
@@ -87,7 +87,7 @@ def kappa_of(values, reach):
 
 def by_definition(made, alpha, reach):
     """Scores pair by pair: κ_r by codes, but by observations where equal ones are near."""
-    k, farthest = made.mixing**2 * made.mass * made.codes.whole, windows._REACH
+    k, farthest = made.mixing**2 * made.mass * made.codes.all_values, windows._REACH
     sides, gamma = (made.sources, made.targets), made.gamma(alpha)
     scores = np.zeros((len(made.targets.codes), LABELS))
     bounds = [list(zip(side.offsets[:-1], side.offsets[1:], strict=True)) for side in sides]
@@ -103,7 +103,7 @@ def by_definition(made, alpha, reach):
                 equal_near |= is_equal and abs(distance) <= reach
                 value = k[sides[0].codes[a], sides[1].codes[b]]
                 by_code[farthest + distance] = value
-                by_observation[farthest + distance] = made.mass * made.own[a] if is_equal else value
+                by_observation[farthest + distance] = made.mass * made.self_values[a] if is_equal else value
         kappa = kappa_of(by_observation, farthest) if equal_near else kappa_of(by_code, reach)
         scores[t] += kappa / made.mass * gamma[i] * made.targets.prior[t]
     return scores
@@ -199,7 +199,7 @@ def test_problems_without_windows_are_scored_exactly(monkeypatch):
     rng = np.random.default_rng(4)
     sources, targets = (random_structures(rng, "sequence", count, 9) for count in (60, 40))
     for c, small in ((1.5, 1 << 20), (6.0, 0)):  # codes that are not shared, and large numbers
-        monkeypatch.setattr(codes, "_SMALL", small)
+        monkeypatch.setattr(codes, "_SMALL_TABLE", small)
         made, alpha = problem_of(sources, targets, rng, c)
         assert not has_windows(made)
         expected = CpuEngine(made).scores(alpha).doubles()

@@ -36,7 +36,7 @@ def test_without_the_kernel_it_labels_as_the_prior_does(model, prior):
     assert fitted._calibration.by_labelings
     assert not fitted._calibration.pairs.any()
     of_prior = fitted.prior_source_.source
-    fitted._calibration = replace(fitted._calibration, whole=np.array([0.0, 0.7, 1.0]))
+    fitted._calibration = replace(fitted._calibration, labeling_coefficients=np.array([0.0, 0.7, 1.0]))
     assert [*fitted.predict(OTHERS)] == [*of_prior.predict(OTHERS)]
 
 
@@ -105,7 +105,9 @@ def test_files_keep_what_labelings_are_scored_by(tmp_path):
     model.save(tmp_path / "m.fuda")
     loaded = fuda.load(tmp_path / "m.fuda")
     assert loaded._calibration.by_labelings
-    np.testing.assert_array_equal(loaded._calibration.whole, model._calibration.whole)
+    np.testing.assert_array_equal(
+        loaded._calibration.labeling_coefficients, model._calibration.labeling_coefficients
+    )
     assert [*loaded.predict(OTHERS)] == [*model.predict(OTHERS)]
 
 

@@ -228,7 +228,7 @@ def test_one_corrected_structure(shape):
 @pytest.mark.parametrize("codes_from", [0, 1 << 20], ids=["shared codes", "whole table"])
 def test_joined_support_says_the_same(monkeypatch, codes_from):
     """Observations that are in both parts, and targets with observations that are in neither."""
-    monkeypatch.setattr("fuda.marginalized.codes._SMALL", codes_from)
+    monkeypatch.setattr("fuda.marginalized.codes._SMALL_TABLE", codes_from)
     words = ["de", "la", "Lima", "Ana", "ve", "Quito", "Eva", "Oslo", "el", "Ada", "1", "2"]
     rng = np.random.default_rng(7)
     X = [Sequence(rng.choice(words[:9], 12).tolist()) for _ in range(10)]

@@ -142,7 +142,7 @@ def test_what_an_epoch_will_take_is_told_where_it_is_long(monkeypatch):
     model, clock = small(epochs=2), itertools.count()
     monkeypatch.setattr(ranking, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     model.fit(X, Y)  # of 18 structures
-    monkeypatch.setattr(ranking, "_LONG", 7.0)
+    monkeypatch.setattr(ranking, "_LONG_SECONDS", 7.0)
     message = r"will take about \d minutes: .* \d\d distinct candidates of 18 structures; give fewer"
     with pytest.warns(RuntimeWarning, match=message) as caught:
         model.fit(X, Y)

@@ -335,7 +335,7 @@ def test_many_nodes_end_at_the_same_optimum_in_fewer_iterations(monkeypatch):
     given = {"l2": 0.05, "tol": 1e-7}
     plain = SemiCRF(**given).fit(X, Y).result_
     monkeypatch.setattr("fuda.models.semi_crf.LEAST_NODES", 1)
-    monkeypatch.setattr("fuda.training.spectrum._EVERY", 1)  # a tenth of so few tells little
+    monkeypatch.setattr("fuda.training.spectrum._SAMPLE_EVERY", 1)  # a tenth of so few tells little
     fits = [SemiCRF(n_jobs=n, **given).fit(X, Y) for n in (1, 2)]
     np.testing.assert_array_equal(fits[0].weights_, fits[1].weights_)
     assert fits[0].n_iter_ < len(plain.history)

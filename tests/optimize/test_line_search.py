@@ -7,7 +7,7 @@ import pytest
 
 from fuda.optimize.line_search import DECREASE, wolfe
 from fuda.optimize.result import Watch
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 from minimization_cases import logistic, rosenbrock
 
 
@@ -20,7 +20,7 @@ def test_conditions(function, curvature, first):
     direction = -gradient.copy()
     slope = float(gradient @ direction)
     watch = Watch(1e-3, 100, None)
-    found = wolfe(watch.counted(function), x, value, slope, direction, first, Vectors(15), curvature)
+    found = wolfe(watch.counted(function), x, value, slope, direction, first, VectorArithmetic(15), curvature)
     assert found is not None
     point, new_value, new_gradient, step = found
     np.testing.assert_allclose(point, x + step * direction)
@@ -33,13 +33,13 @@ def test_conditions(function, curvature, first):
 def test_no_step_improves():
     """The slope given is wrong: all along the direction the function rises."""
     x = np.ones(3)
-    assert wolfe(lambda x: (float(x @ x), 2 * x), x, 3.0 - 1e-9, -1.0, x, 1.0, Vectors(3)) is None
+    assert wolfe(lambda x: (float(x @ x), 2 * x), x, 3.0 - 1e-9, -1.0, x, 1.0, VectorArithmetic(3)) is None
 
 
 def test_values_that_are_no_numbers_are_stepped_back_from():
     def function(x):
         return (float("nan"), x) if x[0] > 0.5 else (float((x[0] - 0.4) ** 2), 2 * (x - 0.4))
 
-    found = wolfe(function, np.zeros(1), 0.16, -0.8, np.ones(1), 8.0, Vectors(1))
+    found = wolfe(function, np.zeros(1), 0.16, -0.8, np.ones(1), 8.0, VectorArithmetic(1))
     assert found is not None
     assert 0 < found[0][0] <= 0.5

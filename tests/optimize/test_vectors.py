@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 
 CHUNK = 1 << 16
 
@@ -16,7 +16,7 @@ def test_operations(size):
     a, b, c, out = random.normal(size=(4, size))
     results = []
     for n_jobs in (1, 2, 3):
-        vectors = Vectors(size, n_jobs)
+        vectors = VectorArithmetic(size, n_jobs)
         assert vectors.dot(a, b) == pytest.approx(a @ b, abs=1e-9)
         assert vectors.norm(a) == pytest.approx(np.linalg.norm(a))
         np.testing.assert_allclose(vectors.move(a, 0.3, b, out), a + 0.3 * b, atol=1e-15)

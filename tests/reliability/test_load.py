@@ -9,7 +9,7 @@ import pytest
 from fuda import HMPerceptron, MarginalizedPerceptron, checks, registry
 from fuda.errors import DataError
 from fuda.optimize.lbfgs import Pairs
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 from reliability import load
 
 SMALL = {"chain": 300, "deep": 200, "wide": 200, "dag": 300, "labels": 30, "types": 200, "one-token": 50}
@@ -46,7 +46,7 @@ def test_a_kernel_past_all_memory_is_refused_before_it_is_allocated(monkeypatch)
 
 @pytest.mark.parametrize("learner", load.LEARNERS)
 def test_weights_and_scores_past_all_memory_are_refused(learner, monkeypatch):
-    monkeypatch.setattr(checks, "_LITTLE", 0)
+    monkeypatch.setattr(checks, "_UNCHECKED_BYTES", 0)
     monkeypatch.setenv("FUDA_MAX_MEMORY", "20000")
     X, y = load.many_labels(60)
     model = load.LEARNERS[learner]()
@@ -59,7 +59,7 @@ def test_weights_and_scores_past_all_memory_are_refused(learner, monkeypatch):
 
 def test_histories_and_orders_past_all_memory_are_refused():
     with pytest.raises(DataError, match="L-BFGS for 1,000,000,000,000 weights needs 120,000,000,000,000 byt"):
-        Pairs(10**12, 10, Vectors(1))
+        Pairs(10**12, 10, VectorArithmetic(1))
     X, y = load.many_labels(1000)
     with pytest.raises(DataError, match=r"order=3 with 1,000 labels and .* needs 16,000,0.* a lower order"):
         HMPerceptron(features="word", order=3).fit(X, y)

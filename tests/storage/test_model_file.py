@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import fuda
 from fuda import HMM, HMSVM, DataError, ModelFileError, Template, Tree, load, registry
-from fuda.files import whole_file
+from fuda.files import atomic_file
 from fuda.kernels import Precomputed
 from fuda.storage import model_file
 from model_file_cases import altered, peak, refused
@@ -298,7 +298,7 @@ def test_a_private_file_is_private_while_it_is_replaced(tmp_path):
     path = tmp_path / "model.fuda"
     path.write_bytes(b"old")
     path.chmod(0o600)
-    with whole_file(path) as stream:
+    with atomic_file(path) as stream:
         stream.write(b"new")
         modes = {stat.S_IMODE(found.stat().st_mode) for found in tmp_path.iterdir()}
     assert modes == {0o600}

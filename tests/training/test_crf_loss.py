@@ -27,7 +27,7 @@ from fuda.features.templates import Template
 from fuda.training.crf_loss import Loss, TrainingLoss, Weights, score_structures
 from structure_cases import forest_heads
 
-LOSSES = [Loss.named("sequential", 0), Loss.named("pointwise", 0), Loss.named("markov", 1.7)]
+LOSSES = [Loss.by_name("sequential", 0), Loss.by_name("pointwise", 0), Loss.by_name("markov", 1.7)]
 TEMPLATE = Template("U0:%x[0,0]\nU1:%x[-1,0]/%x[1,0]\nB2:%x[0,0]\n*3:%x[1,0]\nB")
 
 
@@ -275,7 +275,7 @@ def small_problems(draw, chain):
 
 
 def value_of(encoded, labels, vector, name, order=0.0) -> float:
-    return TrainingLoss(encoded, labels, 3, Loss.named(name, order))(vector)[0]
+    return TrainingLoss(encoded, labels, 3, Loss.by_name(name, order))(vector)[0]
 
 
 @settings(max_examples=25)
@@ -362,4 +362,4 @@ def test_curvature_is_the_hessian_diagonal_of_alike_labels():
 
 def test_names():
     with pytest.raises(DataError, match="loss='hinge': choose sequential, pointwise or markov"):
-        Loss.named("hinge", 1.0)
+        Loss.by_name("hinge", 1.0)

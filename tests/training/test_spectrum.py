@@ -32,7 +32,7 @@ def spectrum(given, w, weights):
 @pytest.mark.parametrize("loss", [SEQUENTIAL, Loss(2.0, True)], ids=str)
 def test_eigenvectors_of_the_hessian(monkeypatch, loss):
     """H v_i = λ_i v_i, where all λ_i ratio_i² are θ, and v_1 has the largest one."""
-    monkeypatch.setattr(spectrum_module, "_EVERY", 1)
+    monkeypatch.setattr(spectrum_module, "_SAMPLE_EVERY", 1)
     monkeypatch.setattr(spectrum_module, "_COUNT", 5)
     given = arguments(loss)
     whole = TrainingLoss(*given)

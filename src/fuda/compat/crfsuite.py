@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from fuda.compat.models import check_names, check_size, finite, make_crf, read_model
 from fuda.compiled import compiled
 from fuda.errors import DataError, ModelFileError
-from fuda.files import whole_file
+from fuda.files import atomic_file
 from fuda.models.crf import CRF
 
 MAGIC = b"lCRF"
@@ -134,7 +134,7 @@ def write(model: CRF, path: str | Path) -> None:
     path : str or Path
         The file; an existing one is replaced.
     """
-    with whole_file(path) as stream:
+    with atomic_file(path) as stream:
         stream.write(dump(model))
 
 

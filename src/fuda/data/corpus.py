@@ -52,9 +52,9 @@ class Corpus:
     vectors : Vectors or None
         What is known of the words from other text.
     numbers : list or range
-        The number of each structure among those given, empty ones included.
-    given : int
-        How many structures were given.
+        The number of each structure among all from the caller, empty ones included.
+    original_count : int
+        How many structures the caller gave, empty ones included.
 
     Examples
     --------
@@ -69,35 +69,35 @@ class Corpus:
         if not self.structures:
             raise DataError("there are no structures; give at least one")
         if len(self.structures) < len(structures):
-            self._given = [i for i, x in enumerate(structures) if x is not None], len(structures)
+            self._original = [i for i, x in enumerate(structures) if x is not None], len(structures)
         self.shape = self.structures[0].shape
         self.offsets = np.array([0, *accumulate(map(len, self.structures))], dtype=np.int64)
         self.types, self.observations, self.vector_lengths = _deduplicate(self.structures, self.place)
         self.kind = self._one_kind()
         self.feature_tables: dict[str | int, FeatureTable] = {}
 
-    _given: tuple[list[int], int] | None = None  # numbers and given, where some were empty
+    _original: tuple[list[int], int] | None = None  # numbers, and how many: where some were empty
     vectors: Any = None
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The number of each structure among those given, empty ones included."""
-        return range(len(self)) if self._given is None else self._given[0]
+        """The number of each structure among all from the caller, empty ones included."""
+        return range(len(self)) if self._original is None else self._original[0]
 
     @property
-    def given(self) -> int:
-        """How many structures were given, empty ones included."""
-        return len(self) if self._given is None else self._given[1]
+    def original_count(self) -> int:
+        """How many structures the caller gave, empty ones included."""
+        return len(self) if self._original is None else self._original[1]
 
-    def for_given(self, values: Iterable[Any], empty: Callable[[], Any]) -> list[Any]:
-        """Return values of structures as values of all structures given, `empty()` for empty ones.
+    def with_empty(self, values: Iterable[Any], empty: Callable[[], Any]) -> list[Any]:
+        """Return values of structures with `empty()` in the places of empty structures.
 
         >>> from fuda import Sequence
-        >>> Corpus([None, Sequence(["a", "b"])]).for_given([["X", "Y"]], list)
+        >>> Corpus([None, Sequence(["a", "b"])]).with_empty([["X", "Y"]], list)
         [[], ['X', 'Y']]
         """
         by_number = dict(zip(self.numbers, values, strict=True))
-        return [by_number[i] if i in by_number else empty() for i in range(self.given)]
+        return [by_number[i] if i in by_number else empty() for i in range(self.original_count)]
 
     @classmethod
     def of_rows(cls, offsets: np.ndarray, kind: Kind) -> Corpus:

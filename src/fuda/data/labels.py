@@ -114,12 +114,12 @@ def flat_labels(y: Any, corpus: Corpus) -> list[Any]:
     entries = per_structure(y, "y", corpus)
     if all(type(given) is list and len(given) == size for _, given, size in entries):  # as a rule
         flat, entries = list(chain.from_iterable(given for _, given, _ in entries)), []
-    for i, given, size in entries:
-        labels = listed(given)
+    for i, labels_given, size in entries:
+        labels = listed(labels_given)
         if labels is None:
             raise DataError(
-                f"{place(i)}: its labels are {described(given)}; give a list of {size} labels, one per node, "
-                "or, if X and y are one structure, wrap them in lists: [X], [y]"
+                f"{place(i)}: its labels are {described(labels_given)}; give a list of {size} labels, one "
+                "per node, or, if X and y are one structure, wrap them in lists: [X], [y]"
             )
         if len(labels) != size:
             raise DataError(f"{place(i)} has {size} nodes but {len(labels)} labels; give one label per node")
@@ -146,11 +146,12 @@ def per_structure(values: Any, name: str, corpus: Corpus) -> list[tuple[int, Any
     entries = listed(values)
     if entries is None:
         raise DataError(f"{name} is {described(values)}; give one list per structure")
-    if len(entries) != corpus.given:
+    if len(entries) != corpus.original_count:
         raise DataError(
-            f"X has {corpus.given} structures but {name} has {len(entries)}; give one list per structure"
+            f"X has {corpus.original_count} structures but {name} has {len(entries)}; give one list per "
+            "structure"
         )
-    for i in set(range(corpus.given)).difference(corpus.numbers):
+    for i in set(range(corpus.original_count)).difference(corpus.numbers):
         if listed(entries[i]) != []:
             raise DataError(f"{place(i)} is empty, but its {name} is {described(entries[i])}; give []")
     sizes = np.diff(corpus.offsets).tolist()
@@ -161,7 +162,7 @@ def structure_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
     """Return `sample_weight`, checked: a weight per structure."""
     if weights is None:
         return None
-    return _weights(weights, corpus.given, "sample_weight", "structure")[list(corpus.numbers)]
+    return _weights(weights, corpus.original_count, "sample_weight", "structure")[list(corpus.numbers)]
 
 
 def node_weights(weights: Any, corpus: Corpus) -> np.ndarray | None:
@@ -184,8 +185,8 @@ def _weights(weights: Any, size: int, name: str, of: str) -> np.ndarray:
     bad = ~((array == 0) | ((array >= SMALLEST) & (array <= LARGEST)))
     if bad.any():
         at = int(bad.argmax())
-        allowed = f"weights are finite and not negative: 0, or from {SMALLEST:g} to {LARGEST:g}"
-        raise DataError(f"{name} of {of} {at} is {array[at]}; {allowed}")
+        remedy = f"weights are finite and not negative: 0, or from {SMALLEST:g} to {LARGEST:g}"
+        raise DataError(f"{name} of {of} {at} is {array[at]}; {remedy}")
     return array
 
 

@@ -32,7 +32,7 @@ from fuda.errors import DataError, described, short
 Observation = Any
 
 _CONTAINERS = frozenset([dict, list, set, frozenset, np.ndarray])
-_MAX_DEPTH = 100  # of dicts within dicts of features
+_MAX_DEPTH = 100  # the largest depth of dicts within dicts of features
 _JSON_FORMS = (
     "a string, an integer, an array of strings or of numbers, "
     '{"columns": [strings]}, {"set": [strings]}, {"features": {name: value}}'

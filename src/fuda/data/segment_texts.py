@@ -19,7 +19,7 @@ from fuda.features.sets import JOINT_KEYS as KEYS
 
 Array = np.ndarray
 MOST_WORDS = 6
-_LEAST = 2  # how often a text occurs at least
+_LEAST = 2  # texts that occur less often have no row
 
 
 class SegmentTexts:
@@ -47,23 +47,23 @@ class SegmentTexts:
         short = segments[(lengths >= 2) & (lengths <= MOST_WORDS)]
         if words is None or not len(short):
             return cls([[] for _ in KEYS])
-        kept: list[list[str]] = []
+        vocabularies: list[list[str]] = []
         for number, key in enumerate(KEYS.values()):
             keyed = [key(word) for word in words]
             spans = (tuple(corpus.types[a:b].tolist()) for _, a, b in short.tolist())
-            found = dict.fromkeys(tuple(keyed[k] for k in types) for types in spans)
-            texts = [" ".join(own) for own in found if not any(" " in word for word in own)]
+            distinct = dict.fromkeys(tuple(keyed[k] for k in types) for types in spans)
+            texts = [" ".join(parts) for parts in distinct if not any(" " in part for part in parts)]
             probe = cls([texts if k == number else [] for k in range(len(KEYS))])
             counts = np.bincount(probe.rows(corpus)[..., number].ravel(), minlength=len(texts) + 1)
-            kept.append(
+            vocabularies.append(
                 [text for text, count in zip(texts, counts[:-1].tolist(), strict=True) if count >= _LEAST]
             )
-        return cls(kept)
+        return cls(vocabularies)
 
     @property
     def names(self) -> list[str]:
         """The names of all rows but the last."""
-        return [f"{key}={text}" for key, own in zip(KEYS, self.vocabularies, strict=True) for text in own]
+        return [f"{key}={text}" for key, texts in zip(KEYS, self.vocabularies, strict=True) for text in texts]
 
     @property
     def size(self) -> int:
@@ -71,7 +71,7 @@ class SegmentTexts:
         return sum(map(len, self.vocabularies))
 
     def rows(self, corpus: Corpus) -> Array:
-        """Look up all stretches of 2 … `MOST_WORDS` nodes.
+        """Look up all runs of 2 … `MOST_WORDS` nodes.
 
         Parameters
         ----------
@@ -81,20 +81,20 @@ class SegmentTexts:
         Returns
         -------
         (N, M, keys) array of int32
-            The rows of the stretches that end at each node, by length from 2; M is 0 where there
+            The rows of the runs that end at each node, by length from 2; M is 0 where there
             are no texts.
         """
         words = _words(corpus) if self.size else None
         if words is None:
             return np.zeros((corpus.size, 0, len(KEYS)), dtype=np.int32)
-        found = np.full((corpus.size, MOST_WORDS - 1, len(KEYS)), self.size, dtype=np.int32)
+        rows = np.full((corpus.size, MOST_WORDS - 1, len(KEYS)), self.size, dtype=np.int32)
         start = 0
         for number, (key, trie) in enumerate(zip(KEYS.values(), self._tries, strict=True)):
             get = trie.words.get
             keyed = np.array([get(key(word), -1) for word in words])
-            _walk(keyed[corpus.types], corpus.offsets, trie.steps, len(trie.words), start, found[..., number])
+            _walk(keyed[corpus.types], corpus.offsets, trie.steps, len(trie.words), start, rows[..., number])
             start += len(self.vocabularies[number])
-        return found
+        return rows
 
 
 class Steps(NamedTuple):
@@ -143,8 +143,8 @@ class _Trie:
 
 
 @compiled
-def _walk(words: Array, offsets: Array, steps: Steps, word_count: int, start: int, found: Array) -> None:
-    """Write the rows, from `start` on, of the texts that end at node t to found(t, length − 2)."""
+def _walk(words: Array, offsets: Array, steps: Steps, word_count: int, start: int, rows: Array) -> None:
+    """Write the rows, from `start` on, of the texts that end at node t to rows(t, length − 2)."""
     for i in range(len(offsets) - 1):
         for first in range(offsets[i], offsets[i + 1]):
             prefix = -1
@@ -155,7 +155,7 @@ def _walk(words: Array, offsets: Array, steps: Steps, word_count: int, start: in
                     break
                 prefix = steps.prefixes[at]
                 if t > first and steps.text_of[prefix] >= 0:
-                    found[t, t - first - 1] = start + steps.text_of[prefix]
+                    rows[t, t - first - 1] = start + steps.text_of[prefix]
 
 
 def _words(corpus: Corpus) -> list[str] | None:

@@ -32,9 +32,10 @@ from fuda.schemes import OUTSIDE, SCHEMES, guess_scheme, legal, scheme_name, spl
 Array = np.ndarray
 # The prefix of a node that is neither first nor last of its segment, last, first, and both.
 PREFIXES = {"IOB2": "IIBB", "IOE2": "IEIE", "IOBES": "IEBS", "BILOU": "ILBU"}
-NAMES = (None, *SCHEMES)  # in model files by number
-LENGTH = 30  # the longest chunk where the data decide
-NEW, JOINED = 1, 2  # bits of links: what a boundary must not be
+NAMES = (None, *SCHEMES)  # model files contain the number of the scheme in this list
+# Where the length is not set, it is taken from the data and is at most this.
+LENGTH = 30
+NEW, JOINED = 1, 2  # bits of boundary flags: what a boundary must not be
 
 
 def check_scheme(scheme: Any) -> None:
@@ -51,8 +52,8 @@ def scheme_of(scheme: Any, classes: list[Any], labels: Array, offsets: Array) ->
     if scheme is not None:
         return scheme_name(scheme)
     names = np.array([*classes, None], dtype=object)[labels].tolist()
-    found = guess_scheme(names[a:b] for a, b in pairwise(offsets.tolist()))
-    return found if found in PREFIXES else None
+    guessed = guess_scheme(names[a:b] for a, b in pairwise(offsets.tolist()))
+    return guessed if guessed in PREFIXES else None
 
 
 class SegmentLabels:
@@ -93,13 +94,13 @@ class SegmentLabels:
         self.kind_of = np.array([number[kind] for kind, _ in parts], dtype=np.int64)
         prefixes = PREFIXES.get(scheme or "", "")
         roles = [
-            [k for k, own in enumerate(prefixes) if own == prefix] or [0, 1, 2, 3] for _, prefix in parts
+            [k for k, known in enumerate(prefixes) if known == prefix] or [0, 1, 2, 3] for _, prefix in parts
         ]
-        self.first = np.array([_agreed([k & 2 for k in own]) for own in roles], dtype=np.int8)
-        self.last = np.array([_agreed([k & 1 for k in own]) for own in roles], dtype=np.int8)
+        self.first = np.array([_agreed([k & 2 for k in label_roles]) for label_roles in roles], dtype=np.int8)
+        self.last = np.array([_agreed([k & 1 for k in label_roles]) for label_roles in roles], dtype=np.int8)
         self.label_of = np.full((len(self.kinds), 4), -1, dtype=np.int64)
-        for label, own in enumerate(roles):
-            self.label_of[self.kind_of[label], own] = label
+        for label, label_roles in enumerate(roles):
+            self.label_of[self.kind_of[label], label_roles] = label
         self.twins = ~self.outside if scheme is not None else np.zeros(len(self.kinds), dtype=bool)
         self.joins, self.singles = self.label_of[:, 0] >= 0, self.label_of[:, 3] >= 0
 
@@ -123,7 +124,7 @@ class SegmentLabels:
         return np.array([kind in (OUTSIDE, (OUTSIDE, "")) for kind in self.kinds])
 
     def limits(self, labels: Array, offsets: Array) -> tuple[Array, Array]:
-        """What known labels leave: arguments of `fuda.inference.segments.Limits`.
+        """Which segmentations fit known labels: arguments of `fuda.inference.segments.Limits`.
 
         Parameters
         ----------
@@ -134,20 +135,20 @@ class SegmentLabels:
 
         Returns
         -------
-        ahead, links : arrays
+        ahead, boundary_flags : arrays
             The longest chunk of each kind that may start at a node, and what the boundary before
             it must not be.
         """
-        of, first, last = self._told(labels)
-        allowed = (of[:, None] == np.arange(len(self.kinds))) | (of < 0)[:, None]
-        allowed[offsets[1:] - 1] &= (last[offsets[1:] - 1] != 0)[:, None]
+        kind_of_node, first, last = self._told(labels)
+        possible = (kind_of_node[:, None] == np.arange(len(self.kinds))) | (kind_of_node < 0)[:, None]
+        possible[offsets[1:] - 1] &= (last[offsets[1:] - 1] != 0)[:, None]
         before = np.append(-1, last[:-1])
         before[offsets[:-1]] = -1
-        links = NEW * ((first == 0) | (before == 0)) + JOINED * ((first == 1) | (before == 1))
-        links = links.astype(np.uint8)
-        ahead = np.empty(allowed.shape, dtype=np.int32)
-        _fill_ahead(offsets, allowed, links, ahead)
-        return ahead, links
+        boundary_flags = NEW * ((first == 0) | (before == 0)) + JOINED * ((first == 1) | (before == 1))
+        boundary_flags = boundary_flags.astype(np.uint8)
+        ahead = np.empty(possible.shape, dtype=np.int32)
+        _fill_ahead(offsets, possible, boundary_flags, ahead)
+        return ahead, boundary_flags
 
     def segments(self, labels: Array, offsets: Array) -> Array:
         """(segments, 3) kind, first node and end of the segments in label numbers.
@@ -158,17 +159,17 @@ class SegmentLabels:
         starts = np.append(True, (kinds[1:] != kinds[:-1]) | (first[1:] == 1) | (last[:-1] == 1))
         starts[offsets[:-1]] = True
         bounds = np.flatnonzero(np.append(starts, True))
-        found = np.column_stack([kinds[bounds[:-1]], bounds[:-1], bounds[1:]])
-        return found[found[:, 0] >= 0]
+        segments = np.column_stack([kinds[bounds[:-1]], bounds[:-1], bounds[1:]])
+        return segments[segments[:, 0] >= 0]
 
     def longest(self, labels: Array, offsets: Array, most: int | None) -> Array:
         """(K,) D: the longest segment of each kind, up to `most` where longer ones can be joined.
 
         With `most` None, the length that 99 % of the segments do not exceed, up to `LENGTH`.
         """
-        found, longest = self.segments(labels, offsets), np.ones(len(self.kinds), dtype=np.int64)
-        for kind in np.unique(found[:, 0]).tolist():
-            sizes = np.diff(found[found[:, 0] == kind, 1:], axis=1).ravel()
+        segments, longest = self.segments(labels, offsets), np.ones(len(self.kinds), dtype=np.int64)
+        for kind in np.unique(segments[:, 0]).tolist():
+            sizes = np.diff(segments[segments[:, 0] == kind, 1:], axis=1).ravel()
             usual = np.quantile(sizes, 0.99, method="higher")
             limit = most if most is not None else min(int(usual), LENGTH)
             longest[kind] = min(sizes.max(), limit) if self.joins[kind] else sizes.max()
@@ -195,7 +196,7 @@ class SegmentLabels:
             "at the end": known & last & ~end[labels],
             "after the label before it": both & ~pairs[np.roll(labels, 1), labels],
         }
-        bad = [(int(found.argmax()), where) for where, found in places.items() if found.any()]
+        bad = [(int(flags.argmax()), where) for where, flags in places.items() if flags.any()]
         for node, where in sorted(bad)[:1]:
             raise DataError(
                 f"{corpus.place(node)}: the label {self.classes[labels[node]]!r} is not possible {where} in "
@@ -216,11 +217,11 @@ def _agreed(values: list[int]) -> int:
 
 
 @compiled
-def _fill_ahead(offsets: Array, allowed: Array, links: Array, ahead: Array) -> None:
-    """The lengths of runs of allowed nodes that start at each node and cross no boundary."""
+def _fill_ahead(offsets: Array, possible: Array, boundary_flags: Array, ahead: Array) -> None:
+    """The lengths of runs of possible nodes that start at each node and cross no boundary."""
     for i in range(len(offsets) - 1):
         for t in range(offsets[i + 1] - 1, offsets[i] - 1, -1):
-            crosses = t + 1 < offsets[i + 1] and not links[t + 1] & JOINED
-            for a in range(allowed.shape[1]):
+            crosses = t + 1 < offsets[i + 1] and not boundary_flags[t + 1] & JOINED
+            for a in range(possible.shape[1]):
                 more = ahead[t + 1, a] if crosses else 0
-                ahead[t, a] = 1 + more if allowed[t, a] else 0
+                ahead[t, a] = 1 + more if possible[t, a] else 0

@@ -75,9 +75,9 @@ class Structure:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return an array of this one object: numpy is not to make a matrix of structures."""
-        whole = np.empty((), dtype=object)
-        whole[()] = self
-        return whole if dtype is None else whole.astype(dtype)
+        array = np.empty((), dtype=object)
+        array[()] = self
+        return array if dtype is None else array.astype(dtype)
 
     @property
     def edges(self) -> np.ndarray:
@@ -288,12 +288,12 @@ def as_structures_or_none(X: Any) -> list[Structure | None]:
         raise DataError(
             f"X is a list of structures, but a single {type(X).__name__} was given; put it in a list: [x]"
         )
-    given = listed(X)
-    if given is None:
+    items = listed(X)
+    if items is None:
         raise DataError(f"X is a list of structures, but {described(X)} was given; give a list of lists")
     structures: list[Structure | None] = []
     first: tuple[int, str] | None = None
-    for i, x in enumerate(given):
+    for i, x in enumerate(items):
         try:
             structure = x if isinstance(x, Structure) else _sequence_or_none(x)
         except DataError as error:
@@ -334,11 +334,11 @@ def _pairs(edges: Any) -> np.ndarray:
     is_table = isinstance(edges, np.ndarray) and edges.dtype.kind in "iu" and edges.shape[1:] == (2,)
     if is_table and (np.abs(edges.astype(np.float64)) <= _LARGEST_NODE).all():
         return edges.astype(np.int32)
-    given = edges.tolist() if isinstance(edges, np.ndarray) else edges
-    if isinstance(given, str | bytes | dict) or not isinstance(given, Iterable):
+    items = edges.tolist() if isinstance(edges, np.ndarray) else edges
+    if isinstance(items, str | bytes | dict) or not isinstance(items, Iterable):
         raise DataError(f"the edges of a DAG are (parent, child) pairs, but {described(edges)} was given")
     pairs = []
-    for edge in given:
+    for edge in items:
         pairs.append(_node_numbers(edge, "the two ends of an edge"))
         if len(pairs[-1]) != 2:
             raise DataError(f"an edge of a DAG is a (parent, child) pair, but {short(edge)} was given")

@@ -13,7 +13,7 @@ from fuda.data.tables import Table, TextTable, joined_texts, number_texts
 from fuda.errors import DataError
 from fuda.features.templates import Line, Macro, Template
 
-_KINDS = ("text", "columns")  # of observations
+_KINDS = ("text", "columns")  # the kinds of observations that templates can read
 
 
 class TemplateEncoder(Encoder):

@@ -117,15 +117,15 @@ def tokenize(text: str, tokenizer: str = "words") -> list[Offsets]:
     check_choice("tokenizer", tokenizer, TOKENIZERS)
     if tokenizer == "blanks":
         return [match.span() for match in _BLANKS.finditer(text)]
-    found: list[Offsets] = []
+    offsets: list[Offsets] = []
     for match in _TOKEN.finditer(text if text.isascii() else _simplified(text)):
         start, end = match.span()
         initial, after = match["initial"], match["next"]
         if initial and not (initial.isupper() and after.isupper()):
-            found += [(start, end - 1), (end - 1, end)]
+            offsets += [(start, end - 1), (end - 1, end)]
         else:
-            found.append((start, end))
-    return found
+            offsets.append((start, end))
+    return offsets
 
 
 def split_at(offsets: Iterable[Offsets], places: Iterable[int]) -> list[Offsets]:
@@ -149,15 +149,15 @@ def split_at(offsets: Iterable[Offsets], places: Iterable[int]) -> list[Offsets]
     [(0, 4), (5, 7), (7, 9)]
     """
     cuts = sorted(set(places), reverse=True)
-    found = []
+    parts = []
     for start, end in offsets:
         while cuts and cuts[-1] <= start:
             cuts.pop()
         while cuts and cuts[-1] < end:
-            found.append((start, cuts[-1]))
+            parts.append((start, cuts[-1]))
             start = cuts.pop()
-        found.append((start, end))
-    return found
+        parts.append((start, end))
+    return parts
 
 
 def check_offsets(offsets: Sequence[Offsets], length: int) -> None:

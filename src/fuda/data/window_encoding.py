@@ -198,8 +198,8 @@ class WindowEncoder(Encoder):
 
     def _joints(self) -> tuple[Joint, ...]:
         """The joints of the feature set within the window."""
-        named = set_name(self.features) if self.observations.name in ("text", "columns") else None
-        return () if named is None else _joints_within(named, self.window)
+        set_of_features = set_name(self.features) if self.observations.name in ("text", "columns") else None
+        return () if set_of_features is None else _joints_within(set_of_features, self.window)
 
     def _offsets(self) -> range:
         """The offsets of the window."""
@@ -240,10 +240,10 @@ class WindowEncoder(Encoder):
                 ids = number_texts(distinct, vocabulary, learn=False)[numbers]
             else:
                 (first, *others), indptr = columns.of(joint, corpus.size)
-                whole: Iterable[str] = first
+                joined: Iterable[str] = first
                 for other in others:
-                    whole = map(add, whole, other)
-                ids = number_texts(whole, vocabulary, learn=False, count=len(first))
+                    joined = map(add, joined, other)
+                ids = number_texts(joined, vocabulary, learn=False, count=len(first))
             channels.append(Channel(_joint_name(joint), 1 + len(channels), ids, indptr))
         if learn or not self._joint_tables:
             self._joint_tables = [TextTable(len(vocabulary)) for vocabulary in self._joint_vocabularies]
@@ -290,11 +290,11 @@ class WindowEncoder(Encoder):
         """
         observation = corpus.observations[type_id]
         try:
-            found = extract(self.features, observation)
-            named = named_features(found)
+            features = extract(self.features, observation)
+            names_and_values = named_features(features)
             if not isinstance(self.features, str):
-                self._check_made(found, lengths)
-            return named
+                self._check_vector_lengths(features, lengths)
+            return names_and_values
         except Exception as error:  # whatever the user's function raises
             where = corpus.place_of_type(type_id)
             where += "" if isinstance(self.features, str) else ", by the feature function"
@@ -303,7 +303,7 @@ class WindowEncoder(Encoder):
             message = f"{where}: {short(error)} was raised on {short(observation)}; correct the function"
             raise DataError(message) from error
 
-    def _check_made(self, features: Any, lengths: dict[str, int] | None) -> None:
+    def _check_vector_lengths(self, features: Any, lengths: dict[str, int] | None) -> None:
         """Raise DataError where a vector that a function returned has not its usual length."""
         usual = self.made_lengths if lengths is None else lengths
         for name, length in vector_lengths(features):
@@ -338,12 +338,12 @@ class _Columns:
 
     def __init__(self, rows: dict[int, Rows], texts: dict[tuple[str, bool], list[str]]) -> None:
         self._rows, self._texts = rows, texts
-        self._one_each = all(indptr is None for _, indptr in rows.values())
+        self._has_one_row_each = all(indptr is None for _, indptr in rows.values())
         self._of_parts: dict[tuple[int, str, bool], list[str]] = {}
 
     def of(self, joint: Joint, size: int) -> tuple[list[list[str]], np.ndarray | None]:
         """The texts of each part of a joint in all combinations, and the bounds of the nodes."""
-        if self._one_each:
+        if self._has_one_row_each:
             return [self._at(*part, place > 0) for place, part in enumerate(joint)], None
         seen, indptr = combined([self._rows[offset] for offset, _ in joint], size)
         parts = (self._texts[key, place > 0] for place, (_, key) in enumerate(joint))
@@ -351,11 +351,11 @@ class _Columns:
 
     def _at(self, offset: int, key: str, later: bool) -> list[str]:
         """The text at an offset from each node."""
-        found = self._of_parts.get((offset, key, later))
-        if found is None:
+        texts = self._of_parts.get((offset, key, later))
+        if texts is None:
             text = self._texts[key, later]
-            found = self._of_parts[offset, key, later] = [text[row] for row in self._rows[offset][0].tolist()]
-        return found
+            texts = self._of_parts[offset, key, later] = [text[row] for row in self._rows[offset][0].tolist()]
+        return texts
 
 
 def _signed(offset: int) -> str:

@@ -63,8 +63,8 @@ class Expression:
             else:
                 repeats[-1] = part
         parts = [item + repeat.replace("*", "*?") for item, repeat in zip(items, repeats, strict=True)]
-        whole = (r"\A" if self._at_start else "") + "".join(parts) + (r"\Z" if self._at_end else "")
-        self._backtracking = re.compile(whole, re.DOTALL)
+        pattern = (r"\A" if self._at_start else "") + "".join(parts) + (r"\Z" if self._at_end else "")
+        self._backtracking = re.compile(pattern, re.DOTALL)
         self._items = [re.compile(item, re.DOTALL) for item in items]
         self._repeats = repeats
         self._skippable = [i for i in reversed(range(len(items))) if repeats[i]]
@@ -76,8 +76,8 @@ class Expression:
         choices = (len(text) + 1) ** (self._repeats.count("*") + (not self._at_start))
         if choices << self._repeats.count("?") > _FEW_CHOICES:
             return self._linear_search(text)
-        found = self._backtracking.search(text)
-        return None if found is None else found.group()
+        match = self._backtracking.search(text)
+        return None if match is None else match.group()
 
     def _linear_search(self, text: str) -> str | None:
         """The same result in time linear in the text and in the expression."""

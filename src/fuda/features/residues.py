@@ -29,7 +29,7 @@ RESIDUES = frozenset("ACDEFGHIKLMNPQRSTVWYBZJXUO*-.")
 BASES = frozenset("ACGTUN")
 # The feature sets that observations get by their alphabet, and the window that comes with each.
 ALPHABETS = {"protein": 7, "dna": 6}
-_FEWEST = 12  # different amino acids in data that are taken for proteins
+_FEWEST = 12  # data with at least so many different amino acids are taken for proteins
 
 
 def alphabet_of(observations: Sequence[Any]) -> str | None:
@@ -200,7 +200,7 @@ def physicochemical(residue: str) -> dict[str, float]:
     {'hydropathy': -1.0, 'volume': -0.1, 'charge': -2.2,
      'helix': 1.9, 'strand': -1.8, 'turn': -0.7}
     """
-    return _named(PROPERTIES, _properties().get(residue.upper()))
+    return _by_name(PROPERTIES, _properties().get(residue.upper()))
 
 
 @lru_cache(1 << 10)
@@ -223,10 +223,10 @@ def blosum62(residue: str) -> dict[str, float]:
     >>> max(vector, key=vector.get)
     'like=K'
     """
-    return _named([f"like={a}" for a in AMINO_ACIDS], vector_of(residue, "BLOSUM62"))
+    return _by_name([f"like={a}" for a in AMINO_ACIDS], vector_of(residue, "BLOSUM62"))
 
 
-def _named(names: Sequence[str], values: np.ndarray | None) -> dict[str, float]:
+def _by_name(names: Sequence[str], values: np.ndarray | None) -> dict[str, float]:
     """Numbers as features; none where there are no numbers."""
     return {} if values is None else dict(zip(names, values.tolist(), strict=True))
 

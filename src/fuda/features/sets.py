@@ -31,7 +31,7 @@ from fuda.checks import is_whole
 from fuda.errors import DataError, short
 from fuda.features.residues import blosum62, dna, physicochemical, protein
 
-_CACHED = 1 << 14  # tokens whose shapes are remembered
+_CACHED = 1 << 14  # the number of tokens whose shapes are cached
 _YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _NUMBER = re.compile(r"[+-]?\d+([.,:/]\d+)*%?")
 _ROMAN = re.compile(r"[IVXLCDM]+")
@@ -161,15 +161,15 @@ class _CharacterClasses(dict[int, str]):
     def __missing__(self, point: int) -> str:
         character = chr(point)
         if character.isupper():
-            found = "X"
+            symbol = "X"
         elif character.islower():
-            found = "x"
+            symbol = "x"
         elif character.isdigit():
-            found = "0"
+            symbol = "0"
         else:
-            found = _script(character) if character.isalpha() else character
-        self[point] = found
-        return found
+            symbol = _script(character) if character.isalpha() else character
+        self[point] = symbol
+        return symbol
 
 
 _CHARACTER_CLASSES = _CharacterClasses()
@@ -255,8 +255,10 @@ def extract(features: str | Callable[[Any], Any], observation: Any) -> Any:
         return FEATURE_SETS[features](observation)
     if isinstance(observation, tuple):
         columns = [f"column{i}={value}" for i, value in enumerate(observation[1:], start=1)]
-        own = FEATURE_SETS[features](str(observation[0]))
-        return own | dict.fromkeys(columns, 1.0) if isinstance(own, dict) else own + columns
+        word_features = FEATURE_SETS[features](str(observation[0]))
+        if isinstance(word_features, dict):
+            return word_features | dict.fromkeys(columns, 1.0)
+        return word_features + columns
     return [f"id={observation}"] if is_whole(observation) else observation
 
 
@@ -266,8 +268,8 @@ def set_name(features: Any) -> str | None:
     >>> set_name("text"), set_name(len)
     ('text', None)
     """
-    named = getattr(features, "base", None) if callable(features) else features
-    return named if isinstance(named, str) else None
+    base = getattr(features, "base", None) if callable(features) else features
+    return base if isinstance(base, str) else None
 
 
 def resolve(features: Any, window: Any) -> tuple[Any, int]:

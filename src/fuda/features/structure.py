@@ -7,7 +7,7 @@ less their mean:
 
     μ_t(angle) = |Σ_{|d| ≤ w} h_{t+d} exp(i angle d)| / number of residues,
 
-with 100° for helices and 170° for strands. It is no sum over single residues, so a window of
+with 100° for helices and 170° for strands. It is not a sum over single residues, so a window of
 residues cannot express it, and pairs of residues only in part.
 """
 
@@ -20,11 +20,17 @@ import numpy as np
 from fuda.features.residues import PROPERTIES, properties_of
 from fuda.features.templates import Template
 
-_MOMENTS = ((5, 100), (4, 170), (8, 100), (3, 100), (3, 170))  # residues to each side, angle
+_MOMENTS = (
+    (5, 100),
+    (4, 170),
+    (8, 100),
+    (3, 100),
+    (3, 170),
+)  # for each moment: residues to each side, and the angle
 _MEANS = ("hydropathy", "helix", "strand", "turn")
-_SIDE = 3  # residues to each side of a mean
-_WIDTHS = (0.1, 0.25)  # of the classes of moments and of means
-_LARGEST = (7, 6)  # classes
+_SIDE = 3  # the number of residues to each side in means
+_WIDTHS = (0.1, 0.25)  # the widths of the classes of moments and of means
+_LARGEST = (7, 6)  # the largest class of moments and of means
 
 
 def structure_columns(residues: Sequence[str]) -> list[tuple[str, ...]]:

@@ -140,8 +140,8 @@ def residue_vectors(matrix: str, beta: float = 0.0) -> dict[str, np.ndarray]:
     >>> float(vectors["I"] @ vectors["V"]) > 0 > float(vectors["I"] @ vectors["D"])
     True
     """
-    given, centring = scores(matrix), np.eye(20) - 1 / 20
-    values = np.exp(beta * given) if beta else centring @ given @ centring
+    values, centring = scores(matrix), np.eye(20) - 1 / 20
+    values = np.exp(beta * values) if beta else centring @ values @ centring
     eigenvalues, basis = np.linalg.eigh(values)
     eigenvalues += max(0.0, -float(eigenvalues[0]))
     # the symmetric root: it does not depend on the basis that was found for equal eigenvalues
@@ -165,9 +165,9 @@ def average_over_codes(table: np.ndarray) -> dict[str, np.ndarray]:
     dict of str to (n,) array
         The vectors by code.
     """
-    found = dict(zip(AMINO_ACIDS, table, strict=True))
-    found |= {code: np.mean([found[a] for a in of], axis=0) for code, of in _AMBIGUOUS.items()}
-    return found | dict.fromkeys(_NONE, np.zeros(table.shape[1]))
+    vectors = dict(zip(AMINO_ACIDS, table, strict=True))
+    vectors |= {code: np.mean([vectors[a] for a in of], axis=0) for code, of in _AMBIGUOUS.items()}
+    return vectors | dict.fromkeys(_NONE, np.zeros(table.shape[1]))
 
 
 def vector_of(residue: str, matrix: str, beta: float = 0.0) -> np.ndarray | None:

@@ -151,8 +151,8 @@ def _without_comment(line: str) -> str:
     """
     if line.lstrip().startswith("#"):
         return ""
-    found = _COMMENT.search(line, line.rfind("%") + 1)
-    return line[: found.start()] if found else line
+    comment = _COMMENT.search(line, line.rfind("%") + 1)
+    return line[: comment.start()] if comment else line
 
 
 def _parse(line: str, where: str, number: int, wapiti: bool) -> Line:
@@ -165,11 +165,11 @@ def _parse(line: str, where: str, number: int, wapiti: bool) -> Line:
     if kind not in "UB*":
         raise refuse("a line begins with U (label), B (pair of labels) or * (both)")
     texts, macros, position = [], [], 0
-    for found in _MACRO.finditer(line):
-        texts.append(line[position : found.start()])
-        position = found.end()
+    for match in _MACRO.finditer(line):
+        texts.append(line[position : match.start()])
+        position = match.end()
         try:
-            macros.append(_macro(wapiti, *found.groups()))
+            macros.append(_macro(wapiti, *match.groups()))
         except ValueError as error:
             raise refuse(str(error)) from None
     texts.append(line[position:])
@@ -203,10 +203,10 @@ def _macro(wapiti: bool, letter: str, row: str, column: str, expression: str | N
     matcher = Expression(expression)
 
     def apply(cell: str) -> str:
-        found = matcher.search(cell)
+        match = matcher.search(cell)
         if kind == "t":
-            return "false" if found is None else "true"
-        return lower(found or "")
+            return "false" if match is None else "true"
+        return lower(match or "")
 
     return Macro(int(row), int(column), "_x", apply, most)
 

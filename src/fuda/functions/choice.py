@@ -16,7 +16,7 @@ from fuda.data.encoding import Encoded
 from fuda.errors import DataError, short
 from fuda.functions.base import LabelFunction, TrainingScores
 from fuda.functions.explicit import ExplicitScores
-from fuda.functions.monomials import Vectors
+from fuda.functions.monomials import MonomialVectors
 from fuda.functions.pushed import CACHE_BYTES, Expansion, PushedScores
 from fuda.functions.windows import window_of
 from fuda.kernels import Kernel, Sees, check_kernel
@@ -24,7 +24,7 @@ from fuda.kernels.checked import LARGEST_VALUE
 from fuda.kernels.points import Numbering, points
 
 Array = np.ndarray
-_FEW_WEIGHTS = 1 << 12  # per node; fewer cost next to nothing
+_FEW_WEIGHTS = 1 << 12  # reading at most so many weights per node costs next to nothing
 
 
 def scores_for(
@@ -99,17 +99,17 @@ def function_for(
     return Expansion(kernel, numbering, window_of(encoded, kernel, numbering), beta)
 
 
-def _explicit_vectors(kernel: Kernel, encoded: Encoded, cache_bytes: int) -> Vectors | None:
+def _explicit_vectors(kernel: Kernel, encoded: Encoded, cache_bytes: int) -> MonomialVectors | None:
     """Check the kernel; return the vectors of a polynomial whose monomials fit into memory."""
     _check(kernel, encoded)
     if kernel.polynomial is None:
         return None
-    vectors = Vectors(kernel, encoded)
+    vectors = MonomialVectors(kernel, encoded)
     fits = vectors.numerable and vectors.sizes(vectors.binary).sum() <= cache_bytes
     return vectors if fits else None
 
 
-def _weights(vectors: Vectors, label_count: int) -> float:
+def _weights(vectors: MonomialVectors, label_count: int) -> float:
     """The mean number of weights, of all labels, that the score of a node reads."""
     return label_count * float(vectors.counts(vectors.binary).mean())
 

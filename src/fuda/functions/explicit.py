@@ -19,12 +19,12 @@ import numpy as np
 from fuda.checks import check_arrays, check_memory
 from fuda.data.encoding import Encoded
 from fuda.functions.base import NodeMonomials, ScoreArrays, score_nodes, update_nodes
-from fuda.functions.monomials import Monomials, Vectors, coefficients, inner_products
+from fuda.functions.monomials import Monomials, MonomialVectors, coefficients, inner_products
 from fuda.kernels import Kernel
 from fuda.parallel import blocks, run
 
 Array = np.ndarray
-_BLOCK_BYTES = 200_000_000  # for the monomials of the nodes that are scored at a time
+_BLOCK_BYTES = 200_000_000  # bytes of the monomials of nodes that are scored together
 _BLOCK_NODES = 1024
 
 
@@ -37,24 +37,25 @@ class MonomialWeights:
         The polynomial kernel.
     monomials : Monomials
         The F monomials.
-    as_sets : bool
+    binary_training : bool
         Whether monomials are identified by their sets of features.
     weights : (F + 1, L) array
         The weights of the monomials, and a row of zeros for unknown ones.
     """
 
-    def __init__(self, kernel: Kernel, monomials: Monomials, as_sets: bool, weights: Array) -> None:
-        self.kernel, self.monomials, self.as_sets, self.weights = kernel, monomials, as_sets, weights
+    def __init__(self, kernel: Kernel, monomials: Monomials, binary_training: bool, weights: Array) -> None:
+        self.kernel, self.monomials, self.weights = kernel, monomials, weights
+        self.binary_training = binary_training
 
     def of(self, encoded: Encoded, n_jobs: int | None = None) -> Array:
         """(M, L) the scores of the nodes of a corpus."""
-        whole = Vectors(self.kernel, encoded)
+        all_vectors = MonomialVectors(self.kernel, encoded)
         parts = []
-        ends = np.zeros(len(whole) + 1, dtype=np.int64)
-        np.cumsum(whole.sizes(self.as_sets), out=ends[1:])
+        ends = np.zeros(len(all_vectors) + 1, dtype=np.int64)
+        np.cumsum(all_vectors.sizes(self.binary_training), out=ends[1:])
         for first, last in blocks(ends, _BLOCK_BYTES):
-            vectors = whole.cut(first, last)
-            rows = self.monomials.expand(vectors, self.as_sets, learn=False)
+            vectors = all_vectors.cut(first, last)
+            rows = self.monomials.expand(vectors, self.binary_training, learn=False)
             monomials = NodeMonomials(*rows, vectors.factors, np.empty(0))
             parts.append(_score(_arrays(monomials, self.weights, self.weights), n_jobs))
         return np.concatenate(parts)
@@ -67,7 +68,7 @@ class ExplicitScores:
 
     Parameters
     ----------
-    vectors : Vectors
+    vectors : MonomialVectors
         The feature vectors of the nodes, and the polynomial.
     label_count : int
         L, the number of labels.
@@ -75,11 +76,11 @@ class ExplicitScores:
         Threads; None means all cores.
     """
 
-    def __init__(self, vectors: Vectors, label_count: int, n_jobs: int | None = None) -> None:
+    def __init__(self, vectors: MonomialVectors, label_count: int, n_jobs: int | None = None) -> None:
         self.vectors, self.label_count, self.n_jobs = vectors, label_count, n_jobs
         self._monomials = Monomials()
         rows = self._monomials.expand(vectors, vectors.binary, learn=True)
-        factors = vectors.factors, coefficients(self._monomials.codes(), vectors)
+        factors = vectors.factors, coefficients(self._monomials.keys(), vectors)
         check_memory(
             8.0 * label_count * (self._monomials.count + len(vectors)),
             f"the weights of {self._monomials.count:,} monomials of features for {label_count:,} labels",
@@ -134,7 +135,7 @@ class ExplicitScores:
     def function(self) -> MonomialWeights:
         """The function learned, without the training corpus and without weights of 0."""
         used = self.weights.any(axis=1)
-        monomials = Monomials(self._monomials.codes()[used])
+        monomials = Monomials(self._monomials.keys()[used])
         weights = np.pad(self.weights[used], ((0, 1), (0, 0)))  # a last row for unknown monomials
         return MonomialWeights(self.vectors.kernel, monomials, self.vectors.binary, weights)
 

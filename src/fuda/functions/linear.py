@@ -20,7 +20,7 @@ from fuda.data.window_encoding import TypeTable
 from fuda.functions.windows import add_rows
 
 Array = np.ndarray
-KEPT_BYTES = 1 << 26  # for the cached scores of observations
+TYPE_CACHE_BYTES = 1 << 26  # bytes of the cached scores of observations
 
 
 class LinearFunction:
@@ -89,16 +89,17 @@ class LinearFunction:
         if self._marks is None:
             self._marks = self._products(table.encoder.mark_rows(), count)
         keys = list(table.corpus.keys())
-        found: list[Any] = list(map(self._types.get, keys))
-        new = [i for i, scores in enumerate(found) if scores is None]
+        scores_of_types: list[Any] = list(map(self._types.get, keys))
+        new = [i for i, scores in enumerate(scores_of_types) if scores is None]
         if new:
             products = self._products(table.encoder.rows(table.corpus, new), count)
-            most = KEPT_BYTES // (8 * count * self._label_count + 256) if table.corpus.kind.ops.recurs else 0
+            recurs, entry_bytes = table.corpus.kind.ops.recurs, 8 * count * self._label_count + 256
+            most = TYPE_CACHE_BYTES // entry_bytes if recurs else 0
             for i, scores in zip(new, products, strict=True):
-                found[i] = scores
+                scores_of_types[i] = scores
                 if len(self._types) < most:
                     self._types[keys[i]] = scores
-        stacked = np.concatenate([*found, *self._marks]).reshape(-1, count, self._label_count)
+        stacked = np.concatenate([*scores_of_types, *self._marks]).reshape(-1, count, self._label_count)
         return stacked.transpose(1, 0, 2)
 
     def _products(self, rows: list[Row], count: int) -> Array:

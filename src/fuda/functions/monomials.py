@@ -28,10 +28,10 @@ from fuda.kernels import Kernel, Polynomial
 from fuda.kernels.points import Numbering
 
 Array = np.ndarray
-_NO_CODES = np.empty(0, dtype=np.int64)
+_NO_KEYS = np.empty(0, dtype=np.int64)
 
 
-class Vectors:
+class MonomialVectors:
     """The feature vectors of all nodes, and a polynomial kernel.
 
     Parameters
@@ -46,7 +46,7 @@ class Vectors:
     indptr, indices, values : arrays
         The feature vectors in CSR form, channel after channel.
     base : int
-        The base of the codes of monomials, larger than the number of any feature plus one.
+        The base of the keys of monomials, larger than the number of any feature plus one.
     degree, offset, scale : int, float, float
         d, o and s of the polynomial.
     factors : (N,) array
@@ -83,10 +83,10 @@ class Vectors:
 
     @property
     def numerable(self) -> bool:
-        """Whether the codes of monomials fit into 63 bits."""
+        """Whether the keys of monomials fit into 63 bits."""
         return self.base**self.degree < 2**63
 
-    def cut(self, first: int, last: int) -> Vectors:
+    def cut(self, first: int, last: int) -> MonomialVectors:
         """The vectors of some nodes."""
         if (first, last) == (0, len(self)):
             return self
@@ -96,24 +96,25 @@ class Vectors:
         part.indices, part.values = self.indices[begin:end], self.values[begin:end]
         return part
 
-    def repeats(self, as_sets: bool) -> bool:
+    def repeats(self, binary_training: bool) -> bool:
         """Whether monomials contain a feature several times; not where sets suffice."""
-        return not (as_sets and self.binary)
+        return not (binary_training and self.binary)
 
-    def counts(self, as_sets: bool) -> Array:
+    def counts(self, binary_training: bool) -> Array:
         """(N,) the number of monomials of each node."""
         features = self.indptr[1:] - self.indptr[:-1]
         if self.degree == 1:
             return features + 1
         total, term = np.ones(len(self)), np.ones(len(self))
         for k in range(1, self.degree + 1):
-            term = term * (features + k - 1.0 if self.repeats(as_sets) else (features - k + 1.0).clip(0)) / k
+            choices = features + k - 1.0 if self.repeats(binary_training) else (features - k + 1.0).clip(0)
+            term = term * choices / k
             total += term
         return np.rint(total).astype(np.int64)
 
-    def sizes(self, as_sets: bool) -> Array:
+    def sizes(self, binary_training: bool) -> Array:
         """(N,) the bytes that the monomials of each node take."""
-        return self.counts(as_sets) * (4 if self.binary else 12)
+        return self.counts(binary_training) * (4 if self.binary else 12)
 
 
 def _rows(encoded: Encoded, channel: Channel) -> tuple[Csr, Array]:
@@ -152,10 +153,10 @@ def _side_by_side(parts: list[tuple[Csr, Array]], size: int) -> tuple[Array, Arr
     for csr, rows in parts:
         _append_rows(csr.indptr, csr.indices, csr.data, rows, first, ends, indices, values)
         first += csr.shape[1]
-    kept = values != 0
-    if kept.all():
+    nonzero = values != 0
+    if nonzero.all():
         return indptr, indices, values
-    return np.append(0, np.cumsum(kept))[indptr], indices[kept], values[kept]
+    return np.append(0, np.cumsum(nonzero))[indptr], indices[nonzero], values[nonzero]
 
 
 @compiled
@@ -196,31 +197,31 @@ class _Kind(NamedTuple):
     base: int
     degree: int
     repeats: bool
-    as_sets: bool
+    binary_training: bool
     learn: bool
 
 
 class _Scratch(NamedTuple):
     """Memory for the monomials of a node, as `_monomials` fills it."""
 
-    codes: Array
+    monomial_keys: Array
     marks: Array
     reals: Array
 
 
 class Monomials:
-    """Numbers monomials in order of first occurrence, by their codes in a hash table.
+    """Numbers monomials in order of first occurrence, by their keys in a hash table.
 
-    The code of a monomial has the numbers of its features, each plus one, as digits to the base of
-    `Vectors`. Sorted arrays (`numpy.unique`, `numpy.searchsorted`) would do without a hash table
-    but take six times as long to number monomials (0.95 s instead of 0.15 s for the 3.8 million
-    monomials of degree 2 of 257,000 nodes with spelling features), and five times as long to
-    look them up.
+    The key of a monomial has the numbers of its features, each plus one, as digits to the base of
+    `MonomialVectors`. Sorted arrays (`numpy.unique`, `numpy.searchsorted`) would do without a hash
+    table but take six times as long to number monomials (0.95 s instead of 0.15 s for the 3.8
+    million monomials of degree 2 of 257,000 nodes with spelling features), and five times as long
+    to look them up.
 
     Parameters
     ----------
-    codes : (F,) array of int, optional
-        The codes of the first monomials, by number. Default: none.
+    monomial_keys : (F,) array of int, optional
+        The keys of the first monomials, by number. Default: none.
 
     Attributes
     ----------
@@ -228,26 +229,30 @@ class Monomials:
         F, the number of monomials.
     """
 
-    def __init__(self, codes: Array = _NO_CODES) -> None:
-        self.count = len(codes)
+    def __init__(self, monomial_keys: Array = _NO_KEYS) -> None:
+        self.count = len(monomial_keys)
         capacity = 1 << max(12, (2 * self.count).bit_length())
-        self._keys, self._numbers = _table(capacity, codes, np.arange(self.count, dtype=np.int32))
+        self._slot_keys, self._numbers = _table(
+            capacity, monomial_keys, np.arange(self.count, dtype=np.int32)
+        )
 
-    def codes(self) -> Array:
-        """(F,) the codes by number."""
-        used = self._keys >= 0
-        codes = np.empty(self.count, dtype=np.int64)
-        codes[self._numbers[used]] = self._keys[used]
-        return codes
+    def keys(self) -> Array:
+        """(F,) the keys by number."""
+        used = self._slot_keys >= 0
+        monomial_keys = np.empty(self.count, dtype=np.int64)
+        monomial_keys[self._numbers[used]] = self._slot_keys[used]
+        return monomial_keys
 
-    def expand(self, vectors: Vectors, as_sets: bool, learn: bool) -> tuple[Array, Array, Array]:
+    def expand(
+        self, vectors: MonomialVectors, binary_training: bool, learn: bool
+    ) -> tuple[Array, Array, Array]:
         """List the monomials of all nodes.
 
         Parameters
         ----------
-        vectors : Vectors
+        vectors : MonomialVectors
             The feature vectors of the nodes.
-        as_sets : bool
+        binary_training : bool
             Whether a monomial is identified by its set of features alone, as where all values in
             training are 0 or 1.
         learn : bool
@@ -263,50 +268,50 @@ class Monomials:
             The values of the monomials; empty where all are 1.
         """
         indptr = np.zeros(len(vectors) + 1, dtype=np.int64)
-        np.cumsum(vectors.counts(as_sets), out=indptr[1:])
+        np.cumsum(vectors.counts(binary_training), out=indptr[1:])
         ids = np.empty(indptr[-1], dtype=np.uint32)  # unsigned look-ups need no test of the sign
         values = np.empty(0 if vectors.binary else len(ids))
-        kind = _Kind(vectors.base, vectors.degree, vectors.repeats(as_sets), as_sets, learn)
+        kind = _Kind(vectors.base, vectors.degree, vectors.repeats(binary_training), binary_training, learn)
         rows, factors = (
             (vectors.indptr, vectors.indices, vectors.values),
             (vectors.by_multiset, vectors.by_set),
         )
-        table = self._keys, self._numbers, self.count
-        self._keys, self._numbers, self.count = _expand(rows, kind, factors, table, indptr, ids, values)
+        table = self._slot_keys, self._numbers, self.count
+        self._slot_keys, self._numbers, self.count = _expand(rows, kind, factors, table, indptr, ids, values)
         return indptr, ids, values
 
 
 @compiled
-def _slot(keys: Array, code: int) -> int:
-    """The slot of a code, or the free slot for it, in a table of 2ⁿ slots that is never full."""
-    mask = len(keys) - 1
-    slot: Any = np.int64((np.uint64(code) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
-    while keys[slot] >= 0 and keys[slot] != code:
+def _slot(slot_keys: Array, monomial_key: int) -> int:
+    """The slot of a key, or the free slot for it, in a table of 2ⁿ slots that is never full."""
+    mask = len(slot_keys) - 1
+    slot: Any = np.int64((np.uint64(monomial_key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
+    while slot_keys[slot] >= 0 and slot_keys[slot] != monomial_key:
         slot = (slot + 1) & mask
     return slot
 
 
 @compiled
-def _table(capacity: int, codes: Array, numbers: Array) -> tuple[Array, Array]:
-    """A hash table from codes to numbers."""
-    keys, values = np.full(capacity, -1, dtype=np.int64), np.empty(capacity, dtype=np.int32)
-    for i in range(len(codes)):
-        slot = _slot(keys, codes[i])
-        keys[slot], values[slot] = codes[i], numbers[i]
-    return keys, values
+def _table(capacity: int, monomial_keys: Array, numbers: Array) -> tuple[Array, Array]:
+    """A hash table from keys to numbers."""
+    slot_keys, values = np.full(capacity, -1, dtype=np.int64), np.empty(capacity, dtype=np.int32)
+    for i in range(len(monomial_keys)):
+        slot = _slot(slot_keys, monomial_keys[i])
+        slot_keys[slot], values[slot] = monomial_keys[i], numbers[i]
+    return slot_keys, values
 
 
 @compiled
 def _monomials(indices: Array, entries: Array, begin: int, end: int, kind: _Kind, scratch: _Scratch) -> int:
     """List all monomials of the features begin … end − 1, and return their number.
 
-    Each extends a monomial of one degree less by a feature not before its last. `codes` has its
-    code; `marks` the position of its last feature, how often that occurs, the number of distinct
-    features, and the degree; `reals` its value, and k! / Π mult!.
+    Each extends a monomial of one degree less by a feature not before its last. `monomial_keys`
+    has its key; `marks` the position of its last feature, how often that occurs, the number of
+    distinct features, and the degree; `reals` its value, and k! / Π mult!.
     """
-    codes, marks, reals = scratch
+    monomial_keys, marks, reals = scratch
     repeats = kind.repeats
-    codes[0] = 0
+    monomial_keys[0] = 0
     marks[0, 0], marks[0, 1], marks[0, 2], marks[0, 3] = begin - 1, 0, 0, 0
     reals[0, 0], reals[0, 1] = 1.0, 1.0
     first, last = 0, 1
@@ -320,7 +325,9 @@ def _monomials(indices: Array, entries: Array, begin: int, end: int, kind: _Kind
                 marks[count, 1] = marks[e, 1] + 1 if again else 1
                 marks[count, 2] = marks[e, 2] if again else marks[e, 2] + 1
                 marks[count, 3] = k
-                codes[count] = codes[e] if again and kind.as_sets else codes[e] * kind.base + indices[p] + 1
+                monomial_keys[count] = monomial_keys[e]
+                if not (again and kind.binary_training):
+                    monomial_keys[count] = monomial_keys[e] * kind.base + indices[p] + 1
                 reals[count, 0] = reals[e, 0] * entries[p]
                 reals[count, 1] = reals[e, 1] * k / marks[count, 1]
                 count += 1
@@ -329,15 +336,17 @@ def _monomials(indices: Array, entries: Array, begin: int, end: int, kind: _Kind
 
 
 @compiled
-def _number(codes: Array, keys: Array, numbers: Array, count: int, learn: bool, ids: Array) -> int:
-    """Look up the numbers of codes, `count` where unknown; or number these from `count` on."""
-    for e in range(len(codes)):
-        slot = _slot(keys, codes[e])
-        if keys[slot] < 0 and learn:
-            keys[slot] = codes[e]
+def _number(
+    monomial_keys: Array, slot_keys: Array, numbers: Array, count: int, learn: bool, ids: Array
+) -> int:
+    """Look up the numbers of keys, `count` where unknown; or number these from `count` on."""
+    for e in range(len(monomial_keys)):
+        slot = _slot(slot_keys, monomial_keys[e])
+        if slot_keys[slot] < 0 and learn:
+            slot_keys[slot] = monomial_keys[e]
             numbers[slot] = count
             count += 1
-        ids[e] = numbers[slot] if keys[slot] >= 0 else count
+        ids[e] = numbers[slot] if slot_keys[slot] >= 0 else count
     return count
 
 
@@ -348,30 +357,34 @@ def _expand(
     """Number the monomials of all nodes; the hash table, which grows where it is half full."""
     starts, indices, entries = rows
     by_multiset, by_set = factors
-    keys, numbers, count = table
+    slot_keys, numbers, count = table
     most = max(1, np.diff(indptr).max()) if len(indptr) > 1 else 1
-    codes, marks = np.empty(most, dtype=np.int64), np.empty((most, 4), dtype=np.int64)
-    scratch = _Scratch(codes, marks, np.empty((most, 2)))
+    monomial_keys, marks = np.empty(most, dtype=np.int64), np.empty((most, 4), dtype=np.int64)
+    scratch = _Scratch(monomial_keys, marks, np.empty((most, 2)))
     for t in range(len(starts) - 1):
-        while kind.learn and 2 * (count + indptr[t + 1] - indptr[t]) > len(keys):
-            keys, numbers = _table(4 * len(keys), keys[keys >= 0], numbers[keys >= 0])
+        while kind.learn and 2 * (count + indptr[t + 1] - indptr[t]) > len(slot_keys):
+            slot_keys, numbers = _table(
+                4 * len(slot_keys), slot_keys[slot_keys >= 0], numbers[slot_keys >= 0]
+            )
         size = _monomials(indices, entries, starts[t], starts[t + 1], kind, scratch)
-        count = _number(codes[:size], keys, numbers, count, kind.learn, ids[indptr[t] : indptr[t + 1]])
+        count = _number(
+            monomial_keys[:size], slot_keys, numbers, count, kind.learn, ids[indptr[t] : indptr[t + 1]]
+        )
         if len(values) > 0:
             for e in range(size):
                 x = scratch.reals[e, 0]
-                if kind.as_sets and marks[e, 3] > 0:  # a multiset in the place of its set
+                if kind.binary_training and marks[e, 3] > 0:  # a multiset in the place of its set
                     x *= scratch.reals[e, 1] * by_multiset[marks[e, 3]] / by_set[marks[e, 2]]
                 values[indptr[t] + e] = x
-    return keys, numbers, count
+    return slot_keys, numbers, count
 
 
-def coefficients(codes: Array, vectors: Vectors) -> Array:
-    """(F,) the coefficient c_f of each monomial, from the digits of its code."""
-    sizes = np.zeros(len(codes), dtype=np.int64)
-    ways, run, before = np.ones(len(codes)), np.ones(len(codes)), np.zeros(len(codes), dtype=np.int64)
-    while codes.any():
-        codes, digit = np.divmod(codes, vectors.base)
+def coefficients(monomial_keys: Array, vectors: MonomialVectors) -> Array:
+    """(F,) the coefficient c_f of each monomial, from the digits of its key."""
+    sizes = np.zeros(len(monomial_keys), dtype=np.int64)
+    ways, run, before = np.ones(len(sizes)), np.ones(len(sizes)), np.zeros(len(sizes), dtype=np.int64)
+    while monomial_keys.any():
+        monomial_keys, digit = np.divmod(monomial_keys, vectors.base)
         sizes += digit > 0
         run = np.where(digit == before, run + 1, 1.0)
         ways = np.where(digit > 0, ways * sizes / run, ways)

@@ -22,7 +22,7 @@ from fuda.kernels import Kernel
 from fuda.kernels.points import Numbering
 
 Array = np.ndarray
-CACHE_BYTES = 1 << 30  # for rows of kernel values, or for monomials
+CACHE_BYTES = 1 << 30  # the default bytes for rows of kernel values, or for monomials
 _NO_MONOMIALS = NodeMonomials(
     np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint32), np.empty(0), np.empty(0), np.empty(0)
 )

@@ -21,8 +21,8 @@ from fuda.kernels.points import Numbering, Points, points
 from fuda.parallel import run
 
 Array = np.ndarray
-_ENTRIES = 1 << 19  # kernel values in memory per thread
-_TABLE_ENTRIES = 1 << 22  # inner products between types in memory at a time
+_ENTRIES = 1 << 19  # the largest number of kernel values in memory per thread
+_TABLE_ENTRIES = 1 << 22  # the largest number of inner products between types in memory
 
 
 class ChannelView(NamedTuple):
@@ -228,8 +228,8 @@ def _evaluate(
     """
     most = _TABLE_ENTRIES // max(len(view.points) for view in targets.channels)
     for part in _slices(sources.size, most):
-        whole = part == slice(0, sources.size)
-        chosen = sources if whole else sources.take(np.arange(part.start, part.stop))
+        has_all_sources = part == slice(0, sources.size)
+        chosen = sources if has_all_sources else sources.take(np.arange(part.start, part.stop))
         products = _InnerProducts(kernel, targets, chosen)
 
         def solve(block: slice, part: slice = part, products: _InnerProducts = products) -> None:

@@ -20,7 +20,7 @@ from fuda.errors import DataError, place
 from fuda.parallel import Block, blocks
 
 # A structure for compiled code: its nodes, parents first; the first node; heads, matrices, stride.
-Tree = tuple[Array, int, Array, Array, int]
+TreeTask = tuple[Array, int, Array, Array, int]
 _BLOCK_ENTRIES = 65536  # a block's arrays should fit into the cache of one core
 
 
@@ -73,7 +73,7 @@ class Problem:
         if self.shared:
             self._check_matrices(slice(0, 1))
 
-    def tree(self, structure: int) -> Tree:
+    def tree(self, structure: int) -> TreeTask:
         """Return one structure for compiled code."""
         nodes = self.graph.nodes((structure, structure + 1))
         return self.graph.order[nodes], nodes.start, self.graph.heads, self.matrices, self.stride

@@ -34,7 +34,7 @@ from fuda.inference.graph import Problem, as_doubles
 from fuda.inference.max_product import maximize
 from fuda.parallel import Block, run
 
-_MOST = 1 << 27  # scores of label n-grams: a gigabyte
+_LARGEST_GRAMS = 1 << 27  # the largest number of scores of label n-grams, which take a gigabyte
 
 
 class Grams(NamedTuple):
@@ -79,10 +79,10 @@ def no_grams(order: int, label_count: int) -> Grams:
     """
     if not is_whole(order, 0):
         raise DataError(f"order={short(order)}: give how many labels before a label count, 0 or more")
-    if order > 30 or label_count ** (order + 1) > _MOST:
+    if order > 30 or label_count ** (order + 1) > _LARGEST_GRAMS:
         raise DataError(
             f"order={order} with {label_count} labels: there are {label_count}^{order + 1} label "
-            f"n-grams, but at most {_MOST:,} are possible; choose a lower order"
+            f"n-grams, but at most {_LARGEST_GRAMS:,} are possible; choose a lower order"
         )
     last = label_count if order else 1
     shorter = sum(label_count**j for j in range(order))

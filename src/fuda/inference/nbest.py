@@ -25,15 +25,15 @@ import numpy as np
 from fuda.compiled import compiled
 from fuda.data.graph import Array, Graph
 from fuda.errors import DataError
-from fuda.inference.graph import Problem, Tree
+from fuda.inference.graph import Problem, TreeTask
 from fuda.inference.max_product import MaxProduct
 from fuda.parallel import Block, run
 
-_MOST = 2**60  # labelings; sums of such numbers fit into 64 bits
+_LARGEST_N = 2**60  # the largest n; sums of such numbers fit into 64 bits
 
 
 @compiled
-def _fill_choices(tree: Tree, values: Array, labels: Array, t: int, choices: Array) -> None:
+def _fill_choices(tree: TreeTask, values: Array, labels: Array, t: int, choices: Array) -> None:
     """choices(b) = A_t(y_p, b) + v_t(b), where y_p is the label of t's parent in `labels`."""
     _, base, parents, matrices, stride = tree
     for b in range(len(choices)):
@@ -64,7 +64,7 @@ def _grown(array: Array, size: int) -> Array:
 
 
 @compiled
-def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
+def _enumerate(tree: TreeTask, values: Array, n: int) -> tuple[Array, Array]:
     """At most n labelings of one structure, and their scores, best first."""
     nodes, base, parents, _, _ = tree
     labels = np.empty((1, len(nodes)), dtype=np.int32)  # grown as labelings are found
@@ -79,15 +79,15 @@ def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
     # A candidate: −score, the labeling it succeeds, the place in the order, the label there.
     heap = [(-best, 0, 0, _next(values[nodes[0] - base], -1))]
     bound = np.inf  # on the costs that can still be needed
-    found = 0
-    while found < n and len(heap) > 0:
+    count = 0
+    while count < n and len(heap) > 0:
         cost, source, place, label = heapq.heappop(heap)
-        if found == len(labels):
-            labels = _grown(labels, min(2 * found, n))
-            scores = _grown(scores, min(2 * found, n))
-        scores[found] = -cost
-        needed = n - found - 1
-        y = labels[found]
+        if count == len(labels):
+            labels = _grown(labels, min(2 * count, n))
+            scores = _grown(scores, min(2 * count, n))
+        scores[count] = -cost
+        needed = n - count - 1
+        y = labels[count]
         for j in range(len(y)):
             y[j] = labels[source, j]
         for j in range(place, len(nodes)):
@@ -98,12 +98,12 @@ def _enumerate(tree: Tree, values: Array, n: int) -> tuple[Array, Array]:
             y[t - base] = label
             other = _next(choices, label) if needed > 0 else -1
             if other >= 0 and cost + (choices[label] - choices[other]) <= bound:
-                heapq.heappush(heap, (cost + (choices[label] - choices[other]), found, j, other))
-        found += 1
+                heapq.heappush(heap, (cost + (choices[label] - choices[other]), count, j, other))
+        count += 1
         if needed > 0 and len(heap) > 2 * needed + len(nodes):
             heap = [heapq.heappop(heap) for _ in range(needed)]
             bound = heap[-1][0]
-    return labels[:found], scores[:found]
+    return labels[:count], scores[:count]
 
 
 def nbest(
@@ -136,7 +136,7 @@ def nbest(
     >>> [(labels.tolist(), score) for labels, score in found[0]]
     [([0, 1], 3.5), ([1, 1], 2.0), ([0, 0], 1.0)]
     """
-    n = min(operator.index(n), _MOST)
+    n = min(operator.index(n), _LARGEST_N)
     if n < 1:
         raise DataError(f"n={n}: give the number of labelings, at least 1")
     problem = Problem(graph, scores, transitions)
@@ -145,13 +145,13 @@ def nbest(
     def solve(block: Block) -> list[list[tuple[Array, float]]]:
         values = max_product.values(block)
         first_node = graph.nodes(block).start
-        found = []
+        listed = []
         for structure in range(*block):
             nodes = graph.nodes((structure, structure + 1))
             part = values[nodes.start - first_node : nodes.stop - first_node]
             labels, best = _enumerate(problem.tree(structure), part, n)
             problem.check_possible((structure, structure + 1), best.max(initial=-np.inf, keepdims=True))
-            found.append(list(zip(labels, best.tolist(), strict=True)))
-        return found
+            listed.append(list(zip(labels, best.tolist(), strict=True)))
+        return listed
 
     return [labelings for part in run(solve, problem.blocks(), n_jobs) for labelings in part]

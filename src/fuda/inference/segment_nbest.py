@@ -31,7 +31,7 @@ from fuda.inference.segments import (
 from fuda.parallel import Block, run
 
 FIRST, LAST, ROLES = 2, 1, 4
-_MOST = 2**60  # segmentations; sums of such numbers fit into 64 bits
+_LARGEST_N = 2**60  # the largest n; sums of such numbers fit into 64 bits
 
 
 @compiled
@@ -53,23 +53,23 @@ def _fill_choices(
     joined = s > 0 and not roles[s - 1] & LAST
     before = roles[s - 1] // ROLES if s > 0 else -1
     choices[:] = -np.inf
-    link = limits.links[t] if len(limits.links) > 0 else 0
+    flags = limits.boundary_flags[t] if len(limits.boundary_flags) > 0 else 0
     for a in range(scores.inside.shape[1]):
         if joined:
-            allowed, value = a == before, 0.0  # C belongs to the choice before
+            is_possible, value = a == before, 0.0  # C belongs to the choice before
         else:
-            allowed = not link & NEW
+            is_possible = not flags & NEW
             value = scores.first[t, a] + (scores.transitions[before, a] if s > 0 else 0.0)
-        most = min(scores.longest[a], end - t) if allowed else 0
-        if len(limits.links) > 0:
+        most = min(scores.longest[a], end - t) if is_possible else 0
+        if len(limits.boundary_flags) > 0:
             most = min(most, limits.ahead[t, a])
         for d in range(1, most + 1):
-            own = value + chunks[s, d - 1, a]
+            chunk_value = value + chunks[s, d - 1, a]
             choice = 2 * (a * D + d - 1)
             if joined or d > 1 or scores.singles[a]:
-                choices[choice] = own + scores.last[t + d - 1, a] + follow.ended[s + d, a]
+                choices[choice] = chunk_value + scores.last[t + d - 1, a] + follow.ended[s + d, a]
             if d == scores.longest[a] and t + d < end:
-                choices[choice + 1] = own + scores.joins[a] + follow.joined[s + d, a]
+                choices[choice + 1] = chunk_value + scores.joins[a] + follow.joined[s + d, a]
 
 
 @compiled
@@ -91,25 +91,25 @@ def _enumerate(scores: Scores, limits: Limits, begin: int, end: int, n: int) -> 
     """At most n segmentations of one sequence as roles, and their scores, best first."""
     T, chunks = end - begin, chunk_scores(scores, begin, end)
     follow = after(scores, limits, begin, end, chunks, True)
-    found_roles = np.zeros((1, T), dtype=np.int64)  # grown as segmentations are found
-    found_scores = np.empty(1)
+    listed_roles = np.zeros((1, T), dtype=np.int64)  # grown as segmentations are found
+    listed_scores = np.empty(1)
     choices = np.empty(2 * scores.inside.shape[1] * (scores.lengths.shape[1] - 1))
     best = follow.new[0].max()
     if best == -np.inf:
-        return found_roles[:0], found_scores[:0]
-    _fill_choices(scores, limits, begin, chunks, follow, found_roles[0], 0, choices)
+        return listed_roles[:0], listed_scores[:0]
+    _fill_choices(scores, limits, begin, chunks, follow, listed_roles[0], 0, choices)
     # A candidate: −score, the segmentation it succeeds, the boundary where it differs, the choice.
     heap = [(-best, 0, 0, _next(choices, -1))]
-    bound, found = np.inf, 0
-    while found < n and len(heap) > 0:
+    bound, count = np.inf, 0
+    while count < n and len(heap) > 0:
         cost, source, place, choice = heapq.heappop(heap)
-        if found == len(found_roles):
-            found_roles = _grown(found_roles, min(2 * found, n))
-            found_scores = _grown(found_scores, min(2 * found, n))
-        found_scores[found] = -cost
-        needed, roles = n - found - 1, found_roles[found]
+        if count == len(listed_roles):
+            listed_roles = _grown(listed_roles, min(2 * count, n))
+            listed_scores = _grown(listed_scores, min(2 * count, n))
+        listed_scores[count] = -cost
+        needed, roles = n - count - 1, listed_roles[count]
         for s in range(T):
-            roles[s] = found_roles[source, s]
+            roles[s] = listed_roles[source, s]
         s = place
         while s < T:
             _fill_choices(scores, limits, begin, chunks, follow, roles, s, choices)
@@ -117,13 +117,13 @@ def _enumerate(scores: Scores, limits: Limits, begin: int, end: int, n: int) -> 
                 choice = _next(choices, -1)
             other = _next(choices, choice) if needed > 0 else -1
             if other >= 0 and cost + (choices[choice] - choices[other]) <= bound:
-                heapq.heappush(heap, (cost + (choices[choice] - choices[other]), found, s, other))
+                heapq.heappush(heap, (cost + (choices[choice] - choices[other]), count, s, other))
             s = _write_chunk(scores, choice, s, roles)
-        found += 1
+        count += 1
         if needed > 0 and len(heap) > 2 * needed + T:
             heap = [heapq.heappop(heap) for _ in range(needed)]
             bound = heap[-1][0]
-    return found_roles[:found], found_scores[:found]
+    return listed_roles[:count], listed_scores[:count]
 
 
 def nbest(
@@ -153,10 +153,12 @@ def nbest(
     def solve(block: Block) -> list[list[tuple[Array, float]]]:
         listed = []
         for i in range(*block):
-            roles, best = _enumerate(scores, limits, bounds[i], bounds[i + 1], min(n, _MOST))
+            roles, best = _enumerate(scores, limits, bounds[i], bounds[i + 1], min(n, _LARGEST_N))
             listed.append(list(zip(roles, best.tolist(), strict=True)))
         return listed
 
-    found = [own for part in run(solve, sequence_blocks(scores.offsets), n_jobs) for own in part]
-    check_possible(np.array([own[0][1] if own else -np.inf for own in found]))
-    return found
+    blocks = run(solve, sequence_blocks(scores.offsets), n_jobs)
+    segmentations = [listed for block in blocks for listed in block]
+    best = [listed[0][1] if listed else -np.inf for listed in segmentations]
+    check_possible(np.array(best))
+    return segmentations

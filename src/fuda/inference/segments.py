@@ -27,8 +27,8 @@ in logarithms, which do for any scores; terms below e⁻⁴⁵ of the largest ar
 than rounding changes.
 
 *Limits* restrict segmentations: ``ahead`` (N, K) is the length of the longest chunk of a kind that
-may start at a node, and ``links`` (N,) says of the boundary before a node what is not allowed
-there: `NEW` segments, `JOINED` nodes, or both. Empty arrays allow everything.
+may start at a node, and ``boundary_flags`` (N,) forbids at the boundary before a node `NEW`
+segments, `JOINED` nodes, or both. Empty arrays allow everything.
 """
 
 from __future__ import annotations
@@ -45,8 +45,10 @@ from fuda.errors import DataError, place
 from fuda.parallel import Block, blocks, run
 
 _NEGLIGIBLE = -45.0
-_SAFE = 1e-200  # sums of products above it have lost nothing that counts to underflow
-_FEW_BLOCKS, _LEAST_NODES = 16, 1024  # each block has totals of its own
+# Sums of products above it have lost nothing relevant to underflow.
+_NO_UNDERFLOW = 1e-200
+# There are about 16 blocks of at least 1,024 nodes, since each block has its own totals.
+_FEW_BLOCKS, _LEAST_NODES = 16, 1024
 
 
 class Scores(NamedTuple):
@@ -94,12 +96,12 @@ class Limits(NamedTuple):
     ----------
     ahead : (N, K) array of int32, or (0, 0)
         The longest chunk of each kind that may start at a node.
-    links : (N,) array of uint8, or (0,)
+    boundary_flags : (N,) array of uint8, or (0,)
         What the boundary before each node must not be.
     """
 
     ahead: Array
-    links: Array
+    boundary_flags: Array
 
 
 FREE = Limits(np.zeros((0, 0), dtype=np.int32), np.zeros(0, dtype=np.uint8))
@@ -211,7 +213,7 @@ def _mixed(matrix: Array, factors: Array, top: float, values: Array, terms: Arra
         total = 0.0
         for b in range(size):
             total += factors[a, b] * terms[b]
-        out[a] = largest + top + math.log(total) if total > _SAFE else -np.inf
+        out[a] = largest + top + math.log(total) if total > _NO_UNDERFLOW else -np.inf
     for a in range(size):
         if out[a] == -np.inf:
             for b in range(size):
@@ -228,7 +230,7 @@ def after(scores: Scores, limits: Limits, begin: int, end: int, chunks: Array, b
     top = scores.transitions.max()
     top = 0.0 if top == -np.inf else top
     factors = np.exp(scores.transitions - top)
-    limited = len(limits.links) > 0
+    limited = len(limits.boundary_flags) > 0
     for s in range(T - 1, -1, -1):
         t = begin + s
         for a in range(K):
@@ -247,10 +249,10 @@ def after(scores: Scores, limits: Limits, begin: int, end: int, chunks: Array, b
             # the first term is that of a single node that ends what it began
             begun = joined[s, a] if scores.singles[a] else _sum(terms, 1, count, best)
             new[s, a] = scores.first[t, a] + begun
-        link = limits.links[t] if limited else 0
-        if link & JOINED or s == 0:
+        flags = limits.boundary_flags[t] if limited else 0
+        if flags & JOINED or s == 0:
             joined[s] = -np.inf
-        if link & NEW:
+        if flags & NEW:
             new[s] = -np.inf
         if best:
             for a in range(K):
@@ -300,7 +302,7 @@ def _chunks_to(
     """
     count = 0
     for d in range(1, min(scores.longest[a], e) + 1):
-        if len(limits.links) > 0 and limits.ahead[t - d, a] < d:
+        if len(limits.boundary_flags) > 0 and limits.ahead[t - d, a] < d:
             break
         terms[count] = before.entered[e - d, a] + chunks[e - d, d - 1, a]
         count += 1
@@ -352,13 +354,13 @@ def _visit(
                 shares[:count], e, a, weight, changes, into.lengths[a], scores.rows[t - 1], into.texts
             )
         if e < T:
-            link = limits.links[t] if len(limits.links) > 0 else 0
-            if link & JOINED:
+            flags = limits.boundary_flags[t] if len(limits.boundary_flags) > 0 else 0
+            if flags & JOINED:
                 before.opened[e] = -np.inf
             if e:
                 _add_pairs(scores, factors, top, ended, follow.new[e], log_z, weight, into.transitions)
                 _mixed(back, back_factors, top, ended, terms, before.begun[e])
-            if link & NEW:
+            if flags & NEW:
                 before.begun[e] = -np.inf
             for a in range(K):
                 into.first[t, a] = math.exp(min(0.0, before.begun[e, a] + follow.new[e, a] - log_z))

@@ -33,7 +33,7 @@ from fuda.compiled import compiled
 from fuda.data.graph import Array, Forest, Graph
 from fuda.errors import DataError
 from fuda.inference.exact_sums import rounded_number
-from fuda.inference.graph import Problem, Tree
+from fuda.inference.graph import Problem, TreeTask
 from fuda.parallel import Block, run
 
 TINY = 1e-100
@@ -217,7 +217,7 @@ def _log_sum_exp(values: Array) -> float:
 
 
 @compiled
-def log_up(tree: Tree, log_inside: Array) -> float:
+def log_up(tree: TreeTask, log_inside: Array) -> float:
     """Return log Z of one structure; s in `log_inside` becomes log β_t, where β_t sums to one."""
     nodes, base, parents, matrices, stride = tree
     log_z, size = 0.0, log_inside.shape[1]
@@ -242,7 +242,7 @@ def log_up(tree: Tree, log_inside: Array) -> float:
 
 @compiled
 def _log_down(
-    tree: Tree, log_inside: Array, weight: float, node: Array, edge: Array, pairs: Array, rounder: float
+    tree: TreeTask, log_inside: Array, weight: float, node: Array, edge: Array, pairs: Array, rounder: float
 ) -> None:
     """Marginals of one structure; `edge` and `pairs` are not filled where they have no entries.
 

@@ -244,9 +244,10 @@ class Kernel(BaseEstimator):
         """Kernels of one class with equal parameters are equal."""
         if type(self) is not type(other):
             return NotImplemented
-        ours, theirs = self.get_params(deep=False), other.get_params(deep=False)
+        params, other_params = self.get_params(deep=False), other.get_params(deep=False)
         return all(
-            np.array_equal(ours[k], theirs[k]) if k == "gram_matrix" else ours[k] == theirs[k] for k in ours
+            np.array_equal(params[k], other_params[k]) if k == "gram_matrix" else params[k] == other_params[k]
+            for k in params
         )
 
     __hash__ = None  # type: ignore[assignment]  # parameters may change
@@ -273,8 +274,8 @@ class Kernel(BaseEstimator):
         """Check that a parameter is a number of at least 0, or above 0, and not extreme."""
         value = getattr(self, name)
         if not is_number(value, SMALLEST if positive or value else 0, LARGEST):
-            given = f"{type(self).__name__}({name}={short(value)})"
-            raise DataError(f"{given}: give a number {remedy}, at most {LARGEST:g}")
+            argument = f"{type(self).__name__}({name}={short(value)})"
+            raise DataError(f"{argument}: give a number {remedy}, at most {LARGEST:g}")
 
 
 class Constant(Kernel):

@@ -13,8 +13,8 @@ from fuda.kernels.algebra import Kernel
 from fuda.kernels.points import Points
 from fuda.kernels.values import check_values
 
-DEEPEST = 100  # levels of kernels within kernels
-LARGEST_VALUE = 1e100  # of a kernel; squares and sums stay finite
+DEEPEST = 100  # the largest number of levels of kernels within kernels
+LARGEST_VALUE = 1e100  # the largest value of a kernel, with which squares and sums stay finite
 
 # The kernels that files may name: all public ones of fuda that can be stored.
 KERNELS: dict[str, type[Kernel]] = {
@@ -113,10 +113,10 @@ def from_json(value: Any) -> Kernel:
     >>> from_json({"type": "Polynomial", "degree": 3, "offset": 1.0, "scale": 1.0})
     Polynomial(degree=3)
     """
-    return as_kernel(_made(value, DEEPEST))
+    return as_kernel(_restored(value, DEEPEST))
 
 
-def _made(value: Any, depth: int) -> Kernel:
+def _restored(value: Any, depth: int) -> Kernel:
     """The kernel of a description, its parameters not yet checked."""
     if not depth:
         raise DataError(f"a kernel is nested more than {DEEPEST} deep")
@@ -124,7 +124,7 @@ def _made(value: Any, depth: int) -> Kernel:
         raise DataError(f"{short(value)} does not describe a kernel of fuda.kernels")
     cls = KERNELS[value["type"]]
     parameters = {
-        k: _made(v, depth - 1) if isinstance(v, dict) else v for k, v in value.items() if k != "type"
+        k: _restored(v, depth - 1) if isinstance(v, dict) else v for k, v in value.items() if k != "type"
     }
     if set(parameters) != set(cls._get_param_names()):
         raise DataError(f"{short(value)} does not have the parameters of a {cls.__name__} kernel")

@@ -16,7 +16,7 @@ from fuda.errors import DataError, short
 from fuda.kernels.algebra import Constant, Kernel, Product, Sum
 from fuda.kernels.checked import KERNELS, as_kernel
 
-_LONGEST = 100_000  # characters
+_LONGEST = 100_000  # the largest number of characters of an expression
 _COMBINED = {"Sum", "Product", "Normalized"}  # written as +, * and .normalized()
 _BY_NAME = {name.lower(): kind for name, kind in KERNELS.items() if name not in _COMBINED}
 _EXAMPLE = "write kernels such as polynomial(2).normalized() + 0.5 * delta()"
@@ -124,8 +124,8 @@ def literal_of(syntax: ast.expr) -> Any:
     [2, -0.5, 'a', 'word', True, [[1, 0]]]
     """
     if isinstance(syntax, ast.Name):
-        named = {"true": True, "false": False, "none": None}
-        return named.get(syntax.id.lower(), syntax.id)
+        constants = {"true": True, "false": False, "none": None}
+        return constants.get(syntax.id.lower(), syntax.id)
     try:
         return ast.literal_eval(syntax)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -54,13 +54,13 @@ class Substitution(OneInnerProduct):
         if x is None:
             return np.zeros(20)
         residue = x[0] if isinstance(x, tuple) else x
-        found = vector_of(residue, self.matrix, self.beta) if isinstance(residue, str) else None
-        if found is None:
+        vector = vector_of(residue, self.matrix, self.beta) if isinstance(residue, str) else None
+        if vector is None:
             raise DataError(
                 f"Substitution: the observation {short(x)} is not the code of a residue; give letters of "
                 "amino acids, one per node"
             )
-        return found
+        return vector
 
     def check(self) -> None:
         scores(self.matrix)

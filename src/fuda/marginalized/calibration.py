@@ -37,10 +37,13 @@ from fuda.marginalized.priors import Joint
 from fuda.optimize import Lbfgs
 
 Array = np.ndarray
-_LEAST = 1e-12  # probability, below which logarithms are those of this value
-_FACTORS = 2.0 ** np.arange(-1, 4.5, 0.5)  # of a' to choose from
-_BESIDE_LABELINGS = np.array([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0])  # candidates for a'
-_REGULARIZATION = 0.01  # strength of the regularization of coefficients towards 1
+# Smaller probabilities are replaced by this one before their logarithm is taken.
+_LEAST = 1e-12
+_FACTORS = 2.0 ** np.arange(-1, 4.5, 0.5)  # the candidates for a' are multiples of its fitted value by these
+_BESIDE_LABELINGS = np.array(
+    [0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0]
+)  # the candidates for a' where the prior scores labelings
+_REGULARIZATION = 0.01  # the strength of the pull of coefficients towards 1
 
 
 class Evidence(NamedTuple):
@@ -77,16 +80,16 @@ class Calibration:
     ----------
     point : array (2,)
         a and b.
-    whole : array (3,)
+    labeling_coefficients : array (3,)
         a', b' and w.
     pairs : array (L, L)
         m.
     by_labelings : bool
-        Whether z' is that of a prior that scores whole labelings.
+        Whether z' is that of a prior that scores labelings as a whole.
     """
 
     point: Array
-    whole: Array
+    labeling_coefficients: Array
     pairs: Array
     by_labelings: bool = False
 
@@ -106,13 +109,18 @@ class Calibration:
 
     def candidates(self) -> list[Calibration]:
         """Return this calibration with other values of a', to choose by the labels they give."""
-        values = _BESIDE_LABELINGS if self.by_labelings else self.whole[0] * _FACTORS
-        return [replace(self, whole=np.append(a, self.whole[1:])) for a in values.tolist()]
+        values = _BESIDE_LABELINGS if self.by_labelings else self.labeling_coefficients[0] * _FACTORS
+        return [
+            replace(self, labeling_coefficients=np.append(a, self.labeling_coefficients[1:]))
+            for a in values.tolist()
+        ]
 
     def labelings(self, evidence: Evidence) -> tuple[Array, Array]:
         """Return the node scores (N, L) and pair scores (L, L) of labelings as a whole."""
         joint = evidence.joint if self.by_labelings else None
-        scores, pairs = _whole_scores(self.whole, _parts(evidence, joint), joint, self.pairs)
+        scores, pairs = _labeling_scores(
+            self.labeling_coefficients, _parts(evidence, joint), joint, self.pairs
+        )
         return scores + evidence.memory, pairs
 
 
@@ -167,13 +175,16 @@ def fit(
     parts = _parts(evidence)
     known = np.flatnonzero(labels >= 0)
     point = _fitted(lambda x: _point_loss(x, parts[known], labels[known]), np.ones(2))
-    whole, joint = np.append(point, 1.0), evidence.joint
+    coefficients, joint = np.append(point, 1.0), evidence.joint
     if graph is None:
-        return Calibration(point, whole, pairs)
+        return Calibration(point, coefficients, pairs)
     if joint is not None:  # it has scores of pairs, so that w = 0
-        parts, whole, pairs = _parts(evidence, joint), np.append(point[0], np.ones(2)), np.zeros_like(pairs)
-    whole = _fitted(lambda x: _whole_loss(x, parts, joint, labels, graph, pairs, n_jobs), whole)
-    return Calibration(point, whole, pairs, joint is not None)
+        parts, pairs = _parts(evidence, joint), np.zeros_like(pairs)
+        coefficients = np.append(point[0], np.ones(2))
+    coefficients = _fitted(
+        lambda x: _labeling_loss(x, parts, joint, labels, graph, pairs, n_jobs), coefficients
+    )
+    return Calibration(point, coefficients, pairs, joint is not None)
 
 
 def _parts(evidence: Evidence, joint: Joint | None = None) -> Array:
@@ -182,7 +193,7 @@ def _parts(evidence: Evidence, joint: Joint | None = None) -> Array:
     return np.stack([evidence.scaled(), of_prior], axis=1)
 
 
-def _whole_scores(numbers: Array, parts: Array, joint: Joint | None, pairs: Array) -> tuple[Array, Array]:
+def _labeling_scores(numbers: Array, parts: Array, joint: Joint | None, pairs: Array) -> tuple[Array, Array]:
     """Return the node scores (N, L) and pair scores (L, L) of labelings."""
     of_prior = 0.0 if joint is None else numbers[1] * joint.pairs
     return numbers[:2] @ parts, numbers[2] * pairs + of_prior
@@ -214,7 +225,7 @@ def _point_loss(numbers: Array, parts: Array, labels: Array) -> tuple[float, Arr
     return float(value), np.einsum("tl,tkl->k", p, parts)
 
 
-def _whole_loss(
+def _labeling_loss(
     numbers: Array,
     parts: Array,
     joint: Joint | None,
@@ -224,7 +235,7 @@ def _whole_loss(
     n_jobs: int | None,
 ) -> tuple[float, Array]:
     """Return the negative log-likelihood of labelings, unknown labels summed out, and gradient."""
-    scores, transitions = _whole_scores(numbers, parts, joint, pairs)
+    scores, transitions = _labeling_scores(numbers, parts, joint, pairs)
     clamped = np.where((labels[:, None] < 0) | (labels[:, None] == np.arange(len(pairs))), scores, -np.inf)
     free, fixed = (inference.expectations(graph, s, transitions, n_jobs=n_jobs) for s in (scores, clamped))
     nodes, edges = free[1] - fixed[1], free[2] - fixed[2]

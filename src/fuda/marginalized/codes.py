@@ -4,13 +4,13 @@ A feature that only one type has (usually the word itself) adds nothing to the i
 two different types. So types that agree in all other features and in their norms have the same
 kernel with every *other* type, and share a *code*: with word and spelling features, the 26,099
 types of the Spanish corpus have 46 codes. The kernel of two different observations is then
-table[code, code], and that of an observation with itself is `own`. Equal observations have the
-same *twin* number.
+table[code, code], and that of an observation with itself is in `self_values`. Equal observations
+have the same *twin* number.
 
 If a kernel uses more than features (Function, Precomputed), or types have too little in common,
 or are so few that codes do not pay, then every type is a code and no twin numbers are needed.
-Where these are many, values are found by common features (`fuda.marginalized.products`) or are
-stored up to a limit, and computed when they are needed beyond it.
+Where these are many, values are computed from common features (`fuda.marginalized.products`), or
+are stored up to a limit, and computed when they are needed beyond it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ Array = np.ndarray
 
 # Twin numbers without a twin: of observations with a code of their own, and of empty places.
 APART, NONE = -1, -2
-_SMALL = 1 << 20  # entries up to which the whole table is computed faster than codes
-_READ = 1 << 22  # entries up to which a table is read faster than common features are counted
-_LARGEST = 1 << 24  # entries up to which the whole table is stored
-_PART = 1 << 18  # entries that a thread computes at a time
-_KEPT_BYTES = 1 << 26  # for the columns of observations
+# With at most so many entries, computing the whole table is faster than assigning codes.
+_SMALL_TABLE = 1 << 20
+# With at most so many entries, reading a table is faster than counting common features.
+_READ_TABLE = 1 << 22
+_LARGEST_TABLE = 1 << 24  # a table with more entries is not stored
+_PART_ENTRIES = 1 << 18  # about the entries of the part that one thread computes
+_CACHE_BYTES = 1 << 26  # bytes of the cached columns of observations
 
 
 class Types:
@@ -63,8 +65,8 @@ class Types:
     def __init__(self, kernel: Kernel, points: Points) -> None:
         self.kernel, self.points = kernel, points
         self.norms = kernel.norms(points)
-        own = kernel.evaluate(self.norms, self.norms, self.norms)
-        self.diagonal = np.array(np.broadcast_to(own, (len(points),)), dtype=np.float64)
+        self_values = kernel.evaluate(self.norms, self.norms, self.norms)
+        self.diagonal = np.array(np.broadcast_to(self_values, (len(points),)), dtype=np.float64)
 
     def gram(self, others: Types) -> Array:
         """Return the kernel (n, m) between these types and others, fast for others in a `Csr`."""
@@ -120,13 +122,13 @@ class Codes:
         The code of each type.
     source_twins, target_twins : array
         The twin number of each type.
-    own : array
+    self_values : array
         The kernel of each source type with itself.
     is_shared : bool
         Whether types share codes; otherwise every type is a code and has no twin.
     products : Products or None
         The values by common features, where every type is a code and they are not few.
-    whole : array or None
+    all_values : array or None
         The values of all pairs of codes, if they are few enough to be stored.
     """
 
@@ -135,20 +137,20 @@ class Codes:
     ) -> None:
         self._kernel, self._n_jobs = sources.kernel, n_jobs
         self._types = (sources, targets)
-        self.own = sources.diagonal
+        self.self_values = sources.diagonal
         count, other = len(sources.points), len(targets.points)
         self.sources, self.targets = np.arange(count), np.arange(other)
         self.source_twins, self.target_twins = np.full(count, APART), np.full(other, NONE)
-        self.whole: Array | None = None
+        self.all_values: Array | None = None
         self.products: Products | None = None
         self.is_shared = False
         shareable = self._kernel.sees <= Sees.EQUALITY and sp.issparse(sources.points.features)
-        if shareable and count * other > _SMALL:
+        if shareable and count * other > _SMALL_TABLE:
             self._share(np.asarray(frequent, dtype=np.int64))
-        if self.whole is None and count * other > _READ:
+        if self.all_values is None and count * other > _READ_TABLE:
             self.products = products_of(self._kernel, sources, targets)
-        if self.whole is None and self.products is None and count * other <= _LARGEST:
-            self.whole = self._computed(*map(np.arange, self.counts))
+        if self.all_values is None and self.products is None and count * other <= _LARGEST_TABLE:
+            self.all_values = self._computed(*map(np.arange, self.counts))
 
     @classmethod
     def of_values(cls, sources: Types, numbers: tuple[Array, Array], values: Array) -> Codes:
@@ -157,7 +159,12 @@ class Codes:
         `numbers` are the codes and the twin numbers of the sources.
         """
         codes = cls.__new__(cls)
-        codes.own, codes.whole, codes.products, codes.is_shared = sources.diagonal, values, None, False
+        codes.self_values, codes.all_values, codes.products, codes.is_shared = (
+            sources.diagonal,
+            values,
+            None,
+            False,
+        )
         codes.sources, codes.source_twins = numbers
         codes.targets, codes.target_twins = np.arange(values.shape[1]), np.full(values.shape[1], NONE)
         return codes
@@ -165,8 +172,8 @@ class Codes:
     @property
     def counts(self) -> tuple[int, int]:
         """The numbers of codes of sources and targets."""
-        if self.whole is not None:
-            return self.whole.shape[0], self.whole.shape[1]
+        if self.all_values is not None:
+            return self.all_values.shape[0], self.all_values.shape[1]
         return len(self._types[0].points), len(self._types[1].points)
 
     def fill(self, rows: Array, columns: Array, factor: float, table: Array) -> None:
@@ -181,8 +188,8 @@ class Codes:
         table : array (rows, columns)
             The values, changed in place.
         """
-        if self.whole is not None:
-            _fill(self.whole, rows, columns, factor, table)
+        if self.all_values is not None:
+            _fill(self.all_values, rows, columns, factor, table)
         elif self.products is not None:
             fill(self.products, rows, columns, factor, table)
         else:
@@ -190,7 +197,7 @@ class Codes:
 
     def _computed(self, rows: Array, columns: Array) -> Array:
         """Compute the values of these codes."""
-        step = max(1, _PART // max(1, len(columns)))
+        step = max(1, _PART_ENTRIES // max(1, len(columns)))
         sources, targets = self._types
         if len(rows) <= step and (len(rows), len(columns)) == self.counts:
             return sources.gram(targets)
@@ -219,7 +226,7 @@ class Codes:
         points = Points(matrix[:, common], ids, beyond, [None] * len(ids))
         codes, members = _number_rows(points, self._kernel.norms(points))
         count = len(members) + len(frequent)
-        if count**2 > min(len(sources) * len(targets) // 4, _LARGEST):
+        if count**2 > min(len(sources) * len(targets) // 4, _LARGEST_TABLE):
             return
         # Sources come first, so that their codes rarely depend on the targets.
         codes, new = codes + len(frequent), np.arange(len(frequent))
@@ -227,14 +234,16 @@ class Codes:
         one = points[np.concatenate([twins[frequent], members])]
         # Two copies of a point per code with different ids, so that no two observations are equal.
         numbers = np.arange(2 * count).reshape(2, -1)
-        ours, theirs = (Points(one.features, n, one.beyond, one.observations) for n in numbers)
-        self._types = Types(self._kernel, ours), Types(self._kernel, theirs)
+        source_points, target_points = (
+            Points(one.features, n, one.beyond, one.observations) for n in numbers
+        )
+        self._types = Types(self._kernel, source_points), Types(self._kernel, target_points)
         self.sources, self.targets = codes[twins[: len(sources)]], codes[twins[len(sources) :]]
         self.source_twins, self.target_twins = twins[: len(sources)].copy(), twins[len(sources) :]
         self.source_twins[frequent] = APART
         self.is_shared = True
-        self.whole = self._computed(numbers[0], numbers[0])
-        self.whole[new, new] = self.own[frequent]
+        self.all_values = self._computed(numbers[0], numbers[0])
+        self.all_values[new, new] = self.self_values[frequent]
 
 
 class Columns:
@@ -249,39 +258,39 @@ class Columns:
     def __init__(self, sources: Types) -> None:
         self._sources, count = sources, len(sources.points)
         self._numbers = np.arange(count), np.full(count, APART)
-        self._kept: dict[Hashable, list[Any]] = {}  # the values, and the kernel with itself
-        self._most = _KEPT_BYTES // (8 * count + 256)
+        self._cache: dict[Hashable, list[Any]] = {}  # the values, and the kernel with itself
+        self._most = _CACHE_BYTES // (8 * count + 256)
 
     def suit(self, corpus: Corpus) -> bool:
         """Return whether values are computed and kept by observation, not by shared codes."""
-        few = len(self._sources.points) * len(corpus.observations) <= _SMALL
+        few = len(self._sources.points) * len(corpus.observations) <= _SMALL_TABLE
         return few and corpus.kind.ops.recurs and sp.issparse(self._sources.points.features)
 
     def of(self, corpus: Corpus, observed: Observed) -> tuple[Codes, Array]:
         """Return codes of the sources and these targets, and each target's kernel with itself."""
         keys = list(corpus.keys())
-        found: list[Any] = list(map(self._kept.get, keys))
-        new = [i for i, column in enumerate(found) if column is None]
+        columns_of_keys: list[Any] = list(map(self._cache.get, keys))
+        new = [i for i, column in enumerate(columns_of_keys) if column is None]
         if new:
             few = self._sources.kernel.sees <= Sees.EQUALITY
             types = Types(self._sources.kernel, observed.some(new, few))
             columns = np.ascontiguousarray(self._sources.gram(types).T)
             for i, *column in zip(new, columns, types.diagonal.tolist(), strict=True):
-                found[i] = column
-                if len(self._kept) < self._most:
-                    self._kept[keys[i]] = found[i]
-        values, diagonal = zip(*found, strict=True)
+                columns_of_keys[i] = column
+                if len(self._cache) < self._most:
+                    self._cache[keys[i]] = columns_of_keys[i]
+        values, diagonal = zip(*columns_of_keys, strict=True)
         columns = np.concatenate(values).reshape(len(values), -1)
         return Codes.of_values(self._sources, self._numbers, columns.T), np.array(diagonal)
 
 
 @compiled
-def _fill(whole: Array, rows: Array, columns: Array, factor: float, table: Array) -> None:
-    """table(r, c) = factor · whole(rows(r), columns(c)); unsigned: no sign has to be tested."""
+def _fill(all_values: Array, rows: Array, columns: Array, factor: float, table: Array) -> None:
+    """table(r, c) = factor · all_values(rows(r), columns(c)), unsigned: no sign to be tested."""
     for r in range(np.uint64(len(rows))):
         row = np.uint64(rows[r])
         for c in range(np.uint64(len(columns))):
-            table[r, c] = whole[row, np.uint64(columns[c])] * factor
+            table[r, c] = all_values[row, np.uint64(columns[c])] * factor
 
 
 def _number_rows(points: Points, norms: list[Array]) -> tuple[Array, Array]:

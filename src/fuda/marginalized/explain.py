@@ -88,7 +88,7 @@ def positions_of(
         Shares that may exceed the range of doubles are divided by a common power of 2.
     """
     positions: list[_Position] = []
-    found = [Numbers(np.zeros((0, len(classes))))]
+    shares = [Numbers(np.zeros((0, len(classes))))]
     before = 0
     for part in parts:
         problem = part.engine.problem
@@ -97,7 +97,7 @@ def positions_of(
             nodes = problem.sources.nodes(i)
             at = np.flatnonzero(part.alpha[nodes].any(axis=1))
             positions += [_Position(part, before, i, int(t)) for t in at]
-            found.append((part.engine.kappa(i, 0)[at, node] * gamma[nodes][at]).lowered(part.exponent))
+            shares.append((part.engine.kappa(i, 0)[at, node] * gamma[nodes][at]).lowered(part.exponent))
         before += len(part.structures)
     match = cache(lambda k, label: _match(positions[k], here, node, label))
 
@@ -109,7 +109,7 @@ def positions_of(
         return Voice(*at, favourite, share, pairs, [observations[i] for i, _ in pairs])
 
     by_prior = np.array([position.part.by_prior for position in positions], dtype=bool)
-    return Positions(_one_scale(Numbers.concatenate(found)), prior, by_prior, voice)
+    return Positions(_one_scale(Numbers.concatenate(shares)), prior, by_prior, voice)
 
 
 class _Position(NamedTuple):
@@ -145,7 +145,7 @@ def _one_scale(numbers: Numbers) -> Array:
 def _match(position: _Position, here: Structure, node: int, label: int) -> list[Pair]:
     """Return the connected pairs of nodes that take part in at least half of κ."""
     point, edges = (position.node, node), (position.there.edges, here.edges)
-    whole = position.kappa(node, label)
+    full_kappa = position.kappa(node, label)
     match, fresh = [point], [point]
     while fresh:
         at = fresh.pop()
@@ -154,7 +154,7 @@ def _match(position: _Position, here: Structure, node: int, label: int) -> list[
             for pair in itertools.product(*ends):
                 if any(pair[0] == p or pair[1] == q for p, q in match):
                     continue
-                if _ratio(position.kappa(node, label, apart=pair), whole) <= 1.0 - _LEAST_PART:
+                if _ratio(position.kappa(node, label, apart=pair), full_kappa) <= 1.0 - _LEAST_PART:
                     match.append(pair)
                     fresh.append(pair)
     return sorted(match)

@@ -35,7 +35,7 @@ from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.recursions.chain_prior import Chain, chain
 
 Array = np.ndarray
-MIXING = 1e-150, 1e150  # the bounds of c, within which c² is a double
+MIXING = 1e-150, 1e150  # the smallest and largest c, so that c² is a normal double
 
 
 def marginalized_kernel(
@@ -192,35 +192,35 @@ def _priors(prior: Any, corpus: Corpus) -> list[Array | Chain]:
         raise DataError(
             f"prior={short(prior)}: give a pair, the prior of the first structure and of the second"
         )
-    found: list[Array | Chain] = []
+    priors: list[Array | Chain] = []
     counts = []
-    for i, (given, size) in enumerate(zip(prior, np.diff(corpus.offsets).tolist(), strict=True)):
-        if isinstance(given, tuple):
-            found.append(_given_chain(given, size, i, corpus.shape))
+    for i, (structure_prior, size) in enumerate(zip(prior, np.diff(corpus.offsets).tolist(), strict=True)):
+        if isinstance(structure_prior, tuple):
+            priors.append(_checked_chain(structure_prior, size, i, corpus.shape))
         else:
-            found.append(distributions(given, (size, None), f"{place(i)}: its prior"))
-        counts.append(found[-1][0].shape[-1])
+            priors.append(distributions(structure_prior, (size, None), f"{place(i)}: its prior"))
+        counts.append(priors[-1][0].shape[-1])
     if counts[0] != counts[1]:
         raise DataError(
             f"the prior of structure 0 has {counts[0]} labels, that of structure 1 has {counts[1]}; give "
             "both one column per label"
         )
-    return found
+    return priors
 
 
-def _given_chain(given: tuple, size: int, structure: int, shape: str) -> Chain:
+def _checked_chain(structure_prior: tuple, size: int, structure: int, shape: str) -> Chain:
     """Check a chain prior of one structure."""
     where = f"{place(structure)}: its prior"
     if shape != "sequence":
         raise DataError(f"{where} is a chain, but the structure is a {shape}; give a (nodes, labels) array")
-    steps: Any = given[-1] if given else None
+    steps: Any = structure_prior[-1] if structure_prior else None
     if isinstance(steps, np.ndarray):
         steps = steps.tolist()
-    if len(given) != 2 or not isinstance(steps, list | tuple):
+    if len(structure_prior) != 2 or not isinstance(steps, list | tuple):
         raise DataError(f"{where} is a tuple but not a chain; a chain is (start, [transition matrices])")
     if len(steps) != size - 1:
         raise DataError(f"{where} has {len(steps)} transition matrices; {size} nodes need {size - 1}")
-    start = distributions([given[0]], (1, None), f"{where}, start")[0]
+    start = distributions([structure_prior[0]], (1, None), f"{where}, start")[0]
     square = (len(start), len(start))
     matrices = [distributions(m, square, f"{where}, transition {t}") for t, m in enumerate(steps)]
     return chain(start, matrices)

@@ -109,9 +109,9 @@ def _label_gram(label_kernel: Any, labels: list[Any]) -> Array:
     if label_kernel is None:
         return np.eye(len(labels))
     k_y = as_kernel(label_kernel, "label_kernel")
-    own = points(WindowEncoder("word", 0).fit(as_structures([labels])))
-    check_kernel(k_y, own, lambda i: f"the label {labels[i]!r}", most=len(labels))
-    return k_y.gram(own, own)
+    label_points = points(WindowEncoder("word", 0).fit(as_structures([labels])))
+    check_kernel(k_y, label_points, lambda i: f"the label {labels[i]!r}", most=len(labels))
+    return k_y.gram(label_points, label_points)
 
 
 def check_mixing(mixing: Any) -> None:
@@ -211,16 +211,22 @@ class Similarity:
 
     def prepare(self, encoded: Encoded, labels: Array, first: Array) -> Labelings:
         """Return labelings of the structures of a corpus, given in the layout of `Packed`."""
-        made = Labelings(encoded, labels, first, self.numbering)
+        labelings = Labelings(encoded, labels, first, self.numbering)
 
         def solve(structure: int) -> None:
-            own = made.types_of(structure)
-            weight = self._weight(made, own, made, own)
-            _fill_norms(made.shape, made.packed, structure, weight, self._workspace(made, weight, len(own)))
+            types = labelings.types_of(structure)
+            weight = self._weight(labelings, types, labelings, types)
+            _fill_norms(
+                labelings.shape,
+                labelings.packed,
+                structure,
+                weight,
+                self._workspace(labelings, weight, len(types)),
+            )
 
         if self.normalized:
             run(solve, range(len(encoded.corpus)), self.n_jobs)
-        return made
+        return labelings
 
     def rows(self, a: Labelings, chosen: Array, b: Labelings) -> Array:
         """Return K (n, m) of labelings `chosen` of a, all of one structure, with all m of b."""
@@ -319,11 +325,11 @@ def _compare(
         for j in range(size_b):
             k[j] = weights[j] * to_label[j]
     if shape == _SEQUENCE:
-        found = _runs(size_a, size_b, work.k, work.down)
+        total = _runs(size_a, size_b, work.k, work.down)
     else:
         trees = Span(a.links, begin_a, end_a), Span(b.links, begin_b, end_b)
-        found = _subtrees(trees[0], trees[1], work.k, work.down, work.sums)
-    return times(found, normal(1.0, 0))
+        total = _subtrees(trees[0], trees[1], work.k, work.down, work.sums)
+    return times(total, normal(1.0, 0))
 
 
 def _runs(size_a: int, size_b: int, k: Array, down: Cells) -> Any:
@@ -345,9 +351,9 @@ def _scaled_runs(size_a: int, size_b: int, k: Array, down: Cells) -> Any:
     for i in range(size_a):
         for j in range(size_b):
             before = plus(one, read(down, (i - 1, j - 1))) if i > 0 and j > 0 else one
-            found = times(k[i, j], before)
-            write(down, (i, j), found)
-            total = plus(total, found)
+            value = times(k[i, j], before)
+            write(down, (i, j), value)
+            total = plus(total, value)
     return total
 
 
@@ -374,9 +380,9 @@ def _subtrees(a: Span, b: Span, k: Array, down: Cells, sums: Cells) -> Any:
         i = node - a.begin
         for j in range(b.end - b.begin):
             below = _matchings(a, node, b, b.begin + j, down, sums)
-            found = times(k[i, j], below)
-            write(down, (i, j), found)
-            total = plus(total, found)
+            value = times(k[i, j], below)
+            write(down, (i, j), value)
+            total = plus(total, value)
     return total
 
 

@@ -31,8 +31,8 @@ Shortfall = tuple[Array, Array]  # by how much a label is behind where it should
 
 LEAD = 0.5  # a label is ahead of its rival by a factor e^LEAD in probability
 _ROUNDS = 60
-LEAST = 1e-12  # in place of smaller priors and smaller κ₌ of a node with itself
-_MOST = 1e100  # of |M|
+LEAST = 1e-12  # smaller priors, and smaller κ₌ of a node with itself, are replaced by this
+_MOST = 1e100  # the largest |M|; larger values are cut off
 
 
 def settings(label_gram: Array, is_uniform: bool) -> Settings:
@@ -95,7 +95,7 @@ def coefficients(
         α.
     """
     beta = np.zeros_like(prior)
-    own = np.einsum("ttl->tl", kappa) * np.diag(label_gram)
+    self_values = np.einsum("ttl->tl", kappa) * np.diag(label_gram)
     for _ in range(_ROUNDS):
         recall = np.einsum("stl,sl->tl", kappa, beta @ label_gram)
         missing = False
@@ -103,7 +103,7 @@ def coefficients(
             at = np.flatnonzero((labels >= 0) & (lack > 0))
             missing = missing or len(at) > 0
             for columns, half in ((labels[at], 0.5), (rivals[at], -0.5)):
-                beta[at, columns] += half * lack[at] / np.maximum(own[at, columns], LEAST)
+                beta[at, columns] += half * lack[at] / np.maximum(self_values[at, columns], LEAST)
         if not missing:
             break
     return beta / np.maximum(prior, LEAST)

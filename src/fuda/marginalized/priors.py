@@ -19,7 +19,7 @@ from fuda.data.labels import per_structure
 from fuda.errors import DataError, described, place
 
 Array = np.ndarray
-_TOLERANCE = 1e-6  # of a sum of probabilities
+_TOLERANCE = 1e-6  # how far sums of probabilities may be from 1
 
 
 class Joint(NamedTuple):
@@ -63,8 +63,8 @@ class Prior(NamedTuple):
     def take(self, nodes: Array) -> Prior:
         """Return the prior of some nodes, those of whole structures."""
         arrays = (None if x is None else x[nodes] for x in self[:3])
-        taken = Prior(*arrays)  # type: ignore[arg-type]
-        return taken if self.joint is None else taken._replace(joint=self.joint.take(nodes))
+        part = Prior(*arrays)  # type: ignore[arg-type]
+        return part if self.joint is None else part._replace(joint=self.joint.take(nodes))
 
     def followed_by(self, other: Prior) -> Prior:
         """Return this prior followed by another of the same form, without scores of labelings."""
@@ -73,11 +73,11 @@ class Prior(NamedTuple):
         return Prior(*joined)  # type: ignore[arg-type]
 
     def check(self) -> None:
-        """Raise DataError where these are no probabilities, as may be in a file."""
+        """Raise DataError where these are not probabilities, as may be in a file."""
         distributions(self.nodes, self.nodes.shape, "its prior", "node")
         for steps in (self.before, self.after):
             if steps is not None and ((steps < 0).any() or (steps.sum(axis=2) > 1 + _TOLERANCE).any()):
-                raise DataError("its prior has transitions that are no probabilities")
+                raise DataError("its prior has transitions that are not probabilities")
 
 
 def uniform_prior(corpus: Corpus, label_count: int) -> Prior:

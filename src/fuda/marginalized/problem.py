@@ -31,7 +31,7 @@ from fuda.marginalized.priors import Prior
 from fuda.marginalized.recursions import pair
 
 Array = np.ndarray
-_OFTEN = 600  # a type is frequent if it occurs more often than once in so many source nodes
+_FREQUENT_ONE_IN = 600  # a type is frequent if it occurs more often than once in so many source nodes
 
 
 class Settings(NamedTuple):
@@ -168,7 +168,7 @@ class Problem:
         The observations of sources and targets.
     codes : Codes
         k_x by the codes of sources and targets.
-    own : array (N,)
+    self_values : array (N,)
         c² k_x(τ,τ) of source nodes.
     label_gram : array (L, L)
         k_y.
@@ -185,7 +185,7 @@ class Problem:
     targets: Side
     observed: tuple[Observed, Observed]
     codes: Codes
-    own: Array
+    self_values: Array
     label_gram: Array
     mixing: float
     gap: float
@@ -232,28 +232,28 @@ class Sources:
         The source structures.
     n_jobs : int or None
         The number of threads that compute kernel values.
-    whole : Sources, optional
+    parent : Sources, optional
         Sources of which these are a part, with the same observations.
     """
 
     def __init__(
-        self, settings: Settings, examples: Examples, n_jobs: int | None = None, whole: Sources | None = None
+        self, settings: Settings, examples: Examples, n_jobs: int | None = None, parent: Sources | None = None
     ) -> None:
         self.settings, self.examples, self._n_jobs = settings, examples, n_jobs
-        self._whole = whole or self
-        self.types: Types = whole.types if whole else Types(settings.kernel, examples.points)
+        self._parent = parent or self
+        self.types: Types = parent.types if parent else Types(settings.kernel, examples.points)
 
     def take(self, structures: Array) -> Sources:
         """Return some of the structures, by index; codes and kernel values are shared."""
-        return Sources(self.settings, self.examples.take(structures), self._n_jobs, self._whole)
+        return Sources(self.settings, self.examples.take(structures), self._n_jobs, self._parent)
 
     def problem(self, targets: Examples | None = None) -> Problem:
         """Return the problem of scoring targets, by default the sources themselves."""
         examples, targets = self.examples, self.examples if targets is None else targets
         if targets.observed is examples.observed:
-            codes, diagonal = self._whole._own_codes, self.types.diagonal
-        elif self._whole._columns.suit(targets.encoded.corpus):
-            codes, diagonal = self._whole._columns.of(targets.encoded.corpus, targets.observed)
+            codes, diagonal = self._parent._source_codes, self.types.diagonal
+        elif self._parent._columns.suit(targets.encoded.corpus):
+            codes, diagonal = self._parent._columns.of(targets.encoded.corpus, targets.observed)
         else:
             types = Types(self.settings.kernel, targets.points)
             codes, diagonal = Codes(self.types, types, self._frequent, self._n_jobs), types.diagonal
@@ -265,7 +265,9 @@ class Sources:
             mass = float(self._constant_prior @ self.settings.label_gram @ constant)
         shape = shape_of_features(examples.encoded.corpus.shape, self.settings.parts)
         is_scaled, both = not self._plain_is_safe(targets, largest), (examples.observed, targets.observed)
-        return Problem(shape, source, target, both, codes, self._own, *self.settings[1:4], mass, is_scaled)
+        return Problem(
+            shape, source, target, both, codes, self._self_values, *self.settings[1:4], mass, is_scaled
+        )
 
     def largest_product(self) -> float:
         """Return the largest k_x Σ P(ρ|τ) P(σ|τ) k_y(ρ,σ), a bound on k of any two nodes."""
@@ -276,7 +278,10 @@ class Sources:
         settings, corpus = self.settings, targets.encoded.corpus
         shape = shape_of_features(corpus.shape, settings.parts)
         bounds = zip(self._largest, largest, strict=True)
-        weight, product = (settings.mixing**2 * math.sqrt(ours * theirs) for ours, theirs in bounds)
+        weight, product = (
+            settings.mixing**2 * math.sqrt(source_bound * target_bound)
+            for source_bound, target_bound in bounds
+        )
         longest = self._longest, int(targets.sizes.max())
         return bool(pair.plain_is_safe(shape, *longest, settings.gap, weight, product))
 
@@ -286,7 +291,7 @@ class Sources:
         return int(self.examples.sizes.max())
 
     @cached_property
-    def _own_codes(self) -> Codes:
+    def _source_codes(self) -> Codes:
         """Codes of the sources as targets of themselves."""
         return Codes(self.types, self.types, self._frequent, self._n_jobs)
 
@@ -299,7 +304,7 @@ class Sources:
     def _frequent(self) -> Array:
         """The frequent types."""
         types = self.examples.encoded.corpus.types
-        return np.flatnonzero(np.bincount(types) * _OFTEN > len(types))
+        return np.flatnonzero(np.bincount(types) * _FREQUENT_ONE_IN > len(types))
 
     @cached_property
     def _uncoded(self) -> Side:
@@ -308,7 +313,7 @@ class Sources:
         return _side(self.examples, np.arange(count), np.full(count, APART))
 
     @cached_property
-    def _own(self) -> Array:
+    def _self_values(self) -> Array:
         """c² k_x(τ,τ) of all nodes."""
         types = self.examples.encoded.corpus.types
         return self.settings.mixing**2 * self.types.diagonal[types]

@@ -23,12 +23,14 @@ from fuda.compiled import compiled
 from fuda.kernels import Kernel, Sees
 
 Array = np.ndarray
-_MOST = 255  # common features in a byte
-_LEVELS = 1 << 18  # values that are looked up, which should stay in a cache
-_OFTEN = 16  # a feature that more than one of so many columns have is added as a whole row
+_LARGEST_COUNT = 255  # the largest number of common features that fits into a byte
+# The largest number of values in the table of levels, which should stay in a cache.
+_LEVELS = 1 << 18
+# A feature that more than one in so many columns have is added as a row of 0 and 1.
+_FREQUENT_ONE_IN = 16
 
 
-class Features(NamedTuple):
+class SparseRows(NamedTuple):
     """The features of observations: indices[ends[i]:ends[i + 1]] of observation i, of `size`."""
 
     ends: Array
@@ -41,7 +43,7 @@ class Products(NamedTuple):
 
     Attributes
     ----------
-    rows, columns : Features
+    rows, columns : SparseRows
         The observations.
     levels : array (norms, norms · width)
         The values.
@@ -49,14 +51,14 @@ class Products(NamedTuple):
         The places of their norms, those of columns in a row of levels.
     """
 
-    rows: Features
-    columns: Features
+    rows: SparseRows
+    columns: SparseRows
     levels: Array
     row_norms: Array
     column_norms: Array
 
 
-_NONE = Features(np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.int32), 0)
+_NONE = SparseRows(np.zeros(1, dtype=np.int32), np.zeros(0, dtype=np.int32), 0)
 NO_PRODUCTS = Products(_NONE, _NONE, np.zeros((0, 0)), *[np.zeros(0, dtype=np.int32)] * 2)
 
 
@@ -81,16 +83,22 @@ def products_of(kernel: Kernel, rows: Any, columns: Any) -> Products | None:
         return None
     norms, numbers = np.unique(np.concatenate([rows.norms[0], columns.norms[0]]), return_inverse=True)
     width = 1 + min(int(np.diff(side.indptr).max(initial=0)) for side in sides)
-    if width - 1 > _MOST or len(norms) ** 2 * width > _LEVELS:
+    if width - 1 > _LARGEST_COUNT or len(norms) ** 2 * width > _LEVELS:
         return None
     values = kernel.evaluate([np.arange(float(width))], [norms[:, None, None]], [norms[:, None]])
     levels = np.array(np.broadcast_to(values, (len(norms), len(norms), width)), dtype=np.float64)
     size = max(side.shape[1] for side in sides)
-    ours, theirs = (
-        Features(side.indptr.astype(np.int32), side.indices.astype(np.int32), size) for side in sides
+    row_features, column_features = (
+        SparseRows(side.indptr.astype(np.int32), side.indices.astype(np.int32), size) for side in sides
     )
     row_norms, column_norms = np.split(numbers.astype(np.int32), [len(rows.points)])
-    return Products(ours, theirs, levels.reshape(len(norms), -1), row_norms, column_norms * np.int32(width))
+    return Products(
+        row_features,
+        column_features,
+        levels.reshape(len(norms), -1),
+        row_norms,
+        column_norms * np.int32(width),
+    )
 
 
 def _is_of_one_product(kernel: Kernel) -> bool:
@@ -123,13 +131,16 @@ def common(products: Products, rows: Array, columns: Array) -> Array:
     table = np.zeros((len(rows), len(columns)), dtype=np.uint8)
     heads, members, others, counts = _lists(products.columns, columns)
     # Features that many columns have are added as rows of 0 and 1, made when first needed.
-    wholes, used = np.zeros((_OFTEN * len(members) // max(1, len(columns)), len(columns)), dtype=np.uint8), 0
+    wholes, used = (
+        np.zeros((_FREQUENT_ONE_IN * len(members) // max(1, len(columns)), len(columns)), dtype=np.uint8),
+        0,
+    )
     for i in range(len(rows)):
         row = table[i]
         for e in range(products.rows.ends[rows[i]], products.rows.ends[rows[i] + 1]):
             feature = products.rows.indices[e]
             at = heads[feature]
-            if counts[feature] * _OFTEN > len(columns):
+            if counts[feature] * _FREQUENT_ONE_IN > len(columns):
                 while at >= 0:
                     wholes[used, members[at]] = 1
                     at = others[at]
@@ -143,13 +154,13 @@ def common(products: Products, rows: Array, columns: Array) -> Array:
 
 
 @compiled
-def _lists(features: Features, some: Array) -> tuple[Array, Array, Array, Array]:
+def _lists(features: SparseRows, some: Array) -> tuple[Array, Array, Array, Array]:
     """Return the observations of each feature, by their places in `some`, as linked lists.
 
     These are the first entry of each feature, −1 if there is none, the observation and the next
     entry of each entry, and the number of observations of each feature.
     """
-    size, found = 0, 0
+    size, count = 0, 0
     for observation in some:
         size += features.ends[observation + 1] - features.ends[observation]
     heads, counts = np.full(features.size, -1, dtype=np.int32), np.zeros(features.size, dtype=np.int32)
@@ -157,8 +168,8 @@ def _lists(features: Features, some: Array) -> tuple[Array, Array, Array, Array]
     for k in range(len(some)):
         for e in range(features.ends[some[k]], features.ends[some[k] + 1]):
             feature = features.indices[e]
-            members[found], others[found] = k, heads[feature]
-            heads[feature] = found
+            members[count], others[count] = k, heads[feature]
+            heads[feature] = count
             counts[feature] += 1
-            found += 1
+            count += 1
     return heads, members, others, counts

@@ -13,7 +13,7 @@ from fuda.marginalized.engines.base import Engine
 from fuda.marginalized.problem import Examples, Settings, Sources
 
 Array = np.ndarray
-_RECENT = 256  # nodes up to which new support is kept separate from the old
+_RECENT = 256  # new support of at most so many nodes stays separate from the old
 
 
 class SupportPosition(NamedTuple):

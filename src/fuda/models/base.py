@@ -406,7 +406,7 @@ class Labeler(BaseEstimator):
         encoded = self._encode(X)
         if encoded is None:
             return as_object_array([empty() for _ in X])
-        return as_object_array(encoded.corpus.for_given(of(encoded), empty))
+        return as_object_array(encoded.corpus.with_empty(of(encoded), empty))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "classes_"):  # scikit-learn's check is slow

@@ -329,7 +329,7 @@ class CRF(NamedWeights, MarkovLabeler):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        Loss.named(self.loss, 0.0)
+        Loss.by_name(self.loss, 0.0)
         check_numbers(self, "order", "l2", "l1", "tol")
         check_flags(self, "pair_features", "warm_start")
         if self.class_weight is not None and self.loss == "sequential":
@@ -372,7 +372,7 @@ class CRF(NamedWeights, MarkovLabeler):
     def _training_arguments(
         self, data: TrainingData
     ) -> tuple[Encoded, np.ndarray, int, Loss, np.ndarray | None, np.ndarray | None]:
-        loss = Loss.named(self._fitted_params["loss"], self._fitted_params["order"])
+        loss = Loss.by_name(self._fitted_params["loss"], self._fitted_params["order"])
         encoded, weights = self._with_pairs(data.encoded), (data.sample_weight, data.position_weight)
         return encoded, data.labels, len(self.classes_), loss, *weights
 

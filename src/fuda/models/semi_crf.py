@@ -38,7 +38,13 @@ from fuda.optimize.regularized import l2_regularized
 from fuda.progress import Callback
 from fuda.schemes import forbid
 from fuda.training.crf_curvature import features_per_node
-from fuda.training.segment_loss import Allowed, ByKind, SegmentLoss, SegmentWeights, length_names
+from fuda.training.segment_loss import (
+    ByKind,
+    PossibleSegmentations,
+    SegmentLoss,
+    SegmentWeights,
+    length_names,
+)
 from fuda.training.spectrum import DEFLATED_POWER, LEAST_NODES, POWER, leading_curvature, sample_of
 
 Array = np.ndarray
@@ -307,9 +313,9 @@ class SemiCRF(MarkovLabeler):
         features = [self.encoder_.feature_count(c) for c in range(len(self.encoder_.channel_names()))]
         return SegmentWeights(features, self.longest_, self._texts_.size)
 
-    def _allowed_segments(self) -> Allowed:
+    def _allowed_segments(self) -> PossibleSegmentations:
         labels = self._labels
-        return Allowed(~np.diag(~labels.twins), labels.joins, labels.singles)
+        return PossibleSegmentations(~np.diag(~labels.twins), labels.joins, labels.singles)
 
     def _fit(self, data: TrainingData) -> None:
         self._refuse_pair_features(data.encoded)
@@ -396,7 +402,7 @@ class SemiCRF(MarkovLabeler):
         """The probabilities of labels, −inf where impossible, and of label pairs likewise."""
         graph, table = encoded.corpus.graph, self._label_marginals(scores, limits)
         pairs = np.zeros((len(self.classes_),) * 2)
-        if len(limits.links):
+        if len(limits.boundary_flags):
             table[table == 0] = -np.inf
         if self.scheme_ is not None:
             pairs = forbid(table, pairs, self.classes_, self.scheme_, graph.roots, graph.leaves)

@@ -75,10 +75,10 @@ class AdaGrad(Minimizer):
         """Continue from a `state()`; raises DataError where it does not fit this problem."""
         arrays = dict(arrays)
         random = arrays.pop("random", np.empty(0))
-        own = {name: arrays.pop(name) for name in list(arrays) if name == "squares"}
+        own_arrays = {name: arrays.pop(name) for name in list(arrays) if name == "squares"}
         super().restore(values, arrays)
-        check_arrays(own, {"squares": self.x.shape})
-        if not (own["squares"] > 0).all():
-            raise DataError("its array 'squares' has numbers that are no sums of squares")
+        check_arrays(own_arrays, {"squares": self.x.shape})
+        if not (own_arrays["squares"] > 0).all():
+            raise DataError("its array 'squares' has numbers that are not sums of squares")
         restore_random(self.random, random)
-        self.squares = own["squares"].copy()
+        self.squares = own_arrays["squares"].copy()

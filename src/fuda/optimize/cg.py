@@ -14,7 +14,7 @@ import numpy as np
 from fuda.checks import check_arrays
 from fuda.optimize.line_search import wolfe
 from fuda.optimize.result import Function, Minimizer, Point, Watch
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 
 # What a first step promises to gain at least, relative to the value: of less than that the search
 # could not tell a decrease from rounding.
@@ -36,7 +36,7 @@ class ConjugateGradient(Minimizer):
 
     def __init__(self, function: Function, x: np.ndarray, n_jobs: int | None = None) -> None:
         super().__init__(x)
-        self.function, self.vectors = function, Vectors(len(x), n_jobs)
+        self.function, self.vectors = function, VectorArithmetic(len(x), n_jobs)
         self.direction, self.step = np.zeros_like(self.x), 0.0  # of the next iteration
 
     def _points(self, watch: Watch) -> Iterator[Point]:
@@ -53,10 +53,10 @@ class ConjugateGradient(Minimizer):
             # a sharper curvature condition than quasi-Newton methods need keeps
             # directions conjugate
             step = max(self.step, _VISIBLE * abs(value) / max(-slope, 1e-300))
-            found = wolfe(function, self.x, value, slope, direction, step, vectors, curvature=0.2)
-            if found is None:
+            accepted = wolfe(function, self.x, value, slope, direction, step, vectors, curvature=0.2)
+            if accepted is None:
                 return
-            x, value, new_gradient, step = found
+            x, value, new_gradient, step = accepted
             change = vectors.dot(new_gradient, new_gradient) - vectors.dot(new_gradient, gradient)
             direction *= max(0.0, change / vectors.dot(gradient, gradient))
             direction -= new_gradient
@@ -72,7 +72,7 @@ class ConjugateGradient(Minimizer):
 
     def restore(self, values: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """Continue from a `state()`; raises DataError where it does not fit this problem."""
-        own = {name: array for name, array in arrays.items() if name in ("direction", "step")}
-        super().restore(values, {name: array for name, array in arrays.items() if name not in own})
-        check_arrays(own, {"direction": self.x.shape, "step": (1,)})
-        self.direction, self.step = own["direction"].copy(), float(own["step"][0])
+        own_arrays = {name: array for name, array in arrays.items() if name in ("direction", "step")}
+        super().restore(values, {name: array for name, array in arrays.items() if name not in own_arrays})
+        check_arrays(own_arrays, {"direction": self.x.shape, "step": (1,)})
+        self.direction, self.step = own_arrays["direction"].copy(), float(own_arrays["step"][0])

@@ -20,7 +20,7 @@ import numpy as np
 from fuda.checks import check_arrays
 from fuda.compiled import compiled
 from fuda.errors import DataError
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 
 Array = np.ndarray
 
@@ -71,21 +71,21 @@ def leading(product: Callable[[Array], Array], start: Array, steps: int, count: 
     steps = min(steps, len(start))
     basis = np.zeros((steps, len(start)), dtype=np.float32)
     diagonal, beside = np.zeros(steps), np.zeros(steps)
-    size, found = float(np.linalg.norm(start)), 0
+    size, done = float(np.linalg.norm(start)), 0
     vector = np.array(start, dtype=np.float64)
-    while found < steps and size > 1e-6 * max(np.abs(diagonal).max(), 1e-290):
-        basis[found] = vector / size
-        vector = product(basis[found]).astype(np.float32)
-        diagonal[found] = vector @ basis[found]
+    while done < steps and size > 1e-6 * max(np.abs(diagonal).max(), 1e-290):
+        basis[done] = vector / size
+        vector = product(basis[done]).astype(np.float32)
+        diagonal[done] = vector @ basis[done]
         for _ in range(2):  # once leaves rounding errors that grow from step to step
-            vector -= (basis[: found + 1] @ vector) @ basis[: found + 1]
-        size = beside[found] = float(np.linalg.norm(vector))
-        found += 1
-    if not found:
+            vector -= (basis[: done + 1] @ vector) @ basis[: done + 1]
+        size = beside[done] = float(np.linalg.norm(vector))
+        done += 1
+    if not done:
         return np.empty(0), basis[:0]
-    inner = np.diag(diagonal[:found]) + np.diag(beside[: found - 1], 1) + np.diag(beside[: found - 1], -1)
+    inner = np.diag(diagonal[:done]) + np.diag(beside[: done - 1], 1) + np.diag(beside[: done - 1], -1)
     values, rotations = np.linalg.eigh(inner)
-    return values[::-1][:count], rotations.T[::-1][:count] @ basis[:found]
+    return values[::-1][:count], rotations.T[::-1][:count] @ basis[:done]
 
 
 @compiled(fastmath={"reassoc", "contract", "nsz"})
@@ -126,7 +126,7 @@ class Deflation:
 
     def __init__(self, scale: Array, measure: Callable[[Array], Spectrum], n_jobs: int | None = None) -> None:
         self.scale, self.inverse, self.measure = scale, 1.0 / scale, measure
-        self.vectors = Vectors(len(scale), n_jobs)
+        self.vectors = VectorArithmetic(len(scale), n_jobs)
         self.spectrum: Spectrum | None = None
 
     def begin(self, z: Array) -> None:
@@ -159,12 +159,12 @@ class Deflation:
             return
         shapes = {"at": (None,), "ratios": (None,), "vectors": (None, None)}
         check_arrays(arrays, shapes, {"at": np.int64, "vectors": np.float32})
-        found = Spectrum(**arrays)
-        fits = found.vectors.shape == (len(found.ratios), len(found.at))
-        inside = ((found.at >= 0) & (found.at < len(self.scale))).all()
-        if not (fits and inside and ((found.ratios > 0) & (found.ratios <= 1)).all()):
+        spectrum = Spectrum(**arrays)
+        fits = spectrum.vectors.shape == (len(spectrum.ratios), len(spectrum.at))
+        inside = ((spectrum.at >= 0) & (spectrum.at < len(self.scale))).all()
+        if not (fits and inside and ((spectrum.ratios > 0) & (spectrum.ratios <= 1)).all()):
             raise DataError("its eigenvectors do not fit this problem")
-        self.spectrum = Spectrum(*map(np.array, found))
+        self.spectrum = Spectrum(*map(np.array, spectrum))
 
     def _stretched(self, x: Array, inverse: bool) -> Array:
         assert self.spectrum is not None  # it has begun

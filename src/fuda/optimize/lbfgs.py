@@ -27,11 +27,12 @@ from fuda.errors import DataError, short
 from fuda.optimize.deflation import Deflation, Spectrum
 from fuda.optimize.line_search import DECREASE, wolfe
 from fuda.optimize.result import Function, Minimizer, Point, Watch
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 
 Array = np.ndarray
 _COLUMNS = 4096
-_VECTORS = 5  # besides pairs: x, the next x, their gradients, and the direction
+# The vectors in memory besides the pairs: x, the next x, their gradients, and the direction.
+_VECTORS = 5
 _STORED = ("s", "y", "sy", "yy")  # the arrays of `Pairs` that a state contains
 # After how many iterations the coordinates are changed: at the start curvatures are other ones.
 _DEFLATED = 22
@@ -106,11 +107,11 @@ class Pairs:
         The number of variables.
     memory : int
         m.
-    vectors : Vectors
+    vectors : VectorArithmetic
         Operations on vectors of this length.
     """
 
-    def __init__(self, size: int, memory: int, vectors: Vectors) -> None:
+    def __init__(self, size: int, memory: int, vectors: VectorArithmetic) -> None:
         self.memory, self.vectors = memory, vectors
         check_memory(
             8.0 * size * (memory + _VECTORS),
@@ -228,7 +229,7 @@ class Lbfgs(Minimizer):
         super().__init__(x)
         self.function, self.l1 = function, l1
         self.first_step = first_step or (lambda direction: 1.0 / max(self.vectors.norm(direction), 1e-300))
-        self.vectors = Vectors(len(x), n_jobs)
+        self.vectors = VectorArithmetic(len(x), n_jobs)
         self.pairs = Pairs(len(x), memory, self.vectors)
         self.deflation = deflation
         self.spare = np.empty_like(self.x), np.empty_like(self.x)  # next point and gradient
@@ -244,10 +245,10 @@ class Lbfgs(Minimizer):
             if self.deflation is not None and len(self.history) == _DEFLATED:
                 self.deflation.begin(self.x)
                 self.pairs.deflate(self.deflation, gradient)
-            found = self._step(function, smooth, value, pull)
-            if found is None:
+            accepted = self._step(function, smooth, value, pull)
+            if accepted is None:
                 return
-            x, smooth, new_gradient = found
+            x, smooth, new_gradient = accepted
             self.pairs.push(x, self.x, new_gradient, gradient)
             self.spare = self.x, gradient
             self.x, gradient = x, new_gradient
@@ -273,10 +274,10 @@ class Lbfgs(Minimizer):
         if not is_count(count) or count > len(self.history):
             raise DataError(f"it counts {short(count)} pairs, after {len(self.history)} iterations")
         stored = {name: getattr(pairs, name)[: min(count, pairs.memory)] for name in _STORED}
-        found = {name: array for name, array in arrays.items() if name in _STORED}
+        own_arrays = {name: array for name, array in arrays.items() if name in _STORED}
         shapes = {name: array.shape for name, array in stored.items()}
-        check_arrays(found, shapes, {name: array.dtype for name, array in stored.items()})
-        for name, array in found.items():
+        check_arrays(own_arrays, shapes, {name: array.dtype for name, array in stored.items()})
+        for name, array in own_arrays.items():
             stored[name][:] = array
         pairs.count = count
 
@@ -293,8 +294,8 @@ class Lbfgs(Minimizer):
             direction, slope = -pull, -self.vectors.dot(pull, pull)
         step = 1.0 if self.pairs.filled else self.first_step(direction)
         if self.l1 is None:
-            found = wolfe(function, self.x, smooth, slope, direction, step, self.vectors, spare=self.spare)
-            return None if found is None else found[:3]
+            accepted = wolfe(function, self.x, smooth, slope, direction, step, self.vectors, spare=self.spare)
+            return None if accepted is None else accepted[:3]
         orthant = np.where(self.x != 0, np.sign(self.x), -np.sign(pull))
         for _ in range(40):
             x = self.x + step * direction

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from fuda.optimize.result import Function
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 
 DECREASE = 1e-4  # c₁
 _MOST_TRIALS = 30
@@ -18,7 +18,7 @@ _MOST_TRIALS = 30
 
 def wolfe(
     function: Function, x: np.ndarray, value: float, slope: float, direction: np.ndarray, step: float,
-    vectors: Vectors, curvature: float = 0.9, spare: tuple[np.ndarray, np.ndarray] | None = None,
+    vectors: VectorArithmetic, curvature: float = 0.9, spare: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, float, np.ndarray, float] | None:  # fmt: skip
     """Search a step that satisfies the weak Wolfe conditions.
 
@@ -34,7 +34,7 @@ def wolfe(
         d, a direction of descent.
     step : float
         The first step to try.
-    vectors : Vectors
+    vectors : VectorArithmetic
         Operations on vectors of this length.
     curvature : float
         c₂.
@@ -48,16 +48,16 @@ def wolfe(
     """
     low, high = 0.0, np.inf
     best = None
-    point, kept = spare or (np.empty_like(x), np.empty_like(x))
+    point, gradient_buffer = spare or (np.empty_like(x), np.empty_like(x))
     for _ in range(_MOST_TRIALS):
         vectors.move(x, step, direction, point)
         new_value, gradient = function(point)
         if new_value <= value + DECREASE * step * slope:
-            best = point, new_value, vectors.copy(gradient, kept), step
+            best = point, new_value, vectors.copy(gradient, gradient_buffer), step
             new_slope = vectors.dot(gradient, direction)
             if new_slope >= curvature * slope:
                 return best
-            point, kept = np.empty_like(x), np.empty_like(x)  # a longer step may fail
+            point, gradient_buffer = np.empty_like(x), np.empty_like(x)  # a longer step may fail
             low = step
             guess = step * slope / (slope - new_slope) if new_slope > slope else 4 * step
             step = (low + high) / 2 if high < np.inf else min(max(guess, 1.5 * step), 5 * step)

@@ -19,7 +19,8 @@ from fuda.compiled import compiled
 
 Array = np.ndarray
 SOLVED, UNBOUNDED, UNFINISHED = 0, 1, 2
-_RIDGE = 1e-13  # of the largest diagonal entry: keeps factors of a singular Q finite
+# Times the largest diagonal entry; it is added to the diagonal so that a singular Q has a factor.
+_RIDGE = 1e-13
 
 
 @compiled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fuda.optimize.result import Function
-from fuda.optimize.vectors import Vectors
+from fuda.optimize.vectors import VectorArithmetic
 
 
 def l2_regularized(loss: Function, l2: float, scale: np.ndarray, n_jobs: int | None = None) -> Function:
@@ -34,7 +34,7 @@ def l2_regularized(loss: Function, l2: float, scale: np.ndarray, n_jobs: int | N
     >>> function(np.array([1.0, 4.0]))
     (5.5, array([2. , 1.5]))
     """
-    vectors = Vectors(len(scale), n_jobs)
+    vectors = VectorArithmetic(len(scale), n_jobs)
     factors = 1.0 / scale
     w = np.empty_like(scale)
 

@@ -23,7 +23,7 @@ OnIteration = Callable[[Iteration], object]
 Point = tuple[np.ndarray, float, float, float]
 INTERRUPTED = "it was interrupted"
 STOPPED = "a callback ended it"
-_PERIOD = 10  # iterations over which the objective must improve
+_PERIOD = 10  # the objective must improve within so many iterations
 
 
 @dataclass
@@ -115,9 +115,9 @@ class Watch:
         """Return the function with its evaluations counted."""
 
         def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
-            found = function(x)
+            value_and_gradient = function(x)
             self.evaluations += 1
-            return found
+            return value_and_gradient
 
         return evaluate
 

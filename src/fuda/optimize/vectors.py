@@ -63,7 +63,7 @@ def _regularize(gradient: Array, weights: Array, slope: float, factors: Array) -
         gradient[i] = (gradient[i] + slope * weights[i]) * factors[i]
 
 
-class Vectors:
+class VectorArithmetic:
     """The operations on vectors of one length.
 
     Parameters
@@ -75,7 +75,7 @@ class Vectors:
 
     Examples
     --------
-    >>> Vectors(2).dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
+    >>> VectorArithmetic(2).dot(np.array([1.0, 2.0]), np.array([3.0, 4.0]))
     11.0
     """
 

@@ -18,7 +18,7 @@ from fuda.progress import bar, warn
 from fuda.selection.folds import cut, splits
 from fuda.selection.goals import Figure, Goal, goal_for
 from fuda.selection.significance import randomization_test
-from fuda.selection.tables import Table, Tabular
+from fuda.selection.tables import PrintedTable, Tabular
 from fuda.selection.validation import Validation, cross_validate
 
 
@@ -142,12 +142,12 @@ class Comparison(Tabular):
         """
         return {"goal": self.goal.name, "folds": self.folds, "rows": self.rows()}
 
-    def table(self) -> Table:
+    def table(self) -> PrintedTable:
         """Return the rows as a table.
 
         Returns
         -------
-        Table
+        PrintedPrintedTable
             A row per model and size.
         """
         rows = self.rows()
@@ -176,7 +176,7 @@ class Comparison(Tabular):
             f"{self.goal.name} from the best, by approximate randomization. fit, CPU, label: seconds to fit "
             "by the clock and of processors, and to label the test part. bytes: of the model file.",
         )
-        return Table(header, made, notes)
+        return PrintedTable(header, made, notes)
 
     def plot(self, path: str | Path | None = None, ax: Any = None) -> Any:
         """Draw the goal with its spread: curves over sizes, or a bar per model at a single size.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from fuda.selection.tables import Table, Tabular
+from fuda.selection.tables import PrintedTable, Tabular
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class SearchReport(Tabular):
     seconds: float
     cpu_seconds: float
 
-    def table(self) -> Table:
+    def table(self) -> PrintedTable:
         """Return the table."""
         header = ["candidate", self.goal, "folds", "nodes", "seconds", "CPU", "end"]
         rows = []
@@ -40,4 +40,4 @@ class SearchReport(Tabular):
             counts = [str(row["folds"]), f"{row['nodes']:,}"]
             rows.append([row["name"], score, *counts, f"{row['wall']:.1f}", f"{row['cpu']:.1f}", row["end"]])
         total = f"{self.seconds:.1f} s ({self.cpu_seconds:.1f} s of processors)"
-        return Table(header, rows, (f"chosen: {self.chosen}; {total}",))
+        return PrintedTable(header, rows, (f"chosen: {self.chosen}; {total}",))

@@ -6,7 +6,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 
-class Table(NamedTuple):
+class PrintedTable(NamedTuple):
     """A table of texts.
 
     Attributes
@@ -33,7 +33,7 @@ class Table(NamedTuple):
 
         Examples
         --------
-        >>> print(Table(["model", "F1"], [["crf", "50.1"], ["hmm", "9.3"]]).text())
+        >>> print(PrintedTable(["model", "F1"], [["crf", "50.1"], ["hmm", "9.3"]]).text())
         model    F1
         crf    50.1
         hmm     9.3
@@ -85,7 +85,7 @@ class Table(NamedTuple):
 class Tabular:
     """What is shown as a table, which `table` returns."""
 
-    def table(self) -> Table:
+    def table(self) -> PrintedTable:
         """Return the table."""
         raise NotImplementedError
 

@@ -35,7 +35,7 @@ import numpy as np
 from fuda import __version__
 from fuda.checks import is_count
 from fuda.errors import DataError, ModelFileError, short
-from fuda.files import whole_file
+from fuda.files import atomic_file
 
 _META = "meta.json"
 _ARRAY_NAME = re.compile(r"arrays/([a-z][a-z0-9_]{0,63})\.npy")
@@ -107,7 +107,7 @@ def write(
         raise DataError(f"{path}: cannot be written: {message}")
     # Released here also where writing fails: its bytes may not go before it, in whatever order the
     # error and all that it refers to are collected.
-    with _zip({_META: [head], **members}) as content, whole_file(path) as target:
+    with _zip({_META: [head], **members}) as content, atomic_file(path) as target:
         target.write(content)
         target.write(_seal(hashlib.sha256(content)))
 

@@ -42,7 +42,8 @@ from fuda.parallel import Block, run, thread_count
 from fuda.training.score_table import ScoreTable
 
 Array = np.ndarray
-_MOST_THREADS = 8  # for chains: each has a gradient as large as the table of scores
+# The largest number of threads for chains: each has a gradient as large as the table of scores.
+_MOST_THREADS = 8
 
 
 class Loss(NamedTuple):
@@ -60,7 +61,7 @@ class Loss(NamedTuple):
     pointwise: bool
 
     @classmethod
-    def named(cls, name: str, order: float) -> Loss:
+    def by_name(cls, name: str, order: float) -> Loss:
         """Find a loss by name.
 
         Parameters
@@ -77,7 +78,7 @@ class Loss(NamedTuple):
 
         Examples
         --------
-        >>> Loss.named("markov", order=2)
+        >>> Loss.by_name("markov", order=2)
         Loss(omega=2.0, pointwise=True)
         """
         losses = {"sequential": (1.0, False), "pointwise": (0.0, True), "markov": (float(order), True)}
@@ -207,8 +208,8 @@ class TrainingLoss:
         corpus = encoded.corpus
         self.encoded, self.labels, self.loss, self.n_jobs = encoded, labels.astype(np.int64), loss, n_jobs
         self.weights = Weights.of(encoded, label_count)
-        given = sample_weight, position_weight
-        self.sample_weight, self.node_weight = weights_of(corpus, labels, loss, *given)
+        given_weights = sample_weight, position_weight
+        self.sample_weight, self.node_weight = weights_of(corpus, labels, loss, *given_weights)
         self.transposed = [transposed(table.matrix) for table in encoded.tables]
         self.rounder = rounder or rounder_of(corpus, loss, self.sample_weight, self.node_weight)
         simple = corpus.is_chain and not encoded.edge_channels
@@ -318,8 +319,8 @@ class _ChainTables:
         _, transitions, _ = owner.weights.views(vector)
         direct = np.exp(transitions - transitions.max())
         factors = Factors(self.table, direct, np.ascontiguousarray(direct.T))
-        given = owner.labels, owner.node_weight, owner.sample_weight
-        data = Chains(corpus.offsets, owner.scores.rows, *given)
+        weights = owner.labels, owner.node_weight, owner.sample_weight
+        data = Chains(corpus.offsets, owner.scores.rows, *weights)
         unsafe, free = np.zeros(len(corpus), dtype=bool), [*self.gradients]
         run(lambda gradient: gradient.fill(0.0), free, self.threads)
 
@@ -408,9 +409,9 @@ class _Group:
         if partly.any():
             fits = self.scores.copy()
             known = np.flatnonzero(~unknown)
-            kept = fits[known, self.labels[known]]
+            known_scores = fits[known, self.labels[known]]
             fits[known] = -np.inf
-            fits[known, self.labels[known]] = kept
+            fits[known, self.labels[known]] = known_scores
             less, by_node, by_edge = self._expected(fits, with_edges, weight * partly)
             losses, node, edge = losses - less, node - by_node, edge - by_edge
         return losses, node, edge
@@ -433,12 +434,12 @@ class _Group:
 
     def _expected(self, scores: Array, with_edges: bool, weight: Array) -> tuple[Array, Array, Array]:
         """weight · log Z and its gradients, which are weighted marginals."""
-        by_node, given = self._by_node(weight), (self.graph, scores, self.transitions)
+        by_node, problem = self._by_node(weight), (self.graph, scores, self.transitions)
         if with_edges:
-            log_z, node, edge = inference.marginals(*given, edges=True, n_jobs=self.n_jobs)
+            log_z, node, edge = inference.marginals(*problem, edges=True, n_jobs=self.n_jobs)
             edge = edge * by_node[:, None, None]
         else:
-            log_z, node, edge = inference.expectations(*given, weight, self.n_jobs, self.rounder)
+            log_z, node, edge = inference.expectations(*problem, weight, self.n_jobs, self.rounder)
         return log_z * weight, node * by_node[:, None], edge
 
     def _by_node(self, weight: Array) -> Array:
@@ -447,8 +448,8 @@ class _Group:
 
     def _pointwise(self) -> tuple[Array, Array, Array]:
         """−Σ w log p_t(y_t) of each structure, and the gradients."""
-        given = self.graph, self.scores, self.transitions
-        _, node, edge = inference.marginals(*given, edges=True, n_jobs=self.n_jobs)
+        problem = self.graph, self.scores, self.transitions
+        _, node, edge = inference.marginals(*problem, edges=True, n_jobs=self.n_jobs)
         counted = np.flatnonzero(self.node_weight > 0)
         gold = node[counted, self.labels[counted]]
         usual = gold >= TINY

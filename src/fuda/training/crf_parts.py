@@ -81,13 +81,13 @@ class DistributedLoss:
         self.rows = RowScores(encoded, label_count, n_jobs)
         self._scores, self._by_row = (np.empty(self.rows.weights.size) for _ in range(2))
         self._gradient = np.empty(self.weights.size)
-        given = labels, label_count, loss, sample_weight, position_weight
-        self._sample_weight, node_weight = weights_of(encoded.corpus, labels, loss, *given[3:])
+        problem = labels, label_count, loss, sample_weight, position_weight
+        self._sample_weight, node_weight = weights_of(encoded.corpus, labels, loss, *problem[3:])
         rounder = rounder_of(encoded.corpus, loss, self._sample_weight, node_weight)
         self._parts: list[Part] = []
         recipes = []
         for members in _shares(encoded.corpus.offsets, max(1, len(client.nthreads()))):
-            part, arguments = part_of(members, self.rows.encoded, *given)
+            part, arguments = part_of(members, self.rows.encoded, *problem)
             recipes.append((_loss_of_part, *arguments, rounder))
             self._parts.append(part)
         self._workers = Residents(client, recipes)
@@ -113,13 +113,13 @@ class DistributedLoss:
         """Sum a function's arrays by rows over all parts; return what else each part has."""
         self.rows.of(vector, self._scores)
         answers = self._workers.results(function, lambda number: (self._parts[number].of(self._scores),))
-        found = list[Any]()
+        answered = list[Any]()
         for part, (other, array) in zip(self._parts, answers, strict=True):
-            if not found:
+            if not answered:
                 self._by_row.fill(0.0)
-            found.append(other)
+            answered.append(other)
             part.add(array, self._by_row)
-        return found
+        return answered
 
 
 def _loss_of_part(
@@ -149,9 +149,9 @@ def _curvature_at(loss: TrainingLoss, vector: Array) -> tuple[None, Array]:
 class Part:
     """Which weights a part has: the rows of the whole weights of each channel."""
 
-    def __init__(self, part: Encoded, columns: list[Array], whole: Weights) -> None:
-        self.whole, self.own = whole, Weights.of(part, whole.labels)
-        self._cut = np.empty(self.own.size)
+    def __init__(self, part: Encoded, columns: list[Array], total_weights: Weights) -> None:
+        self.total_weights, self.part_weights = total_weights, Weights.of(part, total_weights.labels)
+        self._cut = np.empty(self.part_weights.size)
         self.by_channel, self.by_edge = (
             [columns[channel.table] for channel in channels]
             for channels in (part.channels, part.edge_channels)
@@ -160,24 +160,26 @@ class Part:
     def of(self, vector: Array) -> Array:
         """The weights of the part, an array that the next call overwrites."""
         cut = self._cut
-        for (theirs, rows), ours in self._pairs(vector, cut):
-            np.take(theirs, rows, axis=0, out=ours, mode="clip")
-        self.own.views(cut)[1][:] = self.whole.views(vector)[1]
+        for (total_array, rows), part_array in self._pairs(vector, cut):
+            np.take(total_array, rows, axis=0, out=part_array, mode="clip")
+        self.part_weights.views(cut)[1][:] = self.total_weights.views(vector)[1]
         return cut
 
     def add(self, values: Array, total: Array) -> None:
         """Add values of the weights of the part."""
-        for (theirs, rows), ours in self._pairs(total, values):
+        for (total_array, rows), part_array in self._pairs(total, values):
             if len(rows):
-                _add_rows(theirs.reshape(len(theirs), -1), rows, ours.reshape(len(rows), -1))
-        self.whole.views(total)[1][:] += self.own.views(values)[1]
+                _add_rows(total_array.reshape(len(total_array), -1), rows, part_array.reshape(len(rows), -1))
+        self.total_weights.views(total)[1][:] += self.part_weights.views(values)[1]
 
-    def _pairs(self, whole: Array, own: Array) -> Iterator[tuple[tuple[Array, Array], Array]]:
+    def _pairs(
+        self, total_weights: Array, part_weights: Array
+    ) -> Iterator[tuple[tuple[Array, Array], Array]]:
         """The weights of each channel, which rows of them the part has, and those of the part."""
-        theirs, _, their_edges = self.whole.views(whole)
-        ours, _, our_edges = self.own.views(own)
-        rows = zip([*theirs, *their_edges], [*self.by_channel, *self.by_edge], strict=True)
-        return zip(rows, [*ours, *our_edges], strict=True)
+        total_views, _, total_edges = self.total_weights.views(total_weights)
+        part_views, _, part_edges = self.part_weights.views(part_weights)
+        rows = zip([*total_views, *total_edges], [*self.by_channel, *self.by_edge], strict=True)
+        return zip(rows, [*part_views, *part_edges], strict=True)
 
 
 @compiled
@@ -218,8 +220,8 @@ def part_of(
         None if weight is None else weight[at]
         for weight, at in ((sample_weight, members), (position_weight, nodes))
     ]
-    given = part, labels[nodes], label_count, loss, *weights
-    return Part(part, columns, Weights.of(encoded, label_count)), given
+    arguments = part, labels[nodes], label_count, loss, *weights
+    return Part(part, columns, Weights.of(encoded, label_count)), arguments
 
 
 def _shares(offsets: Array, count: int) -> list[Array]:
@@ -235,16 +237,16 @@ def _cut(encoded: Encoded, members: Array) -> tuple[Encoded, list[Array]]:
     tables, columns, renumbered = [], [], []
     for number, table in enumerate(part.tables):
         matrix: Any = table.matrix
-        own = [c.rows for c in (*part.channels, *part.edge_channels) if c.table == number]
-        rows = np.unique(np.concatenate([np.empty(0, dtype=np.int32), *own]))
-        matrix, found = matrix[rows], np.arange(matrix.shape[1])
+        channel_rows = [c.rows for c in (*part.channels, *part.edge_channels) if c.table == number]
+        rows = np.unique(np.concatenate([np.empty(0, dtype=np.int32), *channel_rows]))
+        matrix, used_columns = matrix[rows], np.arange(matrix.shape[1])
         if not isinstance(matrix, np.ndarray):
-            found = np.unique(matrix.indices)
-            matrix = matrix[:, found]
+            used_columns = np.unique(matrix.indices)
+            matrix = matrix[:, used_columns]
         new = np.zeros(table.matrix.shape[0], dtype=np.int32)
         new[rows] = np.arange(len(rows))
         tables.append(Table.of(matrix, np.zeros(len(rows)), np.zeros(len(rows))))
-        columns.append(found)
+        columns.append(used_columns)
         renumbered.append(new)
 
     def cut(channel: Channel) -> Channel:

@@ -1,4 +1,4 @@
-"""Maximum-margin training of a labeler: dual ascent over working sets, to a given gap.
+"""Maximum-margin training of a labeler: dual ascent over working sets, to a given duality gap.
 
 With w in the kernel's space, F(x, y) = ⟨w, Φ(x, y)⟩, y_i the correct labeling of structure i, the
 differences d_i(y) = Φ(x_i, y_i) − Φ(x_i, y) and losses Δ_i(y), which are 1 or a sum over incorrect
@@ -17,17 +17,18 @@ None        ξ = 0        0
 ==========  ===========  ===================
 
 A round first measures the largest violation of the margin of each structure (two-best Viterbi),
-and from these the primal, the dual and the gap, which is a sum over structures,
+and from these the primal, the dual and the duality gap, which is a sum over structures,
 
     gap_i = slack_i(ξ_i) + cost_i(a_i) − Σ_y α_i(y) (Δ_i(y) − ⟨w, d_i(y)⟩) ≥ 0.
 
-The structures that contribute to the gap are then visited in random order: each adds the labeling
+The structures that contribute to it are then visited in random order: each adds the labeling
 that violates its margin most at that moment to its working set, and its α_i is maximized exactly
 with all others fixed, so the dual never decreases. Sweeps without a search for labelings follow,
 as long as they promise a larger gain per visit. A structure that gains little in them is visited
-less often. Structures whose α keep moving in one direction are moved together, as far as is best:
-structures that contradict each other gain little one by one. Where the gap hardly decreases,
-sweeps are thorough and include all structures. Labelings whose α stays 0 are dropped.
+less often. After some sweeps follows a line search along the sum of their changes, in which all
+structures take part whose α keep moving in one direction: structures that contradict each other
+gain little one by one. Where the duality gap hardly decreases, sweeps are thorough and include all
+structures. Labelings whose α stays 0 are dropped.
 
 Without slack, w need not satisfy any constraint before the end. If v < 1 is the largest violation,
 w / (1 − v) satisfies all of them, which gives the primal value. No w does where the dual is
@@ -69,21 +70,29 @@ from fuda.training.working_sets import (
 Array = np.ndarray
 SLACKS = ("l1", "l2", None)
 _BLOCK_NODES = 1 << 12
-_SHARE = 0.3  # of the gap allowed, that structures left alone may have together
-_MOST_SWEEPS = 300  # a round
-_LEAST_GAIN = 0.01  # of tol times the gap, that a sweep of all brings if another is to follow
-_PERIOD = 4  # sweeps between stretches
-_STRAIGHT = 0.8  # of its way, that a structure has gone forward if it takes part in a stretch
-_FARTHEST = 1e6  # steps of a stretch
-_PATIENCE = 5  # rounds at first; twice as many after thorough sweeps that were of no use
-_PROGRESS = 0.9  # of the gap, that may be left after these
+# Structures whose duality gaps together are at most this share of the allowed gap are skipped.
+_IGNORED_GAP_SHARE = 0.3
+_MAX_SWEEPS = 300  # per round
+# Another sweep follows where the last one gained at least this share of tol times the duality gap.
+_MIN_SWEEP_GAIN = 0.01
+# After so many sweeps follows a line search along the sum of their changes of α.
+_LINE_SEARCH_PERIOD = 4
+# A structure takes part in a line search where the net change of its α is more than this share of
+# the sum of the lengths of the changes.
+_MIN_DIRECTNESS = 0.8
+_MAX_LINE_SEARCH_STEPS = 1e6
+# Rounds without progress before thorough sweeps; the number doubles where they gain little.
+_PATIENCE = 5
+# It is progress if the duality gap falls below this share of the gap `_PATIENCE` rounds before.
+_MAX_GAP_RATIO = 0.9
 _NO_MOVES = np.empty(0)
-_LITTLE = 0.5  # of the mean gain of a sweep: a structure that gains less pauses,
-_LONGEST_PAUSE = 31  # for one sweep first, then for three, seven and so on
-_MOST_IDLE = 20  # rounds that a labeling with α = 0 is kept for
-_INFINITE = float(np.finfo(np.float64).max)  # in files, which have no other
-_STORED = ("first", "labelings", "losses", "gram", "alpha")  # the arrays of packed sets in a state
-_LEAST_MARGIN = 1e-7  # ‖Σ α d‖ / Σ α ‖d‖ below which data count as inseparable
+# A structure pauses where it gains less than this share of the mean gain per visit of a sweep.
+_SMALL_GAIN_SHARE = 0.5
+_MAX_PAUSE = 31  # Sweeps. The first pause is one sweep, the next are three, seven and so on.
+_MAX_IDLE_ROUNDS = 20  # A labeling whose α has been 0 for more rounds is dropped.
+_INFINITE = float(np.finfo(np.float64).max)  # stands for ∞ in files, which have finite numbers only
+_STORED = ("first", "labelings", "losses", "gram", "alpha")  # the arrays of `PackedSets` in files
+_MIN_MARGIN = 1e-7  # Data count as inseparable where ‖Σ α d‖ / Σ α ‖d‖ is below it.
 
 
 class Measured(NamedTuple):
@@ -103,7 +112,7 @@ class Measured(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """The relative gap, (primal − dual) / primal."""
+        """The relative duality gap, (primal − dual) / primal."""
         if self.primal == math.inf:
             return math.inf
         return (self.primal - self.dual) / self.primal if self.primal > 0 else 0.0
@@ -135,10 +144,10 @@ class MaxMargin:
     ----------
     transitions : (L, L) array
         The weights of label pairs, the other part of w.
-    sets : list of WorkingSet
+    working_sets : list of WorkingSet
         The working sets, with α.
     history : list of Measured
-        What `measure` has found so far; replaced as a whole.
+        The results of `measure` so far, in a new list after each call.
     resumed : int
         How often it had been called before the state that was restored.
     """
@@ -162,7 +171,8 @@ class MaxMargin:
             self.penalties[weights > 0] = 1.0 / weights[weights > 0]
         self.transitions = np.zeros((scores.label_count, scores.label_count))
         self.problem = Problem(graph.offsets, graph.heads, right, bounds, self.penalties, self.transitions)
-        self.sets = [WorkingSet(np.empty((0, size), dtype=np.int64)) for size in np.diff(graph.offsets)]
+        sizes = np.diff(graph.offsets)
+        self.working_sets = [WorkingSet(np.empty((0, size), dtype=np.int64)) for size in sizes]
         self.random = check_random_state(seed)
         self._gaps = np.empty(len(graph))
         self._measured = Measured(0.0, math.inf, 0)
@@ -173,7 +183,7 @@ class MaxMargin:
 
     def measure(self) -> Measured:
         """Compute the objectives at the present α."""
-        packed = pack(self.sets)
+        packed = pack(self.working_sets)
         weighted = np.empty(len(self.graph))  # Σ_y α_i(y) ⟨w, d_i(y)⟩
         excess = np.empty(len(self.graph))
 
@@ -183,13 +193,14 @@ class MaxMargin:
             forest, part = self.graph.forest(block), slice(*block)
             weighted_margins(self.problem, block[0], scores, packed, weighted[part])
             loss = self.loss[nodes] if len(self.loss) else self.loss
-            found = np.empty_like(self.right[nodes])
-            best_others(forest, self.transitions, scores, self.right[nodes], loss, found, excess[part])
+            right = self.right[nodes]
+            labelings = np.empty_like(right)
+            best_others(forest, self.transitions, scores, right, loss, labelings, excess[part])
 
         run(fill, blocks(self.graph.offsets, _BLOCK_NODES), self.n_jobs)
         violations = excess + (0.0 if len(self.loss) else 1.0)
-        sums = np.array([s.alpha.sum() for s in self.sets])
-        rewards = np.array([s.alpha @ s.losses for s in self.sets])
+        sums = np.array([s.alpha.sum() for s in self.working_sets])
+        rewards = np.array([s.alpha @ s.losses for s in self.working_sets])
         slacks = np.where(self.weights > 0, np.maximum(violations, 0.0), 0.0)
         square = float(weighted.sum())
         dual, primal = float(rewards.sum()) - square / 2, square / 2
@@ -211,7 +222,7 @@ class MaxMargin:
 
     def state(self, final: bool = False) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return what `measure`, and the round after it, depend on."""
-        packed, idle = pack(self.sets), [s.idle for s in self.sets]
+        packed, idle = pack(self.working_sets), [s.idle for s in self.working_sets]
         history = np.minimum(np.array(self.history, dtype=np.float64).reshape(-1, 3), _INFINITE)
         numbers = np.array([self._patience, min(self._expected, _INFINITE)])
         arrays = {name: getattr(packed, name) for name in _STORED}
@@ -224,11 +235,11 @@ class MaxMargin:
         """Continue from a `state()`, without its last measurement, by calling `measure`."""
         of_scores, arrays = split_prefix(arrays, "scores_")
         random = arrays.pop("random", np.empty(0))
-        sets = {name: arrays.pop(name) for name in (*_STORED, "idle") if name in arrays}
+        set_arrays = {name: arrays.pop(name) for name in (*_STORED, "idle") if name in arrays}
         rounds = count_in(values, "rounds")
         shapes = {"transitions": self.transitions.shape, "history": (rounds, 3), "numbers": (2,)}
         check_arrays(arrays, shapes)
-        self.sets = unpack(sets, self.right, self.graph.offsets, len(self.transitions))
+        self.working_sets = unpack(set_arrays, self.right, self.graph.offsets, len(self.transitions))
         history, (patience, expected) = arrays["history"], arrays["numbers"]
         if not len(history) or not (_PATIENCE <= patience <= LARGEST and patience % 1 == 0):
             raise DataError("it has no measurements, or no number of rounds to wait for")
@@ -241,14 +252,14 @@ class MaxMargin:
 
     def multipliers(self) -> list[tuple[Array, Array]]:
         """The labelings in the working set of each structure, and their α."""
-        return [(s.labelings, s.alpha.copy()) for s in self.sets]
+        return [(s.labelings, s.alpha.copy()) for s in self.working_sets]
 
     @property
     def _is_slow(self) -> bool:
-        """Whether the gap has hardly decreased for `_patience` rounds."""
+        """Whether the duality gap has hardly decreased for `_patience` rounds."""
         wait = self._patience
         past = self.history
-        return len(past) > wait and not past[-1].gap < _PROGRESS * past[-1 - wait].gap
+        return len(past) > wait and not past[-1].gap < _MAX_GAP_RATIO * past[-1 - wait].gap
 
     def improve(self, tol: float) -> None:
         """Run a round, after `measure`.
@@ -256,26 +267,26 @@ class MaxMargin:
         Parameters
         ----------
         tol : float
-            The relative gap to reach; structures that contribute little beyond it are left alone.
+            The relative duality gap to reach; structures that contribute little to it are skipped.
         """
         dual, primal, _ = self._measured
-        allowed = _SHARE * tol * primal / len(self.graph) if math.isfinite(primal) else 0.0
-        active = np.flatnonzero(self._gaps > allowed)
+        allowed_gap = _IGNORED_GAP_SHARE * tol * primal / len(self.graph) if math.isfinite(primal) else 0.0
+        active = np.flatnonzero(self._gaps > allowed_gap)
         renewed = sum(self._renew(i) for i in self.random.permutation(active).tolist())
         dual += renewed
         if self._is_slow:
-            active = np.arange(len(self.sets))
-        active = np.array([i for i in active if len(self.sets[i].alpha)], dtype=np.int64)
+            active = np.arange(len(self.working_sets))
+        active = np.array([i for i in active if len(self.working_sets[i].alpha)], dtype=np.int64)
         if not len(active):
             return
-        packed = pack([self.sets[i] for i in active])
-        least = _LEAST_GAIN * tol * (dual if self.slack is None else primal - dual)
+        packed = pack([self.working_sets[i] for i in active])
+        least = _MIN_SWEEP_GAIN * tol * (dual if self.slack is None else primal - dual)
         enough = (least if self._is_slow else max(least, renewed)) / len(active)  # a visit
         sweeps, thorough = _Sweeps(self, active, packed), self._is_slow
-        for k in range(_MOST_SWEEPS // _PERIOD if self._expected > enough or thorough else 0):
+        for k in range(_MAX_SWEEPS // _LINE_SEARCH_PERIOD if self._expected > enough or thorough else 0):
             before = packed.alpha.copy()
-            gain, count = sweeps.several(_PERIOD)
-            gain += sweeps.stretch(before)
+            gain, count = sweeps.run_sweeps(_LINE_SEARCH_PERIOD)
+            gain += sweeps.line_search(before)
             dual += gain
             if k == 0:
                 self._expected = gain / count
@@ -284,7 +295,7 @@ class MaxMargin:
             if gain / count <= enough:
                 break
         for i in active:
-            self.sets[i].drop_idle(_MOST_IDLE)
+            self.working_sets[i].drop_idle(_MAX_IDLE_ROUNDS)
         if self.slack is None:
             self._scale(dual)
 
@@ -300,10 +311,10 @@ class MaxMargin:
         )
         if excess[0] + (0.0 if len(loss) else 1.0) > 0:
             self._append(i, labeling)
-        if not len(self.sets[i].alpha):
+        if not len(self.working_sets[i].alpha):
             return 0.0
         visits = Visits(*np.zeros((2, 1)))
-        outcome = visit(0, i, self.problem, self.sets[i].packed(), local, _NO_MOVES, visits)
+        outcome = visit(0, i, self.problem, self.working_sets[i].packed(), local, _NO_MOVES, visits)
         if outcome == qp.UNBOUNDED:
             raise inseparable(i)
         self.scores.add(nodes.start, nodes.stop, local)
@@ -311,36 +322,36 @@ class MaxMargin:
 
     def _append(self, i: int, labeling: Array) -> None:
         """Add a labeling to a working set, unless it is there already."""
-        nodes, chosen = self.graph.nodes((i, i + 1)), self.sets[i]
+        nodes, chosen = self.graph.nodes((i, i + 1)), self.working_sets[i]
         right, parents = self.right[nodes], self.graph.heads[nodes]
         wrong = wrong_nodes(labeling, right, chosen.labelings)
         if not len(wrong):
             return
         kernel = self.scores.gram(np.arange(nodes.start, nodes.stop), nodes.start + wrong)
-        found = products(labeling, chosen.labelings, right, parents, nodes.start, wrong, kernel)
+        gram_row = products(labeling, chosen.labelings, right, parents, nodes.start, wrong, kernel)
         loss = float(self.loss[nodes][wrong].sum()) if len(self.loss) else 1.0
-        chosen.append(labeling, loss, found)
+        chosen.append(labeling, loss, gram_row)
 
     def _scale(self, dual: float) -> None:
         """Scale all α, which have no bounds, by the best factor."""
-        rewards = sum(float(s.alpha @ s.losses) for s in self.sets)
+        rewards = sum(float(s.alpha @ s.losses) for s in self.working_sets)
         square = 2 * (rewards - dual)
         if square > 0:
             factor = rewards / square
             self.scores.scale(factor)
             self.transitions *= factor
-            for s in self.sets:
+            for s in self.working_sets:
                 s.alpha = s.alpha * factor
 
     def _check_separable(self, square: float) -> None:
         """Raise where w is almost 0 although α is not; `square` is ‖w‖²."""
-        lengths = np.array([s.alpha @ np.sqrt(np.diag(s.gram)) for s in self.sets])
-        if square < (_LEAST_MARGIN * lengths.sum()) ** 2:
+        lengths = np.array([s.alpha @ np.sqrt(np.diag(s.gram)) for s in self.working_sets])
+        if square < (_MIN_MARGIN * lengths.sum()) ** 2:
             raise inseparable(int(lengths.argmax()))
 
 
 def _unbounded(number: float) -> float:
-    """A number of a file, which holds finite ones."""
+    """A number of a file, in which ∞ is the largest finite number."""
     return math.inf if number >= _INFINITE else number
 
 
@@ -372,7 +383,7 @@ class _Sweeps:
         self.waits, self.pauses = np.zeros((2, len(structures)), dtype=np.int64)
         self.visits = np.zeros(len(structures), dtype=np.int64)
 
-    def several(self, count: int) -> tuple[float, int]:
+    def run_sweeps(self, count: int) -> tuple[float, int]:
         """Run `count` sweeps: the gain of the dual, and the number of visits."""
         self.visits[:], self.travelled[:] = 0, 0.0
         total = 0.0
@@ -385,31 +396,33 @@ class _Sweeps:
             gains = self.gains[due]
             gain = float(gains.sum())
             total += gain
-            longer = np.minimum(2 * self.pauses[due] + 1, _LONGEST_PAUSE)
-            self.waits[due] = self.pauses[due] = np.where(gains < _LITTLE * (gain / len(due)), longer, 0)
+            longer = np.minimum(2 * self.pauses[due] + 1, _MAX_PAUSE)
+            is_small = gains < _SMALL_GAIN_SHARE * (gain / len(due))
+            self.waits[due] = self.pauses[due] = np.where(is_small, longer, 0)
         return total, int(self.visits.sum())
 
-    def stretch(self, before: Array) -> float:
-        """Extrapolate α that have moved in one direction since `before`: the gain of the dual.
+    def line_search(self, before: Array) -> float:
+        """Search along the sum of the changes of α since `before`: the gain of the dual.
 
-        Structures that contradict each other increase their α in turn, by little per visit;
-        together they can move as far as is best.
+        Only structures whose α have moved in one direction take part. Structures that contradict
+        each other increase their α in turn, by little per visit; together they can move as far as
+        is best.
         """
         starts, alpha = self.packed.first, self.packed.alpha
         direction = np.where(alpha > 0, alpha - before, 0.0)
         moved = np.add.reduceat(np.abs(direction), starts[:-1])
         limits = self._limits(direction)
-        straight = (self.visits > 2) & (moved > _STRAIGHT * self.travelled) & (limits > 1)
-        chosen = np.flatnonzero(straight)
+        is_direct = (self.visits > 2) & (moved > _MIN_DIRECTNESS * self.travelled) & (limits > 1)
+        chosen = np.flatnonzero(is_direct)
         if not len(chosen):
             return 0.0
-        direction[~np.repeat(straight, np.diff(starts))] = 0.0
+        direction[~np.repeat(is_direct, np.diff(starts))] = 0.0
         limit = float(limits[chosen].min())
         step = min(1.0, limit / 2)
         first, second = (self._move(chosen, step * direction) for _ in range(2))
         bend = first - second  # gains fall by as much with each step
-        best = (first + bend / 2) / bend if bend > 0 else _FARTHEST
-        best = min(max(best, 0.0), limit / step, _FARTHEST)
+        best = (first + bend / 2) / bend if bend > 0 else _MAX_LINE_SEARCH_STEPS
+        best = min(max(best, 0.0), limit / step, _MAX_LINE_SEARCH_STEPS)
         total = first + second + self._move(chosen, (best - 2) * step * direction)
         return total if total >= 0 else total + self._move(chosen, -best * step * direction)
 

@@ -80,7 +80,7 @@ class Flat(NamedTuple):
     delta : (K,) array
         δ while a correction is made, else 0.
     at, values : arrays
-        Room for the summands of δ: indices into it, and values.
+        Buffers for the summands of δ: indices into it, and values.
     """
 
     weights: Array
@@ -116,8 +116,8 @@ class Sized(Learner):
         parts, late = (state[0], state[2], state[4]), (state[1], state[3], state[5])
         weights, late_weights = (np.concatenate([part.ravel() for part in of]) for of in (parts, late))
         variances = state.variances.copy() if len(state.variances) else np.ones(len(weights))
-        room = _most_summands(self.features, examples)
-        buffers = np.empty(room, dtype=np.int64), np.empty(room)
+        capacity = _most_summands(self.features, examples)
+        buffers = np.empty(capacity, dtype=np.int64), np.empty(capacity)
         self.flat = Flat(weights, late_weights, variances, np.zeros(len(weights)), *buffers)
         ends = np.cumsum([part.size for part in parts])[:-1]
         views = [
@@ -125,8 +125,8 @@ class Sized(Learner):
             for pair in zip(np.split(weights, ends), np.split(late_weights, ends), parts, strict=True)
             for part, like in ((pair[0], pair[2]), (pair[1], pair[2]))
         ]
-        kept = variances if len(state.variances) else state.variances
-        self.state = State._make([*views, state.steps.copy(), kept])
+        kept_variances = variances if len(state.variances) else state.variances
+        self.state = State._make([*views, state.steps.copy(), kept_variances])
 
     def run(self, which: Array, result: Pass) -> None:
         """Learn from the structures `which`, in that order, and note the outcome."""
@@ -220,13 +220,13 @@ def _correct(flat: Flat, count: int, update: Update, mistaken: int, eta: float, 
 
 @compiled
 def _sized_pass(
-    which: Array, examples: Examples, features: PackedFeatures, state: State, flat: Flat, update: Update,
+    structures: Array, examples: Examples, features: PackedFeatures, state: State, flat: Flat, update: Update,
     result: Pass, work: tuple,
 ) -> None:  # fmt: skip
-    """Learn from the structures `which`, in that order."""
+    """Learn from the structures `structures`, in that order."""
     shape, grams, size = examples.shape, Grams(state.short, state.full), state.nodes.shape[1]
     scores = np.empty((len(work[0]), size))
-    for i in which:
+    for i in structures:
         begin, end = examples.offsets[i], examples.offsets[i + 1]
         labels = examples.labels[begin:end]
         target, predicted = result.targets[begin:end], result.predicted[begin:end]

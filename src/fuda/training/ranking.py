@@ -18,8 +18,9 @@ from fuda.checks import check_arrays, count_in
 from fuda.progress import warn
 
 Array = np.ndarray
-_NOTICE = 10.0  # seconds of the first epoch after which one can tell how long it will take
-_LONG = 600.0  # seconds
+# Seconds of the first epoch after which the duration of the training is estimated.
+_ESTIMATE_SECONDS = 10.0
+_LONG_SECONDS = 600.0  # a training that will take more seconds is announced
 
 
 class Ranking:
@@ -52,7 +53,7 @@ class Ranking:
         first, mistakes, count = self.first, 0, len(self.weight)
         numbers, began, is_told = self.number[self.group], time.monotonic(), bool(self.mistakes)
         for i in range(count):
-            if not is_told and time.monotonic() - began > _NOTICE:
+            if not is_told and time.monotonic() - began > _ESTIMATE_SECONDS:
                 self._tell((time.monotonic() - began) * count / i)
                 is_told = True
             best = first[i] + int(self.ranking[self.group[first[i] : first[i + 1]]].argmax())
@@ -68,7 +69,7 @@ class Ranking:
 
     def _tell(self, seconds: float) -> None:
         """Warn where an epoch takes so long that one would not want to wait for it unawares."""
-        if seconds > _LONG:
+        if seconds > _LONG_SECONDS:
             long = f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.0f} hours"
             warn(
                 f"an epoch of the re-ranker will take about {long}: each mistake is compared with all "

@@ -76,10 +76,13 @@ class RowScores:
     def _blocks(self, matrix: Any) -> list[Product]:
         return [] if isinstance(matrix, np.ndarray) else blocks(matrix)
 
-    def _multiply(self, products: _Products, given: Weights, a: Array, made: Weights, b: Array) -> None:
-        """Write the products of each channel's table and its part of `a` into its part of `b`."""
+    def _multiply(self, products: _Products, of_a: Weights, a: Array, of_b: Weights, b: Array) -> None:
+        """Write the products of each channel's table and its part of `a` into its part of `b`.
+
+        `of_a` and `of_b` are the layouts of both vectors.
+        """
         tasks = []
-        (a_nodes, a_pairs, a_edges), (b_nodes, b_pairs, b_edges) = given.views(a), made.views(b)
+        (a_nodes, a_pairs, a_edges), (b_nodes, b_pairs, b_edges) = of_a.views(a), of_b.views(b)
         parts = zip(self._tables, [*a_nodes, *a_edges], [*b_nodes, *b_edges], strict=True)
         for table, factor, result in parts:
             if isinstance(self._matrices[table], np.ndarray):

@@ -21,8 +21,9 @@ from fuda.data.encoding import Encoded
 from fuda.parallel import run
 
 Array = np.ndarray
-_OFTEN = 4  # how often a row occurs that does not wait for its first visit
-_ROWS = 1 << 13  # what a thread computes at a time
+# A row that occurs at least so often is placed with the frequent rows, in front of all others.
+_FREQUENT_COUNT = 4
+_BLOCK_ROWS = 1 << 13  # rows of a block, which one thread computes
 
 
 class Product(NamedTuple):
@@ -97,9 +98,12 @@ class ScoreTable:
         for matrix, at, first in zip(matrices, self.places, columns[:-1], strict=True):
             if isinstance(matrix, np.ndarray):
                 begin = int(at[0]) if len(at) else 0
-                own, weights = slice(begin, begin + len(at)), slice(first, first + matrix.shape[1])
-                self._products.append(Product(matrix, own, weights))
-                self._dense.append(Product(np.ascontiguousarray(matrix.T), weights, own))
+                rows_of_channel = slice(begin, begin + len(at))
+                weights_of_channel = slice(first, first + matrix.shape[1])
+                self._products.append(Product(matrix, rows_of_channel, weights_of_channel))
+                self._dense.append(
+                    Product(np.ascontiguousarray(matrix.T), weights_of_channel, rows_of_channel)
+                )
 
     def exponentiate(self, weights: Array, table: Array) -> None:
         """Compute exp(S − the largest of each row) into `table`.
@@ -121,10 +125,10 @@ class ScoreTable:
 
         def add(start: int) -> None:
             for part in parts[1:]:
-                total[start : start + _ROWS] += part[start : start + _ROWS]
+                total[start : start + _BLOCK_ROWS] += part[start : start + _BLOCK_ROWS]
 
         if len(parts) > 1:
-            run(add, range(0, self.height, _ROWS), self.n_jobs)
+            run(add, range(0, self.height, _BLOCK_ROWS), self.n_jobs)
         multiply(self._transposed, total, gradient, self.n_jobs)
         multiply(self._dense, total, gradient, self.n_jobs)
 
@@ -159,7 +163,7 @@ def _reading_order(read: Array, is_last: Array) -> Array:
     counts = np.bincount(flat, minlength=len(is_last))
     first = np.full(len(is_last), len(flat))
     first[flat[::-1]] = np.arange(len(flat))[::-1]
-    often = np.where(counts >= _OFTEN, -counts, 0)
+    often = np.where(counts >= _FREQUENT_COUNT, -counts, 0)
     often[is_last] = first[is_last] = 0
     return np.lexsort((first, often, is_last))
 
@@ -180,8 +184,8 @@ def blocks(matrix: sp.csr_matrix) -> list[Product]:
     """A matrix by blocks of rows, which do not depend on the number of threads."""
     height, everything = matrix.shape[0], slice(0, matrix.shape[1])
     return [
-        Product(matrix[a : a + _ROWS], slice(a, min(a + _ROWS, height)), everything)
-        for a in range(0, height, _ROWS)
+        Product(matrix[a : a + _BLOCK_ROWS], slice(a, min(a + _BLOCK_ROWS, height)), everything)
+        for a in range(0, height, _BLOCK_ROWS)
     ]
 
 
@@ -194,6 +198,6 @@ def _is_identity(matrix: Any) -> bool:
 
 def _selections(chosen: Array) -> list[Product]:
     """The blocks of a permutation."""
-    starts = range(0, len(chosen), _ROWS)
-    parts = [(slice(a, a + _ROWS), slice(0, len(chosen))) for a in starts]
+    starts = range(0, len(chosen), _BLOCK_ROWS)
+    parts = [(slice(a, a + _BLOCK_ROWS), slice(0, len(chosen))) for a in starts]
     return [Product(chosen[at], at, everything) for at, everything in parts]

@@ -50,10 +50,13 @@ def length_features(most: int) -> Array:
 
 def length_names(most: int) -> list[str]:
     """The names of `length_features`."""
-    found: dict[int, list[int]] = {}
+    lengths_of_bucket: dict[int, list[int]] = {}
     for length in range(1, most + 1):
-        found.setdefault(_bucket(length), []).append(length)
-    buckets = [f"nodes={own[0]}" if len(own) == 1 else f"nodes={own[0]}-{own[-1]}" for own in found.values()]
+        lengths_of_bucket.setdefault(_bucket(length), []).append(length)
+    buckets = [
+        f"nodes={lengths[0]}" if len(lengths) == 1 else f"nodes={lengths[0]}-{lengths[-1]}"
+        for lengths in lengths_of_bucket.values()
+    ]
     return [*buckets, "log(nodes)"]
 
 
@@ -76,7 +79,7 @@ class Parts(NamedTuple):
 ByKind = tuple[tuple[Array, Array, Array, Array, Array], Array]
 
 
-class Allowed(NamedTuple):
+class PossibleSegmentations(NamedTuple):
     """Which segmentations exist at all: kinds after kinds, joined chunks, segments of one node."""
 
     transitions: Array
@@ -119,16 +122,16 @@ class SegmentWeights:
         views = [part.reshape(shape) for part, shape in zip(parts, self._shapes, strict=True)]
         return Parts(views[:-4], *views[-4:])
 
-    def by_kind(self, parts: Parts, allowed: Allowed) -> ByKind:
+    def by_kind(self, parts: Parts, possible: PossibleSegmentations) -> ByKind:
         """What does not depend on nodes of what segmentations score."""
         K = len(self.longest)
         lengths, texts = np.zeros((K, len(self.table))), np.zeros((len(parts.texts) + 1, K))
         if len(self.wide):
             lengths[self.wide] = (self.table @ parts.lengths).T
             texts[:-1, self.wide] = parts.texts
-        transitions = np.where(allowed.transitions, parts.transitions, -np.inf)
-        joins = np.where(allowed.joins, parts.joins, -np.inf)
-        return (self.longest, lengths, transitions, joins, allowed.singles), texts
+        transitions = np.where(possible.transitions, parts.transitions, -np.inf)
+        joins = np.where(possible.joins, parts.joins, -np.inf)
+        return (self.longest, lengths, transitions, joins, possible.singles), texts
 
     def scores(self, nodes: Array, by_kind: ByKind, offsets: Array, rows: Array) -> Scores:
         """What segmentations score, from node scores (N, K + 2 W) and scores by kind."""
@@ -143,14 +146,14 @@ class SegmentWeights:
         inside, (of_kinds, texts) = np.ascontiguousarray(nodes[:, :K]), by_kind
         return Scores(offsets, inside, first, last, *of_kinds, rows, texts)
 
-    def add(self, found: Expected, weight: Array, into: Parts) -> Array:
+    def add(self, expected: Expected, weight: Array, into: Parts) -> Array:
         """Add expectations to a gradient; return those of the columns of nodes, (N, K + 2 W)."""
-        into.transitions[...] += found.transitions
-        into.joins[...] += found.joins
+        into.transitions[...] += expected.transitions
+        into.joins[...] += expected.joins
         if len(self.wide):
-            into.lengths[...] += self.table.T @ found.lengths[self.wide].T
-            into.texts[...] += found.texts[:-1, self.wide]
-        by_node = [found.inside, found.first[:, self.wide], found.last[:, self.wide]]
+            into.lengths[...] += self.table.T @ expected.lengths[self.wide].T
+            into.texts[...] += expected.texts[:-1, self.wide]
+        by_node = [expected.inside, expected.first[:, self.wide], expected.last[:, self.wide]]
         return np.concatenate(by_node, axis=1) * weight[:, None]
 
 
@@ -162,14 +165,14 @@ class SegmentLoss:
     encoded : Encoded
         The training corpus.
     rows : (N, M, keys) array of int
-        The texts of all stretches of nodes.
+        The texts of all runs of nodes.
     limits : Limits
         What the labels leave.
     known : (n,) array of bool
         Whether all labels of a sequence are known.
     weights : SegmentWeights
         The layout.
-    allowed : Allowed
+    possible : PossibleSegmentations
         Which segmentations exist.
     sample_weight : (n,) array, optional
         The weight of each sequence. Default: 1.
@@ -184,12 +187,12 @@ class SegmentLoss:
         limits: Limits,
         known: Array,
         weights: SegmentWeights,
-        allowed: Allowed,
+        possible: PossibleSegmentations,
         sample_weight: Array | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.encoded, self.rows, self.limits = encoded, rows, limits
-        self.weights, self.allowed, self.n_jobs = weights, allowed, n_jobs
+        self.weights, self.possible, self.n_jobs = weights, possible, n_jobs
         self.transposed = [transposed(table.matrix) for table in encoded.tables]
         seen = [(channel, encoded.tables[channel.table].matrix.shape[0]) for channel in encoded.channels]
         self.by_row = [transposed(channel.incidence(count)) for channel, count in seen]
@@ -225,16 +228,16 @@ class SegmentLoss:
         nodes = np.zeros((corpus.size, self.weights.columns))
         for channel, table in zip(encoded.channels, tables, strict=True):
             add_rows(table, channel, nodes)
-        by_kind = self.weights.by_kind(parts, self.allowed)
+        by_kind = self.weights.by_kind(parts, self.possible)
         scores = self.weights.scores(nodes, by_kind, corpus.offsets, self.rows)
-        found = expectations(scores, limits, sign * weight, self.n_jobs)
-        columns = self.weights.add(found, np.repeat(sign * weight, np.diff(corpus.offsets)), into)
+        expected = expectations(scores, limits, sign * weight, self.n_jobs)
+        columns = self.weights.add(expected, np.repeat(sign * weight, np.diff(corpus.offsets)), into)
 
         def collect(c: int) -> None:
             into.channels[c][...] += self.transposed[encoded.channels[c].table] @ (self.by_row[c] @ columns)
 
         run(collect, channels, self.n_jobs)
-        return float(found.log_z @ weight)
+        return float(expected.log_z @ weight)
 
     def curvature(self) -> Array:
         """An approximate diagonal of the Hessian at w = 0: Σ x² p (1 − p) per weight, p = 1/K."""

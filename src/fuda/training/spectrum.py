@@ -27,16 +27,18 @@ from fuda.training.crf_parts import part_of
 Array = np.ndarray
 # In smaller corpora, the spectrum costs as much as it saves.
 LEAST_NODES = 20_000
-_EVERY, _MOST_NODES = 10, 16_000  # of a sample
+# A sample has every tenth structure, and fewer where these would have more nodes than this.
+_SAMPLE_EVERY, _SAMPLE_NODES = 10, 16_000
 _WEIGHTS = 1 << 13
 _STEPS, _COUNT = 130, 100
-POWER, DEFLATED_POWER = 0.2, 0.05  # of h, before and afterwards
-_DIFFERENCE = 1e-3  # how far the scores of a node change, about
+POWER, DEFLATED_POWER = 0.2, 0.05  # the exponents p of h before and after deflation
+# About the change of the scores of a node by which differences of gradients are computed.
+_DIFFERENCE = 1e-3
 
 
 def sample_of(corpus: Corpus) -> Array:
     """Return the structures whose Hessian is looked at."""
-    return np.arange(0, len(corpus), max(_EVERY, corpus.size // _MOST_NODES))
+    return np.arange(0, len(corpus), max(_SAMPLE_EVERY, corpus.size // _SAMPLE_NODES))
 
 
 def leading_curvature(
@@ -64,24 +66,24 @@ def leading_curvature(
     Spectrum
         The eigenvalues above θ, which is the next one.
     """
-    own = np.sort(np.argsort(-curvature, kind="stable")[:_WEIGHTS])
+    positions = np.sort(np.argsort(-curvature, kind="stable")[:_WEIGHTS])
     center = _rounded(w)
-    before = loss(center)[1][own]
-    by_v = curvature[own] ** -DEFLATED_POWER
+    before = loss(center)[1][positions]
+    by_v = curvature[positions] ** -DEFLATED_POWER
     apart = _DIFFERENCE / max(1.0, overlap)
     point = np.empty_like(center)
 
     def product(vector: Array) -> Array:
         x = by_v * vector
         np.copyto(point, center)
-        point[own] += apart * x
-        return by_v * (share / apart * (loss(point)[1][own] - before) + 2 * l2 * x)
+        point[positions] += apart * x
+        return by_v * (share / apart * (loss(point)[1][positions] - before) + 2 * l2 * x)
 
     values, vectors = leading(product, by_v * before, _STEPS, _COUNT + 1)
     least = max(values[-1], 1e-6 * values[0]) if len(values) else 0.0
-    kept = int((values > least).sum()) if least > 0.0 else 0
-    ratios = np.sqrt(least / values[:kept])
-    return Spectrum(own, ratios, vectors[:kept].astype(np.float32))
+    count = int((values > least).sum()) if least > 0.0 else 0
+    ratios = np.sqrt(least / values[:count])
+    return Spectrum(positions, ratios, vectors[:count].astype(np.float32))
 
 
 def leading_crf_curvature(
@@ -108,13 +110,13 @@ def leading_crf_curvature(
         The eigenvalues above θ.
     """
     corpus = arguments[0].corpus
-    part, given = part_of(sample_of(corpus), *arguments)
-    everything: list[Any] = [*given, n_jobs]
-    loss = TrainingLoss(*everything)
-    owner = part.of(np.arange(float(len(w)))).astype(np.int64)
+    part, part_arguments = part_of(sample_of(corpus), *arguments)
+    loss_arguments: list[Any] = [*part_arguments, n_jobs]
+    loss = TrainingLoss(*loss_arguments)
+    original_positions = part.of(np.arange(float(len(w)))).astype(np.int64)
     share, overlap = corpus.size / loss.encoded.corpus.size, features_per_node(loss.encoded)
-    found = leading_curvature(loss, part.of(w), curvature[owner], l2, share, overlap)
-    return found._replace(at=owner[found.at])
+    spectrum = leading_curvature(loss, part.of(w), curvature[original_positions], l2, share, overlap)
+    return spectrum._replace(at=original_positions[spectrum.at])
 
 
 def _rounded(w: Array) -> Array:

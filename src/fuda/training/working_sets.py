@@ -63,11 +63,11 @@ class WorkingSet:
     def drop_idle(self, most: int) -> None:
         """Drop labelings whose α has been 0 for more than `most` rounds."""
         if _count_idle(self.alpha, self.idle, most):
-            kept = self.idle <= most
+            recent = self.idle <= most
             self.labelings, self.alpha, self.losses, self.idle = (
-                part[kept] for part in (self.labelings, self.alpha, self.losses, self.idle)
+                part[recent] for part in (self.labelings, self.alpha, self.losses, self.idle)
             )
-            self.gram = self.gram[np.ix_(kept, kept)]
+            self.gram = self.gram[np.ix_(recent, recent)]
 
     def packed(self) -> PackedSets:
         """Pack this set alone, sharing its arrays."""
@@ -144,14 +144,14 @@ def unpack(arrays: dict[str, Array], right: Array, offsets: Array, label_count: 
     DataError
         Where the arrays are not those of working sets of these structures.
     """
-    whole = dict.fromkeys(("first", "labelings", "idle"), np.int64)
-    check_arrays({"first": arrays.get("first", right)}, {"first": (len(offsets),)}, whole)
+    integer_dtypes = dict.fromkeys(("first", "labelings", "idle"), np.int64)
+    check_arrays({"first": arrays.get("first", right)}, {"first": (len(offsets),)}, integer_dtypes)
     counts, sizes = np.diff(arrays["first"]), np.diff(offsets)
     if arrays["first"][0] != 0 or (counts < 0).any() or counts.max() > 1 << 24:
         raise DataError("its working sets are not numbered one after another")
     total = int(arrays["first"][-1])
     shapes = {"first": (len(offsets),), "labelings": (int(counts @ sizes),), "gram": (int(counts @ counts),)}
-    check_arrays(arrays, shapes | dict.fromkeys(("losses", "alpha", "idle"), (total,)), whole)
+    check_arrays(arrays, shapes | dict.fromkeys(("losses", "alpha", "idle"), (total,)), integer_dtypes)
     if (arrays["idle"] < 0).any() or (arrays["alpha"] < 0).any() or (arrays["losses"] < 0).any():
         raise DataError("its multipliers, losses or idle rounds are negative")
     labelings = np.split(arrays["labelings"], np.cumsum(counts * sizes)[:-1])
@@ -208,16 +208,16 @@ def margins(
     labelings: Array, right: Array, parents: Array, base: int, scores: Array, transitions: Array
 ) -> Array:
     """(m,) F(y_i) − F(y) of each labeling y of the structure whose first node is `base`."""
-    found = np.zeros(len(labelings))
+    margin_values = np.zeros(len(labelings))
     for k in range(len(labelings)):
         y = labelings[k]
         for t in range(len(right)):
             p = parents[t] - base
             if y[t] != right[t]:
-                found[k] += scores[t, right[t]] - scores[t, y[t]]
+                margin_values[k] += scores[t, right[t]] - scores[t, y[t]]
             if p >= 0 and (y[t] != right[t] or y[p] != right[p]):
-                found[k] += transitions[right[p], right[t]] - transitions[y[p], y[t]]
-    return found
+                margin_values[k] += transitions[right[p], right[t]] - transitions[y[p], y[t]]
+    return margin_values
 
 
 @compiled
@@ -268,30 +268,32 @@ def products(
 
 @compiled
 def ascend(
-    alpha: Array, losses: Array, gram: Array, found: Array, bound: float, penalty: float
+    alpha: Array, losses: Array, gram: Array, margin_values: Array, bound: float, penalty: float
 ) -> tuple[Array, int]:
     """The change of one structure's α to the maximum, and the quadratic program's outcome."""
     size = len(alpha)
     matrix, linear = np.empty((size, size)), np.empty(size)
     for j in range(size):
-        linear[j] = losses[j] - found[j]
+        linear[j] = losses[j] - margin_values[j]
         for k in range(size):
             linear[j] += gram[j, k] * alpha[k]
             matrix[j, k] = gram[j, k] + penalty
     new = alpha.copy()
     outcome = qp.minimize(matrix, linear, bound, new)
     change = new - alpha
-    if gain_of(change, alpha, losses, gram, found, penalty) <= 0.0:  # no more than rounding
+    if gain_of(change, alpha, losses, gram, margin_values, penalty) <= 0.0:  # no more than rounding
         change[:] = 0.0
     return change, outcome
 
 
 @compiled
-def gain_of(change: Array, alpha: Array, losses: Array, gram: Array, found: Array, penalty: float) -> float:
+def gain_of(
+    change: Array, alpha: Array, losses: Array, gram: Array, margin_values: Array, penalty: float
+) -> float:
     """The increase of the dual objective when the α of one structure change."""
     gain = 0.0
     for j in range(len(change)):
-        gain += change[j] * (losses[j] - found[j])
+        gain += change[j] * (losses[j] - margin_values[j])
         for k in range(len(change)):
             gain -= change[j] * (0.5 * (gram[j, k] + penalty) * change[k] + penalty * alpha[k])
     return gain
@@ -310,10 +312,10 @@ def weighted_margins(
         y = packed.labelings[packed.labels_at[i] : packed.labels_at[i + 1]].reshape((size, end - begin))
         right, parents = problem.right[begin:end], problem.parents[begin:end]
         local = scores[begin - base : end - base]
-        found = margins(y, right, parents, begin, local, problem.transitions)
+        margin_values = margins(y, right, parents, begin, local, problem.transitions)
         weighted[n] = 0.0
         for k in range(size):
-            weighted[n] += packed.alpha[packed.first[i] + k] * found[k]
+            weighted[n] += packed.alpha[packed.first[i] + k] * margin_values[k]
 
 
 @compiled
@@ -332,13 +334,13 @@ def visit(
     alpha, losses = packed.alpha[first : first + size], packed.losses[first : first + size]
     y = packed.labelings[packed.labels_at[k] : packed.labels_at[k + 1]].reshape((size, len(right)))
     gram = packed.gram[packed.gram_at[k] : packed.gram_at[k + 1]].reshape((size, size))
-    found = margins(y, right, parents, begin, local, problem.transitions)
+    margin_values = margins(y, right, parents, begin, local, problem.transitions)
     penalty = problem.penalties[i]
     if len(moves) > 0:
         change, outcome = moves[first : first + size], qp.SOLVED
     else:
-        change, outcome = ascend(alpha, losses, gram, found, problem.bounds[i], penalty)
-    visits.gains[k] = gain_of(change, alpha, losses, gram, found, penalty)
+        change, outcome = ascend(alpha, losses, gram, margin_values, problem.bounds[i], penalty)
+    visits.gains[k] = gain_of(change, alpha, losses, gram, margin_values, penalty)
     local[:] = 0.0
     for j in range(size):
         visits.travelled[k] += abs(change[j])

@@ -16,8 +16,9 @@ import scipy.sparse as sp
 from fuda.features.sets import character_classes
 
 Array = np.ndarray
-MOST_WORDS = 1 << 17  # the most frequent ones; of others only shapes are counted
-RARE = 1  # words that occur so often at most also count for their shape
+# Only so many words, the most frequent ones, are counted; of others only the shapes are.
+MOST_WORDS = 1 << 17
+RARE = 1  # words that occur at most so often also count for their shape
 _SHAPE_LENGTH = 6
 _SHAPE_MARK = "\0"  # no word of a text begins with it
 
@@ -134,15 +135,15 @@ def contexts(text: Text, reach: int, most: int) -> sp.csr_matrix:
         context too.
     """
     size, parts = len(text.names), []
-    kept = min(most, text.n_words)
+    count = min(most, text.n_words)
     for offset in (d for d in range(-reach, reach + 1) if d):
         beside = text.neighbours(text.tokens, offset)
         if abs(offset) == 1:
-            beside[beside >= kept] = -2
-            beside[beside == -1] = kept
-        beside[beside > kept] = -1
+            beside[beside >= count] = -2
+            beside[beside == -1] = count
+        beside[beside > count] = -1
         seen = beside >= 0
-        parts.append(_counted(text.tokens[seen], beside[seen], (size, kept + 1)))
+        parts.append(_counted(text.tokens[seen], beside[seen], (size, count + 1)))
     table = sp.hstack(parts, format="csr")
     rare = np.flatnonzero((text.shapes >= 0) & (np.arange(size) < text.n_words))
     into_shapes = sp.csr_matrix((np.ones(len(rare), dtype=np.int64), (text.shapes[rare], rare)), (size, size))

@@ -19,8 +19,8 @@ import scipy.sparse as sp
 from fuda.compiled import compiled
 
 Array = np.ndarray
-_LEAST_GAIN = 1e-7  # below which a difference is rounding
-_SETTLED = 1000  # it ends where fewer than one word in so many moves
+_LEAST_GAIN = 1e-7  # smaller differences are taken for rounding
+_CONVERGED = 1000  # rounds end where fewer than one in so many words moves
 
 
 def exchanged(pairs: sp.csr_matrix, n_classes: int, rounds: int = 20) -> tuple[Array, Array, list[float]]:
@@ -62,7 +62,7 @@ def exchanged(pairs: sp.csr_matrix, n_classes: int, rounds: int = 20) -> tuple[A
     for _ in range(rounds):
         moved = _round(classes, counts, order, *after, *before, power)
         objective.append(_objective(counts, power))
-        if moved * _SETTLED < len(order):
+        if moved * _CONVERGED < len(order):
             break
     return classes, counts, objective
 
@@ -76,14 +76,14 @@ def codes(counts: Array) -> list[str]:
         Counts of neighbouring classes; the last class, of the ends of sentences, is not merged.
     """
     size = len(counts) - 1
-    found = [""] * size
+    texts = [""] * size
     members = [[k] for k in range(size)]
     for one, other in _merges(counts, _powers(int(counts.sum()))).tolist():
         for bit, side in (("0", one), ("1", other)):
             for k in members[side]:
-                found[k] = bit + found[k]
+                texts[k] = bit + texts[k]
         members[one] = members[one] + members[other]
-    return found
+    return texts
 
 
 def _powers(largest: int) -> Array:
@@ -182,27 +182,27 @@ def _round(classes: Array, counts: Array, order: Array, *arrays: Array) -> int:
         members[c] += 1
     moved = 0
     for w in order:
-        own = classes[w]
-        if members[own] == 1:
+        present = classes[w]
+        if members[present] == 1:
             continue  # a class is never left empty
         itself = _beside(w, classes, after_starts, after_words, after_numbers, after)
         _beside(w, classes, before_starts, before_words, before_numbers, before)
         right, left = after.sum() + itself, before.sum() + itself
-        _change(counts, turned, own, after, before, itself, -1)
-        sums[0, own] -= right
-        sums[1, own] -= left
+        _change(counts, turned, present, after, before, itself, -1)
+        sums[0, present] -= right
+        sums[1, present] -= left
         _gains(counts, turned, sums, after, before, itself, power, gains)
-        best = own
+        best = present
         for c in range(size):
             if gains[c] > gains[best] + _LEAST_GAIN:
                 best = c
         _change(counts, turned, best, after, before, itself, 1)
         sums[0, best] += right
         sums[1, best] += left
-        members[own] -= 1
+        members[present] -= 1
         members[best] += 1
         classes[w] = best
-        moved += best != own
+        moved += best != present
     return moved
 
 

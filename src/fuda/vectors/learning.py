@@ -48,7 +48,7 @@ def learn(*texts: Iterable[Any], base: str | None = "text") -> Vectors:
     >>> found.word_class("Lima") == found.word_class("Oslo")
     True
     """
-    text = Text.of([sentence for given in texts for sentence in sentences(given)])
+    text = Text.of([sentence for source in texts for sentence in sentences(source)])
     if not len(text.tokens):
         raise DataError("there are no words to learn classes and vectors from; give sentences")
     n_classes = min(N_CLASSES, 1 + isqrt(text.n_words))  # few words are not each a class
@@ -65,7 +65,7 @@ def sentences(texts: Iterable[Any]) -> list[list[str]]:
     >>> sentences([["Ana", "lives"], [("in", "ADP"), ("Lima", "PROPN")]])
     [['Ana', 'lives'], ['in', 'Lima']]
     """
-    found = []
+    result = []
     for i, structure in enumerate(as_structures_or_none(texts)):
         words = [] if structure is None else [_word(x) for x in structure.observations]
         for node, word in enumerate(words):
@@ -74,8 +74,8 @@ def sentences(texts: Iterable[Any]) -> list[list[str]]:
                     f"{place(i, node)} is {described(structure.observations[node])}, but classes and vectors "  # type: ignore[union-attr]
                     "are those of words; give strings, or tuples whose first column is a string"
                 )
-        found.append(words)
-    return found  # type: ignore[return-value]
+        result.append(words)
+    return result  # type: ignore[return-value]
 
 
 def _word(observation: Any) -> str | None:

@@ -15,8 +15,9 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 Array = np.ndarray
-SMOOTHING = 0.75  # α
-_MORE, _ROUNDS = 20, 4  # further directions, and rounds, of the decomposition
+SMOOTHING = 0.75  # the exponent α of the counts of contexts
+# The randomized decomposition has 20 more directions than vectors, and 4 rounds.
+_EXTRA_DIRECTIONS, _ROUNDS = 20, 4
 
 
 def ppmi(counts: sp.csr_matrix) -> sp.csr_matrix:
@@ -39,13 +40,13 @@ def truncated_svd(table: sp.csr_matrix, size: int) -> tuple[Array, Array]:
     their number.
     """
     size = min(size, *table.shape)
-    width = min(size + _MORE, *table.shape)
+    width = min(size + _EXTRA_DIRECTIONS, *table.shape)
     with threadpool_limits(1):
         start = np.random.RandomState(0).standard_normal((table.shape[1], width))
-        found = table @ start
+        projected = table @ start
         for _ in range(_ROUNDS):
-            found = table @ np.linalg.qr(table.T @ np.linalg.qr(found)[0])[0]
-        basis = np.linalg.qr(found)[0]
+            projected = table @ np.linalg.qr(table.T @ np.linalg.qr(projected)[0])[0]
+        basis = np.linalg.qr(projected)[0]
         left, values, _ = np.linalg.svd((table.T @ basis).T, full_matrices=False)
         vectors = (basis @ left)[:, :size]
     largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(size)]

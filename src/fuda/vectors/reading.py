@@ -11,7 +11,7 @@ binary     number of words, of values  per word: the word, a space, 32-bit float
 =========  ==========================  =====================================================
 
 A word may contain spaces in text files: the values are the last fields. Files may be gzipped. A
-binary file that is not is mapped into memory, so that only the rows that are kept are copied.
+binary file that is not is mapped into memory, so that only the rows that are vectors are copied.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from fuda.errors import DataError, short
 from fuda.files import GZIP_MAGIC, Lines, check_name, display_name, fault, read_bytes
 
 _HEADER = re.compile(rb"([0-9]{1,12}) ([0-9]{1,7})[ \r]*\n")
-_HEAD = 1 << 16  # bytes by which the kind of a file is recognized
-_MOST_VALUES = 1 << 14  # in a vector
-_LONGEST = 1 << 12  # bytes of a word in a binary file
+_HEAD = 1 << 16  # the first bytes of a file, by which its kind is recognized
+_MOST_VALUES = 1 << 14  # the largest number of values of a vector
+_LONGEST = 1 << 12  # the largest number of bytes of a word in a binary file
 _CONTROL = frozenset(range(9))  # bytes that no text has, and nearly all vectors of floats
 _AGAIN = "fetch the file again"
 Table = tuple[list[str], np.ndarray]
@@ -103,7 +103,7 @@ def _binary_rows(
 ) -> tuple[list[str], list[np.ndarray]]:
     """The words and vectors of a binary file."""
     count, size = _announced(name, header)
-    kept: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     at = header.end()
     for number in range(1, count + 1):
         while content[at : at + 1] == b"\n":
@@ -115,12 +115,12 @@ def _binary_rows(
             )
         word = content[at:end].decode(errors="replace")
         at = end + 1 + 4 * size
-        if (needed is None or word in needed) and word not in kept:
+        if (needed is None or word in needed) and word not in vectors:
             row = np.frombuffer(content[end + 1 : at], dtype="<f4").astype(np.float32)
             if not np.isfinite(row).all():
                 raise DataError(f"{name}: word {number:,}, {short(word)}, has values not finite; {_AGAIN}")
-            kept[word] = row
-    return list(kept), list(kept.values())
+            vectors[word] = row
+    return list(vectors), list(vectors.values())
 
 
 def _text_rows(
@@ -129,7 +129,7 @@ def _text_rows(
     """The words and vectors of a text file."""
     lines = Lines(path)
     count, size = (0, 0) if header is None else _announced(lines.name, header)
-    kept: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     seen = 0
     for number, line in enumerate(lines, start=1):
         lines.release()
@@ -139,16 +139,16 @@ def _text_rows(
         fields = line.rstrip(" ").rsplit(" ", size or _MOST_VALUES + 1)
         size = size or len(fields) - 1
         if len(fields) != size + 1 or not 0 < size <= _MOST_VALUES:
-            found = f"has {len(fields) - 1} values where {size} are expected" if size else "has no values"
+            mistake = f"has {len(fields) - 1} values where {size} are expected" if size else "has no values"
             if size > _MOST_VALUES:
-                found = f"has more than {_MOST_VALUES:,} values"
-            raise fault(lines.name, number, f"{found} after the word {short(fields[0])}; {_AGAIN}")
+                mistake = f"has more than {_MOST_VALUES:,} values"
+            raise fault(lines.name, number, f"{mistake} after the word {short(fields[0])}; {_AGAIN}")
         word = fields[0]
-        if (needed is None or word in needed) and word not in kept:
-            kept[word] = _values(lines.name, number, fields[1:])
+        if (needed is None or word in needed) and word not in vectors:
+            vectors[word] = _values(lines.name, number, fields[1:])
     if header is not None and seen != count:
         raise fault(lines.name, 1, f"announces {count:,} words, but {seen:,} follow; {_AGAIN}")
-    return list(kept), list(kept.values())
+    return list(vectors), list(vectors.values())
 
 
 def _announced(name: str, header: re.Match[bytes]) -> tuple[int, int]:

@@ -17,11 +17,11 @@ from fuda.vectors.counting import is_shape, shape_key
 from fuda.vectors.reading import read_table
 
 Array = np.ndarray
-PREFIXES = (4, 6, 10)  # lengths of the codes of coarser classes
-LENGTH = 2.0  # of vectors as features
+PREFIXES = (4, 6, 10)  # the lengths of the prefixes of codes, which are coarser classes
+LENGTH = 2.0  # the length that vectors have as features
 MEMBERSHIP = 0.7  # the value of the features of classes
-_SUFFIXES = (5, 4, 3)  # lengths, the longest first
-_LEAST_OF_SUFFIX = 5  # words that a suffix is known by
+_SUFFIXES = (5, 4, 3)  # the lengths of suffixes, longest first
+_LEAST_OF_SUFFIX = 5  # a suffix is known where at least so many words have it
 _MOST_BITS = 1000
 
 
@@ -150,10 +150,10 @@ class Vectors:
         row = self._row_of(word)
         if row is not None:
             return self.matrix[row].astype(np.float64)
-        found = next((word[-n:] for n in _SUFFIXES if len(word) > n and word[-n:] in self._suffixes), None)
-        if found is None:
+        suffix = next((word[-n:] for n in _SUFFIXES if len(word) > n and word[-n:] in self._suffixes), None)
+        if suffix is None:
             return np.zeros(self.matrix.shape[1])
-        return self.matrix[self._suffixes[found]].mean(axis=0, dtype=np.float64)
+        return self.matrix[self._suffixes[suffix]].mean(axis=0, dtype=np.float64)
 
     def word_class(self, word: str) -> str | None:
         """Return the class of a word or of its shape; None where it has none.
@@ -200,12 +200,12 @@ class Vectors:
     @cached_property
     def _suffixes(self) -> dict[str, list[int]]:
         """The rows of the words with each ending that is frequent enough."""
-        found: dict[str, list[int]] = defaultdict(list)
+        rows_of_key: dict[str, list[int]] = defaultdict(list)
         for row, word in enumerate(self.words):
             for size in _SUFFIXES:
                 if len(word) > size and not is_shape(word):
-                    found[word[-size:]].append(row)
-        return {suffix: rows for suffix, rows in found.items() if len(rows) >= _LEAST_OF_SUFFIX}
+                    rows_of_key[word[-size:]].append(row)
+        return {suffix: rows for suffix, rows in rows_of_key.items() if len(rows) >= _LEAST_OF_SUFFIX}
 
 
 def _checked_base(base: Any) -> str | None:

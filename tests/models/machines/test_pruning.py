@@ -51,8 +51,8 @@ def test_coefficients_are_removed_as_far_as_quality_allows(data, model):
 @pytest.fixture
 def shared(monkeypatch):
     """Few types share codes, so that there are scores by windows."""
-    monkeypatch.setattr(codes, "_SMALL", 0)
-    monkeypatch.setattr(problem, "_OFTEN", 20)
+    monkeypatch.setattr(codes, "_SMALL_TABLE", 0)
+    monkeypatch.setattr(problem, "_FREQUENT_ONE_IN", 20)
 
 
 def test_margins_are_chosen_by_quality_and_stored(shared, monkeypatch, tmp_path, data, model):

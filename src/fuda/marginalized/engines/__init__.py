@@ -54,7 +54,7 @@ def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engin
     if (client := current_client()) is not None:
         return ClusterEngine(problem, n_jobs, client)
     if name != AUTO:
-        return _made(name, problem, n_jobs)
+        return _created(name, problem, n_jobs)
     from fuda.marginalized.engines.cuda.device import NoCard, Refused, has_driver
     from fuda.marginalized.engines.cuda.engine import refusal
     from fuda.marginalized.engines.cuda.plan import is_training
@@ -63,12 +63,12 @@ def make_engine(name: str, problem: Problem, n_jobs: int | None = None) -> Engin
     if pairs >= (_LARGE_IN_TRAINING if is_training(problem) else _LARGE) and has_driver():
         try:
             if refusal(problem) is None:
-                return _made("cuda", problem, n_jobs)
+                return _created("cuda", problem, n_jobs)
         except NoCard:  # as if there were no driver
             pass
         except Refused as error:
             warn(f"{error}; engine='auto' continues on the CPU", UserWarning)
-    return _made("cpu", problem, n_jobs)
+    return _created("cpu", problem, n_jobs)
 
 
 def may_foresee(name: str) -> bool:
@@ -78,7 +78,7 @@ def may_foresee(name: str) -> bool:
     return current_client() is None and (name == "cuda" or (name == AUTO and has_driver()))
 
 
-def _made(name: str, problem: Problem, n_jobs: int | None) -> Engine:
+def _created(name: str, problem: Problem, n_jobs: int | None) -> Engine:
     module, cls = ENGINES[name].rsplit(".", 1)
-    made: Engine = getattr(import_module(module), cls)(problem, n_jobs)
-    return made
+    engine: Engine = getattr(import_module(module), cls)(problem, n_jobs)
+    return engine

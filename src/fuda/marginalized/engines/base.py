@@ -123,14 +123,14 @@ class Engine(Protocol):
         """
         ...
 
-    def scores(self, alpha: Array, margins: Array | None = None) -> Numbers:
+    def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """Return S (N, L) of all targets from coefficients of all sources, where epochs continue.
 
         Parameters
         ----------
         alpha : array (N, L)
             The coefficients, which must not be modified afterwards.
-        margins : array (stages, L) or None
+        pruning_margins : array (stages, L) or None
             Where given, an engine may approximate scores stage by stage, those of nodes whose best
             label leads by its margin, in units of their largest |score|, no better than by the
             first such stage. Epochs cannot continue then.

@@ -31,7 +31,7 @@ from fuda.marginalized.recursions.pair import SHAPES
 from fuda.parallel import blocks
 
 Array = np.ndarray
-_STRETCH = 1024  # nodes
+_STRETCH_NODES = 1024  # about the nodes of a stretch, which is worked on here
 _client: ContextVar[Any] = ContextVar("client", default=None)
 
 
@@ -75,7 +75,7 @@ class ClusterEngine:
         self._part_of, self._number = np.arange(count) % parts, np.arange(count) // parts
         self._cpu: CpuEngine | None = None
         self._known: list[int | None] = [None] * parts  # pushes that a part has; None: not started
-        self._told: list[Array | None] = [None] * parts  # the order of visits that a part has
+        self._visits_of: list[Array | None] = [None] * parts  # the order of visits that a part has
         self._start(np.arange(count), Log(problem.label_count), None)
         recipes = [(_engine_of_part, part_of(problem, members)) for members in self._members]
         self._workers = Residents(client, recipes, self._forget)
@@ -95,10 +95,10 @@ class ClusterEngine:
 
         def visit(engine: CpuEngine, nodes: Array) -> int:
             base = None if state.base is None else state.base[nodes]
-            own = PerceptronState(state.sums[:, nodes], state.steps, base)
+            part_state = PerceptronState(state.sums[:, nodes], state.steps, base)
             count = len(engine.problem.targets.sizes)
-            mistakes = engine.perceptron_epoch(np.arange(count), labels[nodes], amounts[nodes], own)
-            state.sums[:, nodes], state.steps = own.sums, own.steps
+            mistakes = engine.perceptron_epoch(np.arange(count), labels[nodes], amounts[nodes], part_state)
+            state.sums[:, nodes], state.steps = part_state.sums, part_state.steps
             return mistakes
 
         return sum(self._epoch(order, visit))
@@ -109,19 +109,17 @@ class ClusterEngine:
         """See `Engine`."""
 
         def visit(engine: CpuEngine, nodes: Array) -> int:
-            own, parts = (
-                alpha[nodes],
-                Margins(margins.labels[nodes], margins.bounds[nodes], margins.tolerance),
-            )
-            engine.margin_epoch(np.arange(len(engine.problem.targets.sizes)), parts, own, random)
-            alpha[nodes] = own
+            part_alpha, members = alpha[nodes], np.arange(len(engine.problem.targets.sizes))
+            part_margins = Margins(margins.labels[nodes], margins.bounds[nodes], margins.tolerance)
+            engine.margin_epoch(members, part_margins, part_alpha, random)
+            alpha[nodes] = part_alpha
             return 0
 
         for _ in self._epoch(order, visit):
             pass
         return np.ascontiguousarray(self._all_scores().doubles())
 
-    def scores(self, alpha: Array, margins: Array | None = None) -> Numbers:
+    def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """See `Engine`; nothing is approximated."""
         at, log = np.flatnonzero(alpha.any(axis=1)), Log(self.problem.label_count)
         log.add(self.problem.sources.offsets, at, self.problem.gamma(alpha[at], at))
@@ -155,12 +153,12 @@ class ClusterEngine:
 
     def _forget(self, number: int) -> None:
         """A part is new: it has neither scores nor pushes."""
-        self._known[number] = self._told[number] = None
+        self._known[number] = self._visits_of[number] = None
 
     def _epoch(self, order: Array, visit: Callable[[CpuEngine, Array], int]) -> Iterator[int]:
         """Visit stretches in order: what `visit` returns for an engine of each and its nodes."""
         self._visits, targets = order, self.problem.targets
-        for first, last in blocks(np.concatenate([[0], np.cumsum(targets.sizes[order])]), _STRETCH):
+        for first, last in blocks(np.concatenate([[0], np.cumsum(targets.sizes[order])]), _STRETCH_NODES):
             members = order[first:last]
             nodes = _nodes_of(targets, members)
             engine = CpuEngine(part_of(part_of(self.problem, members), members, "sources"), self._n_jobs)
@@ -176,21 +174,21 @@ class ClusterEngine:
         parts, targets = self._part_of[members], self.problem.targets
 
         def arguments(part: int) -> tuple[Any, ...]:
-            own, known, visits = self._members[part], self._known[part], None
+            members_of_part, known, visits = self._members[part], self._known[part], None
             start = self._first if known is None else None
             if start is not None:
-                start = start[:, _nodes_of(targets, own)]
-            if self._told[part] is not self._visits:
+                start = start[:, _nodes_of(targets, members_of_part)]
+            if self._visits_of[part] is not self._visits:
                 visits = self._number[self._visits[self._part_of[self._visits] == part]]
-            asked = self._number[members[parts == part]]
+            requested = self._number[members[parts == part]]
             first = known or 0
-            return known is None, start, visits, (first, *self._log.since(first)), asked
+            return known is None, start, visits, (first, *self._log.since(first)), requested
 
-        found = []
+        sums_of_parts = []
         for part, sums in enumerate(self._workers.results(_advanced, arguments)):
-            self._known[part], self._told[part] = self._log.count, self._visits
-            found.append(sums.map(np.transpose))
-        together, order = Numbers.concatenate(found), np.argsort(parts, kind="stable")
+            self._known[part], self._visits_of[part] = self._log.count, self._visits
+            sums_of_parts.append(sums.map(np.transpose))
+        together, order = Numbers.concatenate(sums_of_parts), np.argsort(parts, kind="stable")
         places = np.argsort(_nodes_of(targets, members[order]), kind="stable")
         ranks = np.argsort(np.argsort(_nodes_of(targets, members), kind="stable"), kind="stable")
         return together[places[ranks]].map(np.transpose)
@@ -215,7 +213,7 @@ def part_of(problem: Problem, structures: Array, side: str = "targets") -> Probl
     new = Side(offsets=offsets, graph=graph, **arrays)
     if side == "targets":
         return replace(problem, targets=new)
-    return replace(problem, sources=new, own=problem.own[nodes])
+    return replace(problem, sources=new, self_values=problem.self_values[nodes])
 
 
 def _nodes_of(side: Side, structures: Array) -> Array:
@@ -252,9 +250,9 @@ def _advanced(
     start: Numbers | None,
     visits: Array | None,
     pushes: tuple[int, Array, Array, Array],
-    asked: Array,
+    requested: Array,
 ) -> Numbers:
-    """On a worker: Q (L, nodes) of the structures asked for, after further pushes."""
+    """On a worker: Q (L, nodes) of the requested structures, after further pushes."""
     if is_new:
         count = len(engine.problem.targets.offsets) - 1
         zero = Numbers.zeros(
@@ -265,5 +263,5 @@ def _advanced(
         engine.visit_in(visits)
     engine.add_pushes(*pushes)
     empty = Numbers.zeros(engine.problem.is_scaled, 0, engine.problem.label_count)
-    sums = [engine.structure_sums(i).map(np.transpose) for i in asked.tolist()]
+    sums = [engine.structure_sums(i).map(np.transpose) for i in requested.tolist()]
     return Numbers.concatenate([empty, *sums]).map(lambda rows: np.ascontiguousarray(rows.T))

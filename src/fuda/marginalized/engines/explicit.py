@@ -55,14 +55,14 @@ class ExplicitEngine(OnlineEngine):
     def __init__(self, problem: Problem, n_jobs: int | None = None, max_nodes: int = 4) -> None:
         self.problem, self._max_nodes = problem, max_nodes
         self.weights: dict[Feature, Array] = {}
-        self._source = _Features(problem, problem.sources, problem.points[0], max_nodes)
-        self._target = _Features(problem, problem.targets, problem.points[1], max_nodes)
+        self._source = _Substructures(problem, problem.sources, problem.points[0], max_nodes)
+        self._target = _Substructures(problem, problem.targets, problem.points[1], max_nodes)
 
     def aimed_at(self, problem: Problem) -> ExplicitEngine:
         """See `Engine`."""
         return ExplicitEngine(problem, max_nodes=self._max_nodes)
 
-    def scores(self, alpha: Array, margins: Array | None = None) -> Numbers:
+    def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """See `Engine`; never approximated."""
         self.weights = {}
         for structure in range(len(self.problem.sources.sizes)):
@@ -103,7 +103,7 @@ class ExplicitEngine(OnlineEngine):
         return Numbers(np.array(values, dtype=np.float64))
 
 
-class _Features:
+class _Substructures:
     """The vectors φ of the nodes of a corpus, each a dict feature → value."""
 
     def __init__(self, problem: Problem, side: Side, points: Points, max_nodes: int) -> None:
@@ -120,15 +120,17 @@ class _Features:
 
     def of(self, node: int) -> dict[Feature, float]:
         """Return φ of a node."""
-        found: dict[Feature, float] = {}
+        features: dict[Feature, float] = {}
         for shape, others in self._substructures(self.side.links, node, self.max_nodes):
             scale = self.mixing ** (1 + len(others))
             if self._is_sided:
                 shape = shape, self._sides_of(self.side.links, shape, node, others)
             for parts in itertools.product(self._observed(node), *map(self._labelled, others)):
                 feature = shape, *(name for name, _ in parts)
-                found[feature] = found.get(feature, 0.0) + scale * math.prod(value for _, value in parts)
-        return found
+                features[feature] = features.get(feature, 0.0) + scale * math.prod(
+                    value for _, value in parts
+                )
+        return features
 
     def _observed(self, node: int) -> list[Part]:
         """Return ψ of a node."""

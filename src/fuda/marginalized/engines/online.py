@@ -78,12 +78,15 @@ class OnlineEngine:
         self.visit_in(order)
         for i in order.tolist():
             nodes = self.problem.targets.nodes(i)
-            own = Margins(margins.labels[nodes], margins.bounds[nodes], margins.tolerance)
+            part_margins = Margins(margins.labels[nodes], margins.bounds[nodes], margins.tolerance)
             scores, old = np.ascontiguousarray(self.structure_scores(i).doubles()), alpha[nodes].copy()
-            if duality_gaps(scores, old, own.labels, own.bounds).max() > own.tolerance:
+            if (
+                duality_gaps(scores, old, part_margins.labels, part_margins.bounds).max()
+                > part_margins.tolerance
+            ):
                 prior, visits = self.problem.targets.prior[nodes], random.permutation(len(scores))
                 kappa = self.kappa(i, i).doubles()
-                ascend(kappa, prior, self.problem.label_gram, *own, visits, scores, alpha[nodes])
+                ascend(kappa, prior, self.problem.label_gram, *part_margins, visits, scores, alpha[nodes])
                 self.push(i, alpha[nodes] - old)
         return np.ascontiguousarray(self.all_scores().doubles())
 

@@ -175,9 +175,9 @@ def _sweep(
                         skipped = plus(skipped, times(step, read(along, (before, r, q))))
                     first = read(kappa, (i, j, r, s)) if backward else number(weight[i, j], kappa)
                     write(kappa, (i, j, r, s), times(first, factor))
-                    own = plus(times(weight[i, j], times(label_gram[r, s], factor)), times(gap, skipped))
-                    write(along, (j + 1, r, s), own)
-                    write(rests, (j + 1, r, s), plus(own, times(gap, read(summed, (j + 1, r, s)))))
+                    product = plus(times(weight[i, j], times(label_gram[r, s], factor)), times(gap, skipped))
+                    write(along, (j + 1, r, s), product)
+                    write(rests, (j + 1, r, s), plus(product, times(gap, read(summed, (j + 1, r, s)))))
 
 
 def workspace(is_scaled: bool, size_b: int, label_count: int) -> tuple[Cells, ...]:

@@ -50,10 +50,10 @@ def _sweep(
         for j in range(end_b - begin_b):
             total, after = number(0.0, kappa), number(0.0, kappa)
             for edge in range(near_b.indptr[begin_b + j], near_b.indptr[begin_b + j + 1]):
-                own = read(row, (0, near_b.indices[edge] - begin_b))
+                term = read(row, (0, near_b.indices[edge] - begin_b))
                 if sided and near_b.indices[edge] > begin_b + j:
-                    after = plus(after, own)
+                    after = plus(after, term)
                 else:
-                    total = plus(total, own)
+                    total = plus(total, term)
             write(sums[0], (i, j), total)
             write(sums[1], (i, j), after)

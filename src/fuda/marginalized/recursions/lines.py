@@ -43,8 +43,8 @@ def fill(a: Span, b: Span, weight: Array, mass: Array, sided: bool, kappa: Cells
             _collect(a, node, b, side, kappa, work)
         for j in range(size_b):
             write(kappa, (i, j), times(weight[i, j], read(kappa, (i, j))))
-            own = times(weight[i, j], times(mass[i, j], read(below, (i, j))))
-            write(down, (i, j), own if meet(a, i, b, j, sided) else zero)
+            term = times(weight[i, j], times(mass[i, j], read(below, (i, j))))
+            write(down, (i, j), term if meet(a, i, b, j, sided) else zero)
             write(up, (i, j), one)
     near_a, near_b = a.links.children, b.links.children
     for step in range(a.begin, a.end):
@@ -52,8 +52,8 @@ def fill(a: Span, b: Span, weight: Array, mass: Array, sided: bool, kappa: Cells
         i = node - a.begin
         for j in range(size_b):
             above = read(up, (i, j))
-            own = times(weight[i, j], times(read(below, (i, j)), above))
-            write(kappa, (i, j), plus(read(kappa, (i, j)), own))
+            term = times(weight[i, j], times(read(below, (i, j)), above))
+            write(kappa, (i, j), plus(read(kappa, (i, j)), term))
             for v in range(near_a.indptr[node], near_a.indptr[node + 1]):
                 for w in range(near_b.indptr[b.begin + j], near_b.indptr[b.begin + j + 1]):
                     at = (near_a.indices[v] - a.begin, near_b.indices[w] - b.begin)
@@ -81,11 +81,11 @@ def _collect(a: Span, node: int, b: Span, side: int, kappa: Cells, work: Cells) 
             total = zero
             for w in range(end - begin):
                 other = near_b.indices[begin + w if side < 0 else end - 1 - w] - b.begin
-                own = read(down, (child, other))
+                term = read(down, (child, other))
                 if side < 0:
                     write(beside, (child, other), total)
-                    write(kappa, (i, j), plus(read(kappa, (i, j)), times(own, total)))
-                    write(below, (i, j), plus(read(below, (i, j)), own))
+                    write(kappa, (i, j), plus(read(kappa, (i, j)), times(term, total)))
+                    write(below, (i, j), plus(read(below, (i, j)), term))
                 else:
                     write(beside, (child, other), plus(read(beside, (child, other)), total))
                 total = plus(total, read(beside, (columns, other)))

@@ -46,8 +46,8 @@ def fill(a: Span, b: Span, weight: Array, mass: Array, sided: bool, kappa: Cells
             if first < end and near_b.indptr[begin_b + j] <= last:
                 below = read(left, (near_a.indices[end - 1] - begin_a, near_b.indices[last] - begin_b))
             write(kappa, (i, j), times(weight[i, j], below))
-            own = times(weight[i, j], times(mass[i, j], below))
-            write(down, (i, j), own if meet(a, i, b, j, sided) else zero)
+            term = times(weight[i, j], times(mass[i, j], below))
+            write(down, (i, j), term if meet(a, i, b, j, sided) else zero)
             write(up, (i, j), one)
     for step in range(begin_a, end_a):
         node = a.links.order[step]

@@ -177,7 +177,7 @@ class Combination(Probabilities):
             return as_object_array([[] for _ in structures])
         labels = self.decoder.decode(*self._asked(corpus, known), self.members[0].n_jobs)
         named = [part.tolist() for part in corpus.split(self.classes_[labels])]
-        return as_object_array(corpus.for_given(named, list))
+        return as_object_array(corpus.with_empty(named, list))
 
     def predict_nbest(self, X: Any, n: int, known: Any = None) -> Array:
         """Find the n best labelings of each structure.
@@ -205,7 +205,7 @@ class Combination(Probabilities):
             found = best_of_nodes(corpus, scores, *how)
         else:
             found = best_labelings(corpus.graph, scores, pairs, *how)
-        return as_object_array(corpus.for_given(found, lambda: [([], 0.0)]))
+        return as_object_array(corpus.with_empty(found, lambda: [([], 0.0)]))
 
     def predict_marginals(self, X: Any, known: Any = None) -> Array:
         """Compute the mean of the members' P(y_t = label) for every node t.
@@ -230,7 +230,7 @@ class Combination(Probabilities):
         q, fixed = self.decoder.marginals(*asked, self.members[0].n_jobs), asked[-1]
         if fixed is not None:
             q[fixed >= 0] = np.eye(len(self.classes_))[fixed[fixed >= 0]]
-        return as_object_array(corpus.for_given(corpus.split(q), lambda: none))
+        return as_object_array(corpus.with_empty(corpus.split(q), lambda: none))
 
     def explain(self, x: Any, node: int, top: int = 5, known: Any = None) -> Explanation:
         """Explain the label that `predict` gives a node, against the best other one.

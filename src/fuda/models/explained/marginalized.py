@@ -49,7 +49,7 @@ def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None, known
 
         return Pointwise(*about, "score", values, terms, positions)
     table, allowed = model._allowed(corpus, *calibration.labelings(evidence), known)
-    positions = _marginalized_positions(model, encoded, of_x, scores, calibration.whole[0])
+    positions = _marginalized_positions(model, encoded, of_x, scores, calibration.labeling_coefficients[0])
     # The prior alone:
     logs, _ = calibration.labelings(Evidence(np.zeros_like(of_x.nodes), of_x.nodes, joint=of_x.joint))
 

@@ -39,7 +39,7 @@ def arrays_of(model: Model) -> dict[str, Array]:
     if model.margins_ is not None:
         arrays["margins"] = model.margins_
     whole = "joint" if fitted.by_labelings else "whole"
-    arrays |= {"point": fitted.point, whole: fitted.whole, "pairs": fitted.pairs}
+    arrays |= {"point": fitted.point, whole: fitted.labeling_coefficients, "pairs": fitted.pairs}
 
     def packed(rows: list[Array], ndim: int = 2) -> Array:
         return np.concatenate([np.empty((0, *[len(model.classes_)] * (ndim - 1))), *rows])

@@ -38,10 +38,11 @@ from fuda.marginalized.recursions.chain_prior import Steps
 from fuda.parallel import blocks, run
 
 Array = np.ndarray
-_GROUP = 16  # adjacent blocks that are updated together
-_MANY = 64  # pending pushes from which on a whole group is updated
-_COUNTS = 1 << 25  # bytes of the common features of pushed nodes with those of a block
-_TABLE = 1 << 25  # entries of a table of kernel values computed for a group
+_GROUP_BLOCKS = 16  # adjacent blocks that are updated together
+_MIN_GROUP_PUSHES = 64  # with at least so many pending pushes, a whole group is updated
+# Bytes of the table of common features between pushed nodes and the nodes of a block.
+_COUNT_BYTES = 1 << 25
+_TABLE_ENTRIES = 1 << 25  # entries of a table of kernel values computed for a group
 _BY_FEATURES: dict[int, tuple[Any, Any]] = {
     pair.TREE: (families, trees),
     pair.DAG: (edges, graphs),
@@ -66,14 +67,14 @@ class CpuEngine(OnlineEngine):
         self.problem, self._n_jobs = problem, n_jobs
         self._prepared: _Prepared = like._prepared if like else _Prepared(problem)
         side = problem.sources
-        self._source = Sources(side.codes, side.twins, problem.own, self._prepared.share)
+        self._source = Sources(side.codes, side.twins, problem.self_values, self._prepared.share)
         self._values: Values | None = None
         if like and like.problem is problem:
             self._values = like._values
         elif problem.codes.products is not None:
             row_of = self._prepared.rows_of(problem)[1]
             self._values = values_by_products(problem.codes.products, problem.mixing, row_of)
-        elif problem.codes.whole is not None:
+        elif problem.codes.all_values is not None:
             columns = np.flatnonzero(np.bincount(problem.targets.codes))
             rows, row_of = self._prepared.rows_of(problem)
             self._values = values_of(problem.codes, problem.mixing, rows, columns, row_of)
@@ -84,11 +85,11 @@ class CpuEngine(OnlineEngine):
         """See `Engine`."""
         return CpuEngine(problem, self._n_jobs, self)
 
-    def scores(self, alpha: Array, margins: Array | None = None) -> Numbers:
+    def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """See `Engine`."""
-        if margins is not None and has_windows(self.problem):
+        if pruning_margins is not None and has_windows(self.problem):
             windows = self._prepared.windows_of(self.problem, alpha)
-            return Numbers(windows.scores(self.problem, margins, self._n_jobs))
+            return Numbers(windows.scores(self.problem, pruning_margins, self._n_jobs))
         self._start(self._prepared.log_of(self.problem, alpha))
         return self.all_scores()
 
@@ -114,12 +115,12 @@ class CpuEngine(OnlineEngine):
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """See `Engine`."""
-        own = self.state()
-        whole = dict.fromkeys(("visits", "done", "exponents", "spans", "marked"), np.int64)
-        shapes: dict[str, tuple[int | None, ...]] = {name: array.shape for name, array in own.items()}
+        expected = self.state()
+        integer_dtypes = dict.fromkeys(("visits", "done", "exponents", "spans", "marked"), np.int64)
+        shapes: dict[str, tuple[int | None, ...]] = {name: array.shape for name, array in expected.items()}
         pending = len(arrays.get("marked", ()))
         shapes |= {"spans": (None, 3), "marked": (pending,), "gamma": (pending, self.problem.label_count)}
-        check_arrays(arrays, shapes | {"done": (None,)}, whole)
+        check_arrays(arrays, shapes | {"done": (None,)}, integer_dtypes)
         order, count = arrays["visits"], len(arrays["spans"]) - 1
         if not np.array_equal(np.sort(order), np.arange(len(order))):
             raise DataError("its array 'visits' is not an order of the structures")
@@ -163,8 +164,8 @@ class CpuEngine(OnlineEngine):
         """Apply all pending pushes to a structure, and to others that are visited soon."""
         block = self._layout.block_of[structure]
         pending = self._log.count - self._done[block]
-        if pending >= _MANY:
-            self._update(self._group(block - block % _GROUP))
+        if pending >= _MIN_GROUP_PUSHES:
+            self._update(self._group(block - block % _GROUP_BLOCKS))
         elif pending:
             self._update(range(block, block + 1))
 
@@ -181,9 +182,9 @@ class CpuEngine(OnlineEngine):
         a, b = problem.sources.nodes(source), problem.targets.nodes(target)
         _, _, kappa, work = self._workspace(*weight.shape)
         if problem.is_chain_prior:
-            ours = Steps(*problem.sources.transitions, a.start, a.stop)
-            theirs = Steps(*problem.targets.transitions, b.start, b.stop)
-            chain_prior.fill_diagonal(ours, theirs, weight, kappa, work)
+            source_steps = Steps(*problem.sources.transitions, a.start, a.stop)
+            target_steps = Steps(*problem.targets.transitions, b.start, b.stop)
+            chain_prior.fill_diagonal(source_steps, target_steps, weight, kappa, work)
             return Numbers.of(kappa)
         here = Span(problem.sources.links, a.start, a.stop)
         there = Span(problem.targets.links, b.start, b.stop)
@@ -196,11 +197,11 @@ class CpuEngine(OnlineEngine):
         shape = a.stop - a.start, places.stop - places.start
         self._check_memory(*shape)
         weight, mass = np.empty(shape), np.ones(shape)
-        ours, theirs = self._source.codes[a], self._layout.targets.codes[places]
-        values = self._values or self._values_for(ours, theirs)
+        source_codes, target_codes = self._source.codes[a], self._layout.targets.codes[places]
+        values = self._values or self._values_for(source_codes, target_codes)
         task = Task(self._layout.targets, self._source, values, self._log.pushes())
         if len(values.products.levels):
-            fill(values.products, ours, theirs, 1.0, weight)
+            fill(values.products, source_codes, target_codes, 1.0, weight)
         else:
             pairs.fill_weight(a.start, a.stop, places.start, shape[1], task, weight)
         if not self.problem.is_chain_prior:
@@ -226,11 +227,11 @@ class CpuEngine(OnlineEngine):
 
     def _group(self, first: int) -> range:
         """Return a group of blocks."""
-        return range(first, min(first + _GROUP, self._layout.block_count))
+        return range(first, min(first + _GROUP_BLOCKS, self._layout.block_count))
 
     def _update_all(self) -> None:
         """Apply all pending pushes."""
-        for first in range(0, self._layout.block_count, _GROUP):
+        for first in range(0, self._layout.block_count, _GROUP_BLOCKS):
             self._update(self._group(first))
 
     def _update(self, group: range) -> None:
@@ -255,7 +256,7 @@ class CpuEngine(OnlineEngine):
         count, columns = 0, np.empty(0, dtype=np.int32)
         for block in group:
             wider = np.union1d(columns, self._layout.targets.codes[slice(*self._layout.span(block))])
-            if count and rows * len(wider) > _TABLE:
+            if count and rows * len(wider) > _TABLE_ENTRIES:
                 break
             count, columns = count + 1, wider
         return self._values_for(codes, columns), count
@@ -294,7 +295,7 @@ class CpuEngine(OnlineEngine):
         begin, end = self._layout.span(block)
         sizes = (task.pushes.ends - task.pushes.begins)[first:last]
         ends = np.append(0, np.cumsum(sizes))
-        return [(first + a, first + b) for a, b in blocks(ends, _COUNTS // (end - begin))]
+        return [(first + a, first + b) for a, b in blocks(ends, _COUNT_BYTES // (end - begin))]
 
     def _workspace(self, size_a: int, size_b: int) -> Workspace:
         """Allocate the work arrays of two structures of up to these sizes."""

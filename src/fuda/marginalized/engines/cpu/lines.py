@@ -111,12 +111,12 @@ def _add_families(column: Array, ranks: Array, parents: Array, total: Array) -> 
 
 
 @compiled
-def _add_products(own: Array, before: Array, ranks: Array, parents: Array, total: Array) -> None:
+def _add_products(products: Array, before: Array, ranks: Array, parents: Array, total: Array) -> None:
     """Add the sums of K_D(v,·) L(v,·) over families to their parents."""
     for w in range(1, len(ranks) - 1):
         here = ranks[w]
         for f in range(ranks[w + 1] - here):
-            total[parents[f]] += own[here + f] * before[here + f]
+            total[parents[f]] += products[here + f] * before[here + f]
 
 
 @compiled

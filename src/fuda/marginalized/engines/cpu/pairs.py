@@ -113,10 +113,10 @@ def fill_weight(start: int, stop: int, place: int, size: int, task: Task, weight
     targets, sources, values, _ = task
     for i in range(stop - start):
         code = sources.codes[start + i]
-        twin, own = sources.twins[start + i], sources.own[start + i]
+        twin, self_value = sources.twins[start + i], sources.self_values[start + i]
         for t in range(size):
             same = targets.twins[place + t] == twin
-            weight[i, t] = own if same else value(values, code, targets.codes[place + t])
+            weight[i, t] = self_value if same else value(values, code, targets.codes[place + t])
 
 
 @compiled

@@ -12,9 +12,9 @@ computed by `pairs`, one pair of structures at a time.
 
 Rows of weight = c² k_x come from a table by the *codes* of observations
 (`fuda.marginalized.codes`). The table has the value of two different observations of these codes;
-the value of an observation with itself (its *twin*) is `own`. Where a table would be too large,
-values follow from the features that two observations have in common, which are counted for all
-pushed observations and those of a block before the block is worked on.
+the value of an observation with itself (its *twin*) is in `self_values`. Where a table would be
+too large, values follow from the features that two observations have in common, which are counted
+for all pushed observations and those of a block before the block is worked on.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fuda.marginalized.codes import APART, NONE
 from fuda.marginalized.numbers import Array
 from fuda.marginalized.products import NO_PRODUCTS, Products, common
 
-NODES = 4  # nodes whose masses are computed together,
+NODES = 4  # masses are computed for so many nodes together,
 _LABELS, _TILE = 3, 256  # for so many labels and places
 
 
@@ -37,11 +37,11 @@ Lists = tuple[Array, Array, Array]
 
 
 class Sources(NamedTuple):
-    """The source nodes: their codes, twin numbers own values, and Σ_ρ P(ρ|τ) k_y(ρ,·) (N, L)."""
+    """The source nodes: codes, twin numbers, self values, and Σ_ρ P(ρ|τ) k_y(ρ,·) (N, L)."""
 
     codes: Array
     twins: Array
-    own: Array
+    self_values: Array
     share: Array
 
 
@@ -132,8 +132,8 @@ def counted(task: Task, codes: Array, first: int, last: int) -> Task:
             column_of[code], columns[column_count] = column_count, code
             column_count += 1
     counts = common(values.products, rows[:row_count], columns[:column_count])
-    own = Values(values.table, values.row_of, column_of, values.products, counts, row_of)
-    return Task(task.targets, task.sources, own, pushes)
+    counted_values = Values(values.table, values.row_of, column_of, values.products, counts, row_of)
+    return Task(task.targets, task.sources, counted_values, pushes)
 
 
 @compiled
@@ -305,7 +305,7 @@ def fill_rows(
         gather(block.values, sources.codes[start + i], block.columns, 1.0, row)
         place = first_twin(sources.twins[start + i], block.lists)
         while place >= 0:
-            row[place] = sources.own[start + i]
+            row[place] = sources.self_values[start + i]
             place = block.lists[2][place]
     if mass:
         for i in range(stop - start):

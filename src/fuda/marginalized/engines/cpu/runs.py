@@ -71,10 +71,10 @@ class Walk(NamedTuple):
         Rows of k with edges, one after another.
     slots, twins : arrays
         The row and the first twin of each node of the structure.
-    ids, own : arrays
-        The twin number and the own value of each source node.
+    ids, self_values : arrays
+        The twin number and the value with itself of each source node.
     factor : float
-        That of own values: the mass of all pairs, or 1 if masses differ.
+        That of `self_values`: the mass of all pairs, or 1 if masses differ.
     places, others : arrays
         The twin number of each place, and the next place that has it.
     diagonals : array
@@ -87,7 +87,7 @@ class Walk(NamedTuple):
     slots: Array
     twins: Array
     ids: Array
-    own: Array
+    self_values: Array
     factor: float
     places: Array
     others: Array
@@ -108,7 +108,7 @@ class Buffers(NamedTuple):
         whether they have been gathered.
     products : array
         Rows of k of one structure, if masses differ.
-    kept, kappa : arrays
+    marked_rows, kappa : arrays
         Rows of its marked nodes stored on the way up, and κ of one node.
     lists : Lists
         The places of each twin number.
@@ -118,7 +118,7 @@ class Buffers(NamedTuple):
     weights: Array
     gathered: Array
     products: Array
-    kept: Array
+    marked_rows: Array
     kappa: Array
     lists: Lists
 
@@ -142,7 +142,7 @@ def runs(begin: int, end: int, task: Task, first: int, last: int, mass: float, s
         if nodes == 1:
             _alone(push, pushes.gamma, mass, begin, end, walk, work, scores)
             continue
-        _go_up(push, pushes.marked, mass, walk, work.kept)
+        _go_up(push, pushes.marked, mass, walk, work.marked_rows)
         _go_down(push, pushes, mass, begin, end, walk, work, scores)
 
 
@@ -165,11 +165,12 @@ def _buffers(begin: int, end: int, task: Task, first: int, last: int, mass: floa
     products = np.zeros((0 if mass else -(-longest // NODES) * NODES, _EDGE + size))
     rows = weights.reshape(-1) if mass else products.reshape(-1)
     slots, twins = np.zeros(longest, dtype=np.int64), np.zeros(longest, dtype=np.int64)
-    kept, kappa, diagonals = np.empty((most, size)), np.empty(size), np.empty(longest + size + 2 * _EDGE)
+    marked_rows, kappa = np.empty((most, size)), np.empty(size)
+    diagonals = np.empty(longest + size + 2 * _EDGE)
     again, before = np.empty(_LEAP * size, dtype=np.int64), np.empty(_LEAP * size)
-    ids, own, factor, others = sources.twins, sources.own, mass if mass else 1.0, lists[2]
-    walk = Walk(rows, slots, twins, ids, own, factor, places, others, diagonals, again, before)
-    return walk, Buffers(columns, weights, gathered, products, kept, kappa, lists)
+    ids, self_values, factor, others = sources.twins, sources.self_values, mass if mass else 1.0, lists[2]
+    walk = Walk(rows, slots, twins, ids, self_values, factor, places, others, diagonals, again, before)
+    return walk, Buffers(columns, weights, gathered, products, marked_rows, kappa, lists)
 
 
 @compiled(inline="always")
@@ -212,30 +213,31 @@ def _gather(values: Values, code: int, columns: Columns, factor: float, weights:
 @compiled
 def _multiply(push: Push, marked: Array, task: Task, begin: int, end: int, walk: Walk, work: Buffers) -> None:
     """Keep the weights of marked nodes; k = weight · mass of all nodes of a structure."""
-    slots, twins, others, before, own = walk.slots, walk.twins, walk.others, walk.before, walk.own
-    kept, weights, products = work.kept, work.weights, work.products
-    edge, size = np.uint64(_EDGE), np.uint64(kept.shape[1])
+    slots, twins, others, before = walk.slots, walk.twins, walk.others, walk.before
+    self_values = walk.self_values
+    marked_rows, weights, products = work.marked_rows, work.weights, work.products
+    edge, size = np.uint64(_EDGE), np.uint64(marked_rows.shape[1])
     for m in range(push.first, push.last):
         row, slot = np.uint64(m - push.first), np.uint64(slots[marked[m] - push.start])
         for t in range(size):
-            kept[row, t] = weights[slot, edge + t]
+            marked_rows[row, t] = weights[slot, edge + t]
         place = twins[marked[m] - push.start]
         while place >= 0:
-            kept[row, place] = own[marked[m]]
+            marked_rows[row, place] = self_values[marked[m]]
             place = others[place]
     share = task.sources.share[push.start : push.start + push.nodes]
     masses(share, task.targets.share, begin, end, _EDGE, products)
     for i in range(push.nodes):
-        row, slot, place, found = np.uint64(i), np.uint64(slots[i]), twins[i], 0
+        row, slot, place, n = np.uint64(i), np.uint64(slots[i]), twins[i], 0
         while place >= 0:
-            before[found] = own[push.start + i] * products[row, _EDGE + place]
-            place, found = others[place], found + 1
+            before[n] = self_values[push.start + i] * products[row, _EDGE + place]
+            place, n = others[place], n + 1
         for t in range(size):
             products[row, edge + t] *= weights[slot, edge + t]
-        place, found = twins[i], 0
+        place, n = twins[i], 0
         while place >= 0:
-            products[row, _EDGE + place] = before[found]
-            place, found = others[place], found + 1
+            products[row, _EDGE + place] = before[n]
+            place, n = others[place], n + 1
         slots[i], twins[i] = i, -1
 
 
@@ -245,20 +247,20 @@ def _alone(
 ) -> None:
     """Add a structure of one node, which no match extends beyond: κ is k (or the weight)."""
     if not mass:
-        work.kappa[:] = work.kept[0]
+        work.kappa[:] = work.marked_rows[0]
     else:
         work.kappa[:] = work.weights[walk.slots[0], _EDGE:]
         place = walk.twins[0]
         while place >= 0:
-            work.kappa[place] = walk.factor * walk.own[push.start]
+            work.kappa[place] = walk.factor * walk.self_values[push.start]
             place = walk.others[place]
     _add(gamma, push.first, 1.0 / mass if mass else 1.0, work.kappa, begin, end, scores)
 
 
 @compiled(inline="always")
-def _go_up(push: Push, marked: Array, mass: float, walk: Walk, kept: Array) -> None:
+def _go_up(push: Push, marked: Array, mass: float, walk: Walk, marked_rows: Array) -> None:
     """Compute K_U up to the last marked node; store k u (or weight · u, if masses differ)."""
-    diagonals, size = walk.diagonals, np.uint64(kept.shape[1])
+    diagonals, size = walk.diagonals, np.uint64(marked_rows.shape[1])
     diagonals[:] = 0.0
     i, m = 0, push.first
     while m < push.last:
@@ -270,12 +272,12 @@ def _go_up(push: Push, marked: Array, mass: float, walk: Walk, kept: Array) -> N
         at, row = np.uint64(push.nodes - i + _EDGE), np.uint64(m - push.first)
         if left == 0 and not mass:
             for t in range(size):
-                kept[row, t] *= 1.0 + diagonals[at + t]
+                marked_rows[row, t] *= 1.0 + diagonals[at + t]
         _advance(i, 1, 1, push, walk)
         if left == 0:
             if mass:
                 for t in range(size):
-                    kept[row, t] = diagonals[at + t]
+                    marked_rows[row, t] = diagonals[at + t]
             m += 1
         i += 1
 
@@ -285,7 +287,7 @@ def _go_down(
     push: Push, pushes: Pushes, mass: float, begin: int, end: int, walk: Walk, work: Buffers, scores: Array
 ) -> None:
     """Compute K_D down to the first marked node; add the stored rows times d to the scores."""
-    diagonals, kept, kappa, marked = walk.diagonals, work.kept, work.kappa, pushes.marked
+    diagonals, marked_rows, kappa, marked = walk.diagonals, work.marked_rows, work.kappa, pushes.marked
     diagonals[:] = 0.0
     i, m = push.nodes - 1, push.last - 1
     while m >= push.first:
@@ -297,7 +299,7 @@ def _go_down(
         if left == 0:
             at, row = np.uint64(push.nodes - i + _EDGE), np.uint64(m - push.first)
             for t in range(np.uint64(len(kappa))):
-                kappa[t] = kept[row, t] * (1.0 + diagonals[at + t])
+                kappa[t] = marked_rows[row, t] * (1.0 + diagonals[at + t])
             _add(pushes.gamma, m, 1.0 / mass if mass else 1.0, kappa, begin, end, scores)
             m -= 1
             if m < push.first:
@@ -320,16 +322,16 @@ def _add(gamma: Array, m: int, factor: float, kappa: Array, begin: int, end: int
 @compiled(inline="always")
 def _advance(i: int, count: int, way: int, push: Push, walk: Walk) -> None:
     """Advance from node i by `count` nodes, one or _LEAP, up (way 1) or down (way −1)."""
-    rows, slots, twins, ids, own, factor, places, others, diagonals, again, before = walk
+    rows, slots, twins, ids, self_values, factor, places, others, diagonals, again, before = walk
     size = len(again) // _LEAP
     width, base = size + _EDGE, push.nodes - i + _EDGE
-    found = 0
+    twin_count = 0
     for j in range(count):
         place = twins[i + way * j]
         while place >= 0:
-            again[found] = base - way * j + place
-            before[found] = diagonals[again[found]]
-            found += 1
+            again[twin_count] = base - way * j + place
+            before[twin_count] = diagonals[again[twin_count]]
+            twin_count += 1
             place = others[place]
     first = base - (count - 1 if way > 0 else 0)
     at = slots[i] * width + _EDGE + first - base
@@ -340,14 +342,17 @@ def _advance(i: int, count: int, way: int, push: Push, walk: Walk) -> None:
         at2 = (slots[i + 2 * way] - slots[i]) * width + at + 2 * way
         at3 = (slots[i + 3 * way] - slots[i]) * width + at + 3 * way
         _leap(rows, at, at1, at2, at3, diagonals, first, size)
-    for n in range(found):
+    for n in range(twin_count):
         value = before[n]
         for j in range(count):
             node, place = i + way * j, again[n] - base + way * j
             k = 0.0
             if 0 <= place < len(places):
                 is_twin = places[place] == ids[push.start + node]
-                k = factor * own[push.start + node] if is_twin else rows[slots[node] * width + _EDGE + place]
+                if is_twin:
+                    k = factor * self_values[push.start + node]
+                else:
+                    k = rows[slots[node] * width + _EDGE + place]
             value = k * (1.0 + value)
         diagonals[again[n]] = value
 

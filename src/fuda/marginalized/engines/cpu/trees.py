@@ -154,31 +154,31 @@ def keep(mask: Array, up: Array) -> None:
 
 
 @compiled
-def _match(own: Array, before: Array, ranks: Array, matched: Array, total: Array) -> None:
+def _match(products: Array, before: Array, ranks: Array, matched: Array, total: Array) -> None:
     """Compute S_F(v,·) from K_D(v,·) and S_F(v−1,·)."""
     for w in range(len(ranks) - 1):
         here, size = ranks[w], ranks[w + 1] - ranks[w]
         if w == 0:
             for f in range(size):
-                matched[f] = own[f]
+                matched[f] = products[f]
         else:
             back = ranks[w - 1]
             for f in range(size):
-                matched[here + f] = matched[back + f] + own[here + f] * before[back + f]
+                matched[here + f] = matched[back + f] + products[here + f] * before[back + f]
     for t in range(ranks[-1]):
         total[t] = before[t] + matched[t]
 
 
 @compiled
-def _match_back(own: Array, after: Array, ranks: Array, matched: Array, total: Array) -> None:
+def _match_back(products: Array, after: Array, ranks: Array, matched: Array, total: Array) -> None:
     """Compute S_B(v,·) from K_D(v,·) and S_B(v+1,·)."""
     following = 0  # the number of nodes with a next sibling
     for w in range(len(ranks) - 2, -1, -1):
         here, there, size = ranks[w], ranks[w + 1], ranks[w + 1] - ranks[w]
         for f in range(following):
-            matched[here + f] = matched[there + f] + own[here + f] * after[there + f]
+            matched[here + f] = matched[there + f] + products[here + f] * after[there + f]
         for f in range(following, size):
-            matched[here + f] = own[here + f]
+            matched[here + f] = products[here + f]
         following = size
     for t in range(ranks[-1]):
         total[t] = after[t] + matched[t]

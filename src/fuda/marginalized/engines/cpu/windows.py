@@ -29,14 +29,15 @@ from fuda.marginalized.numbers import Array
 from fuda.marginalized.problem import Problem
 from fuda.parallel import blocks, run
 
-REACHES = (1, 2, 6)  # r of one stage after another
+REACHES = (1, 2, 6)  # the reach r of each stage
 NEVER = 3.0  # a margin by which no label leads: leads are at most 2
-_REACH = REACHES[-1]  # also that of pairs with equal observations
-_TILE = 256  # targets for which rows of k are computed at a time
-_BATCH = 16  # positions whose κ are kept until they are added to the sums
-_TOGETHER = 4  # how many of them are added at a time
-_LARGEST = 2.0  # k, so that κ is far from the largest of these numbers
-_NUMBER = np.float32  # of rows of k
+# The longest reach, which pairs of nodes with equal observations have in all stages.
+_REACH = REACHES[-1]
+_TILE = 256  # the number of targets for which rows of k are computed together
+_BATCH = 16  # the number of positions whose κ are computed before they are added
+_TOGETHER = 4  # the number of positions whose κ are added together
+_LARGEST = 2.0  # the largest k, with which κ is far from the largest float32
+_NUMBER = np.float32  # the type of rows of k
 _BLOCK = 1024  # windows per task of a thread
 
 
@@ -57,7 +58,7 @@ class Positions(NamedTuple):
     ----------
     codes, twins : arrays (n, 2r + 1)
         Their windows.
-    own : array
+    self_values : array
         k of observations with themselves, by twin number.
     gamma : array (n, L)
         γ / mass.
@@ -68,7 +69,7 @@ class Positions(NamedTuple):
 
     codes: Array
     twins: Array
-    own: Array
+    self_values: Array
     gamma: Array
     firsts: Array
     entries: Array
@@ -116,43 +117,43 @@ class WindowSupport:
 
     def __init__(self, problem: Problem, alpha: Array) -> None:
         side, mass = problem.sources, problem.mass
-        self._made_of = alpha, mass, side.codes, side.twins
+        self._origin = alpha, mass, side.codes, side.twins
         self._count = int(side.codes.max()) + 1
         nodes = np.flatnonzero(alpha.any(axis=1))
         codes, twins = windows_of(side.offsets, side.codes, side.twins, nodes, self._count)
-        own = np.zeros(int(side.twins.max(initial=-1)) + 1)
-        own[side.twins[side.twins >= 0]] = mass * problem.own[side.twins >= 0]
+        self_values = np.zeros(int(side.twins.max(initial=-1)) + 1)
+        self_values[side.twins[side.twins >= 0]] = mass * problem.self_values[side.twins >= 0]
         gamma = problem.gamma(alpha[nodes], nodes) / mass
-        self.positions = Positions(codes, twins, own, gamma, *_index(twins, len(own)))
+        self.positions = Positions(codes, twins, self_values, gamma, *_index(twins, len(self_values)))
         self.stages = [_merged(self.positions, reach, self._count) for reach in REACHES]
 
     def suits(self, problem: Problem, alpha: Array) -> bool:
         """Return whether this is also the support of another problem."""
-        known, mass, codes, twins = self._made_of
+        known, mass, codes, twins = self._origin
         same = alpha is known and problem.mass == mass
-        ours = problem.sources
-        return same and np.array_equal(ours.codes, codes) and np.array_equal(ours.twins, twins)
+        sources = problem.sources
+        return same and np.array_equal(sources.codes, codes) and np.array_equal(sources.twins, twins)
 
-    def scores(self, problem: Problem, margins: Array, n_jobs: int | None) -> Array:
+    def scores(self, problem: Problem, pruning_margins: Array, n_jobs: int | None) -> Array:
         """Return S (N, L) of all targets of a problem with the same sources.
 
-        `margins` (stages − 1, L) are those of the labels for every stage but the last, in units of
-        the largest |score| of a node.
+        `pruning_margins` (stages − 1, L) are those of the labels for every stage but the last, in
+        units of the largest |score| of a node.
         """
         side, outside = problem.targets, problem.codes.counts[1]
         at, scores = np.arange(side.offsets[-1]), np.zeros(side.prior.shape)
         targets = Windows(*windows_of(side.offsets, side.codes, side.twins, at, outside))
         table = np.zeros((self._count + 1, outside + 1))
-        assert problem.codes.whole is not None
+        assert problem.codes.all_values is not None
         factor = problem.mixing**2 * problem.mass
-        np.multiply(problem.codes.whole[: self._count], factor, out=table[:-1, :-1])
+        np.multiply(problem.codes.all_values[: self._count], factor, out=table[:-1, :-1])
         for stage, support in enumerate(self.stages):
             is_last = support is self.stages[-1]
-            if not len(at) or (not is_last and (margins[stage] >= NEVER).all()):
+            if not len(at) or (not is_last and (pruning_margins[stage] >= NEVER).all()):
                 continue
             scores[at] = self._scored(targets, at, support, table, n_jobs) * side.prior[at]
             if not is_last:
-                at = doubtful(scores, at, margins[stage], side.offsets)
+                at = doubtful(scores, at, pruning_margins[stage], side.offsets)
         return scores
 
     def _scored(
@@ -182,17 +183,17 @@ class WindowSupport:
 def has_windows(problem: Problem) -> bool:
     """Return whether there are scores by windows for a problem."""
     is_plain = not (problem.shape or problem.gap or problem.is_chain_prior)
-    if not is_plain or problem.mass <= 0 or not problem.codes.is_shared or problem.codes.whole is None:
+    if not is_plain or problem.mass <= 0 or not problem.codes.is_shared or problem.codes.all_values is None:
         return False
-    largest = max(problem.codes.whole.max(), problem.codes.own.max())
+    largest = max(problem.codes.all_values.max(), problem.codes.self_values.max())
     return bool(problem.mixing**2 * problem.mass * largest <= _LARGEST)
 
 
-def doubtful(scores: Array, at: Array, margins: Array, offsets: Array) -> Array:
+def doubtful(scores: Array, at: Array, pruning_margins: Array, offsets: Array) -> Array:
     """Return those of the nodes `at` whose label does not lead by its margin, or next to them."""
     best, lead = leads(scores[at])
     narrow = np.zeros(len(scores) + 2, dtype=bool)
-    narrow[at[lead < margins[best]] + 1] = True
+    narrow[at[lead < pruning_margins[best]] + 1] = True
     first, last = np.zeros(len(scores), dtype=bool), np.zeros(len(scores), dtype=bool)
     first[offsets[:-1]] = last[offsets[1:] - 1] = True
     near = narrow[1:-1] | (narrow[:-2] & ~first) | (narrow[2:] & ~last)
@@ -402,14 +403,14 @@ def add_twins(
     That is from what codes within the reach added. Equal observations farther away change little,
     unless there are some within it.
     """
-    codes, twins, own, gamma = targets.codes, targets.twins, support.own, support.gamma
+    codes, twins, self_values, gamma = targets.codes, targets.twins, support.self_values, support.gamma
     our_codes, our_twins, firsts, entries = support.codes, support.twins, support.firsts, support.entries
     width, middle, one = twins.shape[1], twins.shape[1] // 2, np.uint64(1)
     for n in range(len(at)):
         t = np.uint64(at[n])  # unsigned, which avoids tests of the sign
         for j in range(middle - reach, middle + reach + 1):
             twin = twins[t, np.uint64(j)]
-            if not 0 <= twin < len(own):
+            if not 0 <= twin < len(self_values):
                 continue
             first = np.uint64(twin * width + j)
             for e in range(firsts[first], firsts[first + one]):
@@ -418,7 +419,7 @@ def add_twins(
                     before = twins[t, np.uint64(i)]
                     is_new &= before < 0 or before != our_twins[p, np.uint64(i)]
                 if is_new:
-                    change = _change(codes, twins, t, our_codes, our_twins, p, table, own, reach)
+                    change = _change(codes, twins, t, our_codes, our_twins, p, table, self_values, reach)
                     for label in range(scores.shape[1]):
                         scores[n, label] += gamma[p, label] * change
 
@@ -432,7 +433,7 @@ def _change(
     our_twins: Array,
     p: np.uint64,
     table: Array,
-    own: Array,
+    self_values: Array,
     reach: int,
 ) -> float:
     """Return k u d of a pair by its observations, less that by codes within the reach."""
@@ -445,11 +446,11 @@ def _change(
         if distance <= reach:
             near_up, near_down = 1.0 + above * near_up, 1.0 + below * near_down
         if twin >= 0 and twin == our_twins[p, i]:
-            above = own[np.uint64(twin)]
+            above = self_values[np.uint64(twin)]
         if other >= 0 and other == our_twins[p, j]:
-            below = own[np.uint64(other)]
+            below = self_values[np.uint64(other)]
         up, down = 1.0 + above * up, 1.0 + below * down
     i = np.uint64(middle)
     k, twin = table[np.uint64(our_codes[p, i]), np.uint64(codes[t, i])], twins[t, i]
     is_twin = twin >= 0 and twin == our_twins[p, i]
-    return (own[np.uint64(twin)] if is_twin else k) * up * down - k * near_up * near_down
+    return (self_values[np.uint64(twin)] if is_twin else k) * up * down - k * near_up * near_down

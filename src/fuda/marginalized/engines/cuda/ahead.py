@@ -32,10 +32,13 @@ class Ahead:
     """
 
     def __init__(self, machine: Machine, foreseen: list[Foreseen], labels: Array, amounts: Array) -> None:
-        self._machine, self._foreseen, self._given = machine, foreseen, (labels, amounts)
-        side, parts = machine.problem.targets, {id(each.members): each.members for each in foreseen}
+        self._machine, self._foreseen, self._epoch_data = machine, foreseen, (labels, amounts)
+        side, parts = (
+            machine.problem.targets,
+            {id(perceptron.members): perceptron.members for perceptron in foreseen},
+        )
         nodes = {key: ranges(side.offsets[part], side.sizes[part]) for key, part in parts.items()}
-        self._nodes = [nodes[id(each.members)] for each in foreseen]
+        self._nodes = [nodes[id(perceptron.members)] for perceptron in foreseen]
         self._known: list[tuple[Array, Array] | None] = [None] * len(foreseen)  # labels, amounts
         self._done: list[list[Mistakes]] = []  # by epoch
         self._scores: OnCard = None
@@ -46,8 +49,8 @@ class Ahead:
             return False
         known = self._known[number]
         if known is None or known[0] is not labels or known[1] is not amounts:
-            pairs, nodes = zip((labels, amounts), self._given, strict=True), self._nodes[number]
-            if not all(np.array_equal(own, whole[nodes]) for own, whole in pairs):
+            pairs, nodes = zip((labels, amounts), self._epoch_data, strict=True), self._nodes[number]
+            if not all(np.array_equal(array, full[nodes]) for array, full in pairs):
                 return False
             self._known[number] = labels, amounts
         return np.array_equal(order, self._foreseen[number].orders[epoch])
@@ -69,4 +72,4 @@ class Ahead:
         orders = [
             f.members[f.orders[epoch]] if epoch < len(f.orders) else f.members[:0] for f in self._foreseen
         ]
-        self._done.append(self._machine.epochs(self._scores, orders, *self._given))
+        self._done.append(self._machine.epochs(self._scores, orders, *self._epoch_data))

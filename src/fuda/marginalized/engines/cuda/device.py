@@ -47,8 +47,8 @@ class Card(NamedTuple):
         return self.name == _SIMULATOR
 
     def __str__(self) -> str:
-        which = f"card {self.number} of {self.cards} ({self.name})"
-        return which if self.cards == 1 else f"{which}, where CUDA_VISIBLE_DEVICES chooses another one"
+        card = f"card {self.number} of {self.cards} ({self.name})"
+        return card if self.cards == 1 else f"{card}, where CUDA_VISIBLE_DEVICES chooses another one"
 
 
 @cache
@@ -91,7 +91,7 @@ def card(cuda: Any) -> Card:
         return Card(_SIMULATOR, 0, 1, 1)
     if not has_driver():
         raise NoCard(f"engine='cuda': there is no NVIDIA driver here (libcuda); install it, {_OTHERWISE}")
-    with said(cuda, RuntimeError, ImportError):
+    with explained_errors(cuda, RuntimeError, ImportError):
         version = tuple(cuda.cudadrv.driver.driver.get_version())
         if version < _OLDEST_DRIVER:
             raise Refused(
@@ -100,19 +100,19 @@ def card(cuda: Any) -> Card:
             )
         if not cuda.is_available():
             raise NoCard(f"engine='cuda': the NVIDIA driver finds no card; {_OTHERWISE[3:]}")
-        found = cuda.get_current_device()
-        name = found.name.decode() if isinstance(found.name, bytes) else str(found.name)
-        if tuple(found.compute_capability) < _OLDEST_CARD:
+        card = cuda.get_current_device()
+        name = card.name.decode() if isinstance(card.name, bytes) else str(card.name)
+        if tuple(card.compute_capability) < _OLDEST_CARD:
             raise Refused(
-                f"engine='cuda': {name} has compute capability {_dotted(found.compute_capability)}, and "
+                f"engine='cuda': {name} has compute capability {_dotted(card.compute_capability)}, and "
                 f"{_dotted(_OLDEST_CARD)} is needed; {_OTHERWISE[3:]}"
             )
         cuda.current_context()  # refused by a card that another program uses alone
-        return Card(name, int(found.id), len(cuda.gpus), int(found.MULTIPROCESSOR_COUNT))
+        return Card(name, int(card.id), len(cuda.gpus), int(card.MULTIPROCESSOR_COUNT))
 
 
 @contextmanager
-def said(cuda: Any, *more: type[Exception]) -> Iterator[None]:
+def explained_errors(cuda: Any, *more: type[Exception]) -> Iterator[None]:
     """Within the block, raise errors of the driver, and of more classes, as sentences."""
     errors = () if cuda.config.ENABLE_CUDASIM else (cuda.cudadrv.error.CudaDriverError, *more)
     try:

@@ -85,7 +85,7 @@ class CudaEngine(OnlineEngine):
 
     def _on_card(self) -> Machine:
         """The problem on the card."""
-        with device.said(self._shared.cuda):
+        with device.explained_errors(self._shared.cuda):
             return Machine(self.problem, self._card, self._shared)
 
     @cached_property
@@ -119,12 +119,12 @@ class CudaEngine(OnlineEngine):
         self._visits = order
         if state.base is not None and state.base.exponents is not None:
             return super().perceptron_epoch(order, labels, amounts, state)
-        with device.said(self._shared.cuda):
-            found = self._found_ahead(order, labels, amounts, state)
-            if found is None:
+        with device.explained_errors(self._shared.cuda):
+            mistakes = self._foreseen_mistakes(order, labels, amounts, state)
+            if mistakes is None:
                 ((at, rivals),) = self._machine.epochs(self._scores, [order], labels, amounts, state.base)
-                found = *self._machine.places.nodes(at), rivals
-        nodes, owners, rivals = found
+                mistakes = *self._machine.places.nodes(at), rivals
+        nodes, owners, rivals = mistakes
         ranks = np.argsort(order)[owners]
         changes = np.concatenate([amounts[nodes], -amounts[nodes]])
         where = np.tile(nodes, 2), np.concatenate([labels[nodes], rivals])
@@ -132,7 +132,7 @@ class CudaEngine(OnlineEngine):
         state.steps += len(order)
         return len(nodes)
 
-    def _found_ahead(
+    def _foreseen_mistakes(
         self, order: Array, labels: Array, amounts: Array, state: PerceptronState
     ) -> tuple[Array, Array, Array] | None:
         """The nodes, structures and rivals of mistakes of a foreseen epoch; None if it was not."""
@@ -141,13 +141,13 @@ class CudaEngine(OnlineEngine):
         ahead, number = self._ahead
         if not ahead.foresees(number, len(self._past), order, labels, amounts):
             return None
-        found = ahead.mistakes(number, len(self._past))
+        mistakes = ahead.mistakes(number, len(self._past))
         self._past.append((order, labels, amounts))
-        return found
+        return mistakes
 
-    def scores(self, alpha: Array, margins: Array | None = None) -> Numbers:
+    def scores(self, alpha: Array, pruning_margins: Array | None = None) -> Numbers:
         """See `Engine`; never approximated."""
-        with device.said(self._shared.cuda):
+        with device.explained_errors(self._shared.cuda):
             self._machine.clear(self._scores)
             self._machine.add(self._scores, self._machine.log_of(alpha))
             return self.all_scores()

@@ -39,7 +39,7 @@ STOP = -1
 _ROW = min(3, WARP)  # the logarithm of the threads that share a row of a square
 
 
-class Given(NamedTuple):
+class TrainingData(NamedTuple):
     """What all perceptrons learn from.
 
     Attributes
@@ -64,8 +64,8 @@ class Given(NamedTuple):
     gram: Array
 
 
-class Own(NamedTuple):
-    """What each perceptron has of its own, in one row of each array.
+class PerceptronArrays(NamedTuple):
+    """The arrays that are not shared by perceptrons: one row for each in every array.
 
     Attributes
     ----------
@@ -95,9 +95,9 @@ class Own(NamedTuple):
 
 
 class Training(NamedTuple):
-    """An epoch of one perceptron: what is given, and what it has of its own."""
+    """An epoch of one perceptron: the shared examples, and its rows of `PerceptronArrays`."""
 
-    given: Given
+    examples: TrainingData
     visits: Array
     control: Array
     places: Array
@@ -117,67 +117,71 @@ def epoch_kernel(variant: Variant) -> Any:
     Returns
     -------
     callable
-        A kernel of a task, of what is given, of what each perceptron has of its own, and of the
-        most pushes of each.
+        A kernel of a task, of the examples, of the arrays of each perceptron, and of the most
+        pushes of each.
     """
     push, correct = pushes_of(variant), correct_of(variant.constant)
     number = np.uint64 if variant.wide else np.uint32
 
     @cuda.jit(**options(*threads(variant)))
-    def epoch(task: Task, given: Given, own: Own, limit: int) -> None:
+    def epoch(task: Task, examples: TrainingData, arrays: PerceptronArrays, limit: int) -> None:
         buffer = cuda.shared.array(SHARED, np.float64)
         twins = cuda.shared.array(ROWS, number)
         shared = buffer, twins, cuda.shared.array(MAIL, np.float64)
         grid, goes_on = cuda.cg.this_grid(), True
         while goes_on:
             one = cuda.blockIdx.x
-            while one < len(own.control):
-                training, its = training_of(one, given, own), task_of(one, task, own)
+            while one < len(arrays.control):
+                training, its = training_of(one, examples, arrays), task_of(one, task, arrays)
                 visit = find(its, training, limit, shared)
                 if visit >= 0:
                     correct(visit, its, training, shared)
                 one += cuda.gridDim.x
             grid.sync()
             goes_on = False
-            for one in range(len(own.control)):
-                begin, size, end = own.control[one, BEGIN], own.control[one, SIZE], own.control[one, MARKS]
+            for one in range(len(arrays.control)):
+                begin, size, end = (
+                    arrays.control[one, BEGIN],
+                    arrays.control[one, SIZE],
+                    arrays.control[one, MARKS],
+                )
                 if begin != STOP:
                     goes_on = True
-                    push(Span(begin, size, 0, end, 0, 0), task_of(one, task, own), shared)
+                    push(Span(begin, size, 0, end, 0, 0), task_of(one, task, arrays), shared)
             grid.sync()
 
     return epoch
 
 
 @cuda.jit(device=True)
-def task_of(one: int, task: Task, own: Own) -> Task:
+def task_of(one: int, task: Task, arrays: PerceptronArrays) -> Task:
     """Return the task of one perceptron: its scores, and its push."""
     every, pushes = task.targets, task.pushes
     words, prior, flat, _, tiles, belts, strips = every
-    targets = Targets(words, prior, flat, own.scores[one], tiles, belts, strips)
-    marks = own.marked[one], pushes.heads, own.labels[one], own.gamma[one]
+    targets = Targets(words, prior, flat, arrays.scores[one], tiles, belts, strips)
+    marks = arrays.marked[one], pushes.heads, arrays.labels[one], arrays.gamma[one]
     its = Pushes(pushes.begins, pushes.sizes, pushes.firsts, marks[0], marks[1], marks[2], marks[3])
-    return Task(task.nodes, targets, task.values, its, task.states, task.kept)
+    return Task(task.nodes, targets, task.values, its, task.states, task.stored)
 
 
 @cuda.jit(device=True)
-def training_of(one: int, given: Given, own: Own) -> Training:
+def training_of(one: int, examples: TrainingData, arrays: PerceptronArrays) -> Training:
     """Return the epoch of one perceptron."""
-    log = own.places[one], own.rivals[one]
-    return Training(given, own.visits[one], own.control[one], log[0], log[1], own.area[one])
+    log = arrays.places[one], arrays.rivals[one]
+    return Training(examples, arrays.visits[one], arrays.control[one], log[0], log[1], arrays.area[one])
 
 
 @cuda.jit(device=True)
 def _score(label: int, place: int, task: Task, training: Training) -> float:
     """Return S of a label at a place."""
     score = product(task.targets.scores[label, place], task.targets.prior[label, place])
-    if len(training.given.base) > 1:
-        score += training.given.base[label, place]
+    if len(training.examples.base) > 1:
+        score += training.examples.base[label, place]
     return score
 
 
 @cuda.jit(device=True)
-def _found(place: int, task: Task, training: Training) -> int:
+def _best_label(place: int, task: Task, training: Training) -> int:
     """Return the first label with the largest score at a place."""
     best, largest, count = 0, _score(0, place, task, training), len(task.targets.prior)
     for label in range(1, count, 2):  # two at a time, which wait for memory together
@@ -194,7 +198,7 @@ def _found(place: int, task: Task, training: Training) -> int:
 def find(task: Task, training: Training, limit: int, shared: Any) -> int:
     """Return the next visit with a mistake; −1 if there is none."""
     control = training.control
-    none = found = control[VISITS]
+    none = first_mistake = control[VISITS]
     visit = control[VISITED] if control[PUSHED] < limit else none
     while visit < none:
         cuda.syncthreads()
@@ -205,20 +209,20 @@ def find(task: Task, training: Training, limit: int, shared: Any) -> int:
         if at < none:
             place = training.visits[at]
             if (
-                training.given.labels[place] >= 0
-                and _found(place, task, training) != training.given.labels[place]
+                training.examples.labels[place] >= 0
+                and _best_label(place, task, training) != training.examples.labels[place]
             ):
                 cuda.atomic.min(shared[1], 0, at)
         cuda.syncthreads()
-        found = np.int64(shared[1][0])
-        if found < none:
+        first_mistake = np.int64(shared[1][0])
+        if first_mistake < none:
             break
         visit += cuda.blockDim.x
-    if found == none and cuda.threadIdx.x == 0:
+    if first_mistake == none and cuda.threadIdx.x == 0:
         control[BEGIN] = STOP
         if control[PUSHED] < limit:
             control[VISITED] = none
-    return found if found < none else -1
+    return first_mistake if first_mistake < none else -1
 
 
 @cuda.jit(device=True)
@@ -228,12 +232,12 @@ def pitch_of(size: int) -> int:
 
 
 @cuda.jit(device=True)
-def _weight(row: int, twin: int, own: float, place: int, task: Task) -> float:
+def _weight(row: int, twin: int, self_value: float, place: int, task: Task) -> float:
     """Return the weight of a node, by its row of the table, and a place."""
     word = task.targets.words[place]
     column = word & task.values.mask
     weight = task.values.table[np.uint64(row) + np.uint64(column)]
-    return own if (word ^ column) == twin else weight
+    return self_value if (word ^ column) == twin else weight
 
 
 @cuda.jit(device=True)
@@ -294,7 +298,7 @@ def fill_of(constant: bool) -> Callable[..., Any]:
         lanes, last, i = 1 << _ROW, size - 1, cuda.threadIdx.x >> _ROW
         while i < size:
             row, twin = np.int64(nodes.rows[source + i]) * values.width, nodes.twins[source + i]
-            own, j = nodes.own[source + i], i + 1 + (cuda.threadIdx.x & (lanes - 1))
+            self_value, j = nodes.self_values[source + i], i + 1 + (cuda.threadIdx.x & (lanes - 1))
             # Four at a time, which wait for memory together; beyond the last, the last again.
             while j < size:
                 js = j, min(j + lanes, last), min(j + 2 * lanes, last), min(j + 3 * lanes, last)
@@ -304,10 +308,10 @@ def fill_of(constant: bool) -> Callable[..., Any]:
                     place_of(begin + js[2], task),
                     place_of(begin + js[3], task),
                 )
-                a = _weight(row, twin, own, places[0], task)
-                b = _weight(row, twin, own, places[1], task)
-                c = _weight(row, twin, own, places[2], task)
-                d = _weight(row, twin, own, places[3], task)
+                a = _weight(row, twin, self_value, places[0], task)
+                b = _weight(row, twin, self_value, places[1], task)
+                c = _weight(row, twin, self_value, places[2], task)
+                d = _weight(row, twin, self_value, places[3], task)
                 area[i * pitch + js[0]], area[js[0] * pitch + i] = a, a
                 area[i * pitch + js[1]], area[js[1] * pitch + i] = b, b
                 area[i * pitch + js[2]], area[js[2] * pitch + i] = c, c
@@ -337,8 +341,8 @@ def correct_of(constant: bool) -> Callable[..., Any]:
     @cuda.jit(device=True)
     def correct(visit: int, task: Task, training: Training, shared: Any) -> None:
         control, place, labels = training.control, training.visits[visit], len(task.targets.prior)
-        begin, size = training.given.begins[place], training.given.sizes[place]
-        source, node = training.given.sources[place], position_of(place, task) - begin
+        begin, size = training.examples.begins[place], training.examples.sizes[place]
+        source, node = training.examples.sources[place], position_of(place, task) - begin
         scores = size * pitch_of(size) * (1 if constant else 2)
         area = shared[0] if scores + size * labels <= SHARED else training.area
         label = cuda.threadIdx.x >> WARP
@@ -362,7 +366,7 @@ def correct_of(constant: bool) -> Callable[..., Any]:
 @cuda.jit(device=True)
 def mend(begin: int, size: int, scores: int, area: Any, task: Task, training: Training, first: Any) -> int:
     """Correct the nodes of a structure one after another, by one warp; return how many."""
-    lane, prior, gram = cuda.threadIdx.x, task.targets.prior, training.given.gram
+    lane, prior, gram = cuda.threadIdx.x, task.targets.prior, training.examples.gram
     labels, pitch = len(prior), pitch_of(size)
     start, marks, logged = 0, 0, training.control[LOGGED]
     while True:
@@ -372,7 +376,7 @@ def mend(begin: int, size: int, scores: int, area: Any, task: Task, training: Tr
         together()
         t, wrong = start + lane, False
         while t < size and not wrong:
-            label = training.given.labels[place_of(begin + t, task)]
+            label = training.examples.labels[place_of(begin + t, task)]
             wrong = label >= 0 and _best(area, scores + t * labels, labels) != label
             if wrong:
                 cuda.atomic.min(first, 0, t)
@@ -384,7 +388,7 @@ def mend(begin: int, size: int, scores: int, area: Any, task: Task, training: Tr
         best = _best(area, scores + t * labels, labels)
         here = place_of(begin + t, task)
         _log(t, best, marks, logged, here, task, training)
-        label, amount = training.given.labels[here], training.given.amounts[here]
+        label, amount = training.examples.labels[here], training.examples.amounts[here]
         is_identity = len(gram) <= 1
         right, wrong = product(amount, prior[label, here]), product(amount, prior[best, here])
         later = t + 1 + lane
@@ -423,10 +427,10 @@ def _best(area: Any, first: int, count: int) -> int:
 @cuda.jit(device=True)
 def _log(t: int, best: int, mark: int, logged: int, place: int, task: Task, training: Training) -> None:
     """Log a mistake at node t, with γ of its two labels, or of all if k_y is not the identity."""
-    prior, gram, entry = task.targets.prior, training.given.gram, cuda.threadIdx.x
+    prior, gram, entry = task.targets.prior, training.examples.gram, cuda.threadIdx.x
     label, amount, first = (
-        training.given.labels[place],
-        training.given.amounts[place],
+        training.examples.labels[place],
+        training.examples.amounts[place],
         task.pushes.heads[mark],
     )
     right, wrong = product(amount, prior[label, place]), product(amount, prior[best, place])

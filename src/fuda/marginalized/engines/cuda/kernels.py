@@ -30,8 +30,8 @@ from fuda.marginalized.engines.cuda.layout import WARP
 Array = Any  # on the device
 SHARED = 5888  # doubles of shared memory; with twins less than the 48 KiB that every card has
 ROWS = 96  # most nodes whose rows are in shared memory at a time
-KEPT = 16  # marked nodes whose products are kept at a time
-DIAGONALS = 3  # that a thread walks along at a time
+STORED_MARKS = 16  # marked nodes whose products are stored at a time
+DIAGONALS = 3  # diagonals that a thread walks along at a time
 
 if config.ENABLE_CUDASIM:
 
@@ -45,11 +45,11 @@ else:
 
 
 class Nodes(NamedTuple):
-    """The source nodes by place: table row, twin number as in words, own value, (L, ·) share."""
+    """The source nodes by place: table row, twin number as in words, self value, (L, ·) share."""
 
     rows: Array
     twins: Array
-    own: Array
+    self_values: Array
     share: Array
 
 
@@ -119,8 +119,9 @@ class Pushes(NamedTuple):
 class Task(NamedTuple):
     """What a push needs.
 
-    `states` (blocks, 2, diagonals) are K_U and K_D between stages and chunks; `kept`
-    (blocks, 1, KEPT, diagonals), or (blocks, warps, KEPT, STRIP), are products of marked nodes.
+    `states` (blocks, 2, diagonals) are K_U and K_D between stages and chunks; `stored`,
+    (blocks, 1, STORED_MARKS, diagonals) or (blocks, warps, STORED_MARKS, STRIP), are products of
+    marked nodes.
     """
 
     nodes: Nodes
@@ -128,7 +129,7 @@ class Task(NamedTuple):
     values: Values
     pushes: Pushes
     states: Array
-    kept: Array
+    stored: Array
 
 
 class Span(NamedTuple):
@@ -154,7 +155,7 @@ def cells_of(constant: bool, staged: bool) -> Callable[..., Any]:
         if staged:
             return shared[0][np.uint64(row) + column]
         if column == np.uint64(values.width):
-            weight = nodes.own[node]
+            weight = nodes.self_values[node]
         else:
             weight = values.table[np.uint64(nodes.rows[node] * values.width) + column]
         return product(values.mass, weight) if constant else weight
@@ -187,7 +188,7 @@ def cells_of(constant: bool, staged: bool) -> Callable[..., Any]:
 
 @cuda.jit(device=True)
 def stride_of(constant: bool, task: Task) -> int:
-    """Return the length of a stage's row: values, the own value, and shares if masses differ."""
+    """Return the length of a stage's row: values, the self value, and shares if masses differ."""
     return task.values.width + 1 if constant else task.values.width + 1 + len(task.nodes.share)
 
 
@@ -209,7 +210,7 @@ def stage_of(constant: bool) -> Callable[..., Any]:
                 buffer[here + column] = product(values.mass, value) if constant else value
                 column += 1 << WARP
             if lane == 0:
-                value, twins[at] = nodes.own[node], nodes.twins[node]
+                value, twins[at] = nodes.self_values[node], nodes.twins[node]
                 buffer[here + width] = product(values.mass, value) if constant else value
             if not constant:
                 label = lane
@@ -263,9 +264,9 @@ def go_up_of(constant: bool, staged: bool) -> Callable[..., Any]:
 
     @cuda.jit(device=True)
     def go_up(first: int, last: int, marks: Any, span: Span, task: Task, shared: Any) -> None:
-        states, kept, marked = (
+        states, stored, marked = (
             task.states[cuda.blockIdx.x, 0],
-            task.kept[cuda.blockIdx.x, 0],
+            task.stored[cuda.blockIdx.x, 0],
             task.pushes.marked,
         )
         width, origin = diagonals_of(span)
@@ -286,7 +287,7 @@ def go_up_of(constant: bool, staged: bool) -> Callable[..., Any]:
                     here = lines[0] + stop, lines[1] + stop, lines[2] + stop
                     weights, k = cells(stop - first, span.begin + stop, here, task, shared)
                     u, v, w = 1.0 + now[0], 1.0 + now[1], 1.0 + now[2]
-                    row, i = kept[m - marks[0]], stop + 1
+                    row, i = stored[m - marks[0]], stop + 1
                     row[d], row[e] = product(weights[0], u), product(weights[1], v)
                     row[f] = product(weights[2], w)
                     now = product(k[0], u), product(k[1], v), product(k[2], w)
@@ -303,9 +304,9 @@ def go_down_of(constant: bool, staged: bool) -> Callable[..., Any]:
 
     @cuda.jit(device=True)
     def go_down(first: int, last: int, top: int, marks: Any, span: Span, task: Task, shared: Any) -> None:
-        states, kept, marked = (
+        states, stored, marked = (
             task.states[cuda.blockIdx.x, 1],
-            task.kept[cuda.blockIdx.x, 0],
+            task.stored[cuda.blockIdx.x, 0],
             task.pushes.marked,
         )
         begins, goes_on = last == span.size and top == span.size, marked[marks[0]] < first
@@ -324,7 +325,7 @@ def go_down_of(constant: bool, staged: bool) -> Callable[..., Any]:
                 stop = marked[m]
                 if stop >= first and stop < last:
                     now = walk(now, i, i - stop, -1, ends, lines, task, shared)
-                    row, i = kept[m - marks[0]], stop
+                    row, i = stored[m - marks[0]], stop
                     x, y, z = row[d], row[e], row[f]
                     row[d], row[e] = product(x, 1.0 + now[0]), product(y, 1.0 + now[1])
                     row[f] = product(z, 1.0 + now[2])
@@ -342,7 +343,7 @@ def add_of(constant: bool) -> Callable[..., Any]:
 
     @cuda.jit(device=True)
     def add(marks: Any, span: Span, task: Task) -> None:
-        scores, kept, pushes = task.targets.scores, task.kept[cuda.blockIdx.x, 0], task.pushes
+        scores, stored, pushes = task.targets.scores, task.stored[cuda.blockIdx.x, 0], task.pushes
         width, factor = span.high - span.low, 1.0 / task.values.mass if constant else 1.0
         base = 0
         while base < width:
@@ -351,7 +352,7 @@ def add_of(constant: bool) -> Callable[..., Any]:
                 break
             d, e, f = lines_of(base + cuda.threadIdx.x, step, width)
             for m in range(marks[1] - 1, marks[0] - 1, -1):
-                of_mark, back = kept[m - marks[0]], span.size - 1 - pushes.marked[m]
+                of_mark, back = stored[m - marks[0]], span.size - 1 - pushes.marked[m]
                 u, v, w = of_mark[d + back], of_mark[e + back], of_mark[f + back]
                 for entry in range(pushes.heads[m], pushes.heads[m + 1]):
                     row, gamma = scores[pushes.labels[entry]], product(factor, pushes.gamma[entry])
@@ -387,7 +388,7 @@ def push_of(constant: bool, staged: bool) -> Callable[..., Any]:
         rows = task.values.staged if staged else size
         after, top = span.end_mark, size
         while after > span.first_mark:
-            marks = max(span.first_mark, after - KEPT), after
+            marks = max(span.first_mark, after - STORED_MARKS), after
             first, highest, lowest = 0, marked[after - 1], marked[marks[0]]
             while first <= highest:
                 last = min(first + rows, size)

@@ -10,13 +10,13 @@ from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
 WARP = 0 if vars(config)["ENABLE_CUDASIM"] else 5  # the logarithm of the threads of a warp
-LANES, EACH = 1 << WARP, 4  # threads of a warp, and places of each in a strip
-STRIP = LANES * EACH
+LANES, PLACES_PER_LANE = 1 << WARP, 4  # threads of a warp, and places of each in a strip
+STRIP = LANES * PLACES_PER_LANE
 WARPS = 32  # most warps of a block
 MAIL = 2 * WARPS  # doubles by which the warps of a belt hand on numbers
-TILE = 2112  # most places of a tile, but for longer structures
-_NARROW = 1 << 32  # words from which on they need 64 bits
-_TWINS = 2  # added to twin numbers, which makes them positive
+TILE = 2112  # the largest number of places of a tile, except for longer structures
+_NARROW = 1 << 32  # words from this value on need 64 bits
+_TWINS = 2  # is added to twin numbers to make them positive
 
 
 class Places:
@@ -112,7 +112,7 @@ class Strips:
         self.size = self.strips * STRIP
         positions = ranges(self.begins, sizes)
         within = positions % STRIP
-        self.of_nodes = positions - within + within % EACH * LANES + within // EACH
+        self.of_nodes = positions - within + within % PLACES_PER_LANE * LANES + within // PLACES_PER_LANE
         self._node_at = np.zeros(self.size, dtype=np.int64)
         self._node_at[self.of_nodes] = np.arange(len(positions))
 
@@ -149,20 +149,20 @@ def _packed(sizes: Array, warps: int) -> tuple[Array, int, int]:
 
     def largest(size: int) -> int:
         """The largest size that is left, up to this one; 0 if there is none."""
-        found = size
-        while found and not left[found]:
-            found = below[found]
-        while size > found:
-            below[size], size = found, below[size]
-        return found
+        candidate = size
+        while candidate and not left[candidate]:
+            candidate = below[candidate]
+        while size > candidate:
+            below[size], size = candidate, below[size]
+        return candidate
 
-    def filled(position: int, room: int) -> int:
-        """The position after so much room, filled with structures."""
-        while room > 2 and (size := largest(min(most, room - 2))):
+    def filled(position: int, capacity: int) -> int:
+        """The position after `capacity` more positions, filled with structures."""
+        while capacity > 2 and (size := largest(min(most, capacity - 2))):
             left[size] -= 1
             begins[order[bounds[size] + left[size]]] = position + 1
-            position, room = position + size + 1, room - size - 1
-        return position + room
+            position, capacity = position + size + 1, capacity - size - 1
+        return position + capacity
 
     position = belts = 0
     while largest(most) > STRIP - 2:

@@ -21,19 +21,22 @@ from fuda.marginalized.problem import Problem
 Array = np.ndarray
 OnCard = Any  # an array on the card
 Mistakes = tuple[Array, Array]  # the places of an epoch's mistakes, and the predicted labels
-_SIMULATED = 3  # threads, in the simulator
-_LEAST_PUSHES = 64  # of a launch
-_MANY = 4  # strips of each warp from which on they are faster than tiles whatever the prior
-_FEWEST = 8  # rows of the table in shared memory that are worth it
-_CELLS = 2e12  # about the pairs of nodes of a launch, so that Ctrl-C is answered in a few seconds
+_SIMULATED = 3  # the number of threads in the simulator
+_LEAST_PUSHES = 64  # a launch makes at least so many pushes
+# With at least so many strips per warp, strips are faster than tiles under any prior.
+_MIN_STRIPS_PER_WARP = 4
+# Rows of the table are staged in shared memory only if at least so many fit.
+_MIN_STAGED_ROWS = 8
+# About the pairs of nodes of a launch: few enough that Ctrl-C is answered in a few seconds.
+_LAUNCH_CELLS = 2e12
 
 
 class Part(NamedTuple):
-    """Some source structures on the card: nodes and places, and by place own values and shares."""
+    """Some source structures on the card: nodes and places; by place self values and shares."""
 
     nodes: Array
     places: Places
-    own: OnCard
+    self_values: OnCard
     share: OnCard
 
 
@@ -52,7 +55,7 @@ class Shared:
         nodes = ranges(source.offsets[structures], source.sizes[structures])
         places = Places(source.sizes[structures], self.longest)
         share = np.ascontiguousarray(problem.with_labels(source.prior[nodes]).T)
-        on_card = (self.cuda.to_device(places.spread(array)) for array in (problem.own[nodes], share))
+        on_card = (self.cuda.to_device(places.spread(array)) for array in (problem.self_values[nodes], share))
         return Part(nodes, places, *on_card)
 
     @cached_property
@@ -89,8 +92,8 @@ class Shared:
         nodes = marked[rows] - np.repeat(begins, np.diff(firsts))
         entries, labels = np.nonzero(gamma[rows])
         heads = np.searchsorted(entries, np.arange(len(nodes) + 1))
-        whole = (at, ends - begins, firsts, nodes, heads, labels)
-        sent = (self.cuda.to_device(array.astype(np.int32)) for array in whole)
+        arrays = (at, ends - begins, firsts, nodes, heads, labels)
+        sent = (self.cuda.to_device(array.astype(np.int32)) for array in arrays)
         return Pushes._make([*sent, self.cuda.to_device(gamma[rows][entries, labels])])
 
 
@@ -130,7 +133,10 @@ class Machine:
         stride = len(self._columns) + 2 + (0 if problem.mass else problem.label_count)
         self._staged = min(kernels.ROWS, kernels.SHARED // stride)
         variant = scores.Variant(
-            bool(problem.mass), self._staged >= _FEWEST, self._words.dtype == np.uint64, problem.label_count
+            bool(problem.mass),
+            self._staged >= _MIN_STAGED_ROWS,
+            self._words.dtype == np.uint64,
+            problem.label_count,
         )
         self._blocks, self._threads = card.multiprocessors, scores.threads(variant)[0]
         if card.is_simulated:
@@ -149,7 +155,7 @@ class Machine:
         """Whether strips are faster than tiles: with many of them, or priors in a training."""
         problem, warps = self.problem, self._threads >> WARP
         sizes, has_priors = problem.targets.sizes, is_training(problem) and not problem.mass
-        is_large = int(sizes.sum()) >= _MANY * self._blocks * warps * STRIP
+        is_large = int(sizes.sum()) >= _MIN_STRIPS_PER_WARP * self._blocks * warps * STRIP
         return (has_priors or is_large) and fit_belts(sizes, warps)
 
     def _placed(self, longest: int) -> tuple[tuple[int, ...], ...]:
@@ -161,11 +167,11 @@ class Machine:
             strips = Strips(sizes, warps)
             self.places: Places | Strips = strips
             self._tiles, self._divided = np.zeros(1, dtype=np.int64), (strips.belts, strips.strips)
-            return (1, 1, 1), (self._blocks, warps, kernels.KEPT, STRIP)
+            return (1, 1, 1), (self._blocks, warps, kernels.STORED_MARKS, STRIP)
         places = Places(sizes, longest)
         self.places, self._tiles, self._divided = places, places.tiles(self._blocks), (0, 0)
         width = int(np.diff(self._tiles).max()) + longest  # most diagonals of a push
-        return (self._blocks, 2, width), (self._blocks, 1, kernels.KEPT, width)
+        return (self._blocks, 2, width), (self._blocks, 1, kernels.STORED_MARKS, width)
 
     def _free(self) -> int:
         """The bytes that are free on the card, after those no longer used were given back."""
@@ -184,7 +190,7 @@ class Machine:
         self._last: tuple[Any, ...] = (None,) * 4
         self._work = tuple(self._cuda.device_array(shape) for shape in work)
         shared, codes = self._shared, problem.sources.codes
-        self._all = self._load(shared.everything, by_frequency(codes)) if self.plan.is_whole else None
+        self._all = self._load(shared.everything, by_frequency(codes)) if self.plan.has_one_load else None
 
     def _load(self, part: Part, rows: Array) -> Load:
         """Return sources on the card, with the rows of some codes."""
@@ -200,7 +206,7 @@ class Machine:
         of_rows = part.places.spread(values.row_of[source.codes[part.nodes]])
         twins = self._words.of_sources(source.twins[part.nodes], part.places)
         return Load(
-            kernels.Nodes(send(of_rows), send(twins), part.own, part.share),
+            kernels.Nodes(send(of_rows), send(twins), part.self_values, part.share),
             kernels.Values(
                 send(values.table.ravel()), values.table.shape[1], self._staged, self._words.mask,
                 problem.mass, pair_mass,
@@ -210,7 +216,7 @@ class Machine:
     def _values_of(self, rows: Array) -> Values:
         """Return the rows of the table for some codes."""
         problem = self.problem
-        if self.plan.is_whole or not self.plan.is_kept:
+        if self.plan.has_one_load or not self.plan.keeps_table:
             return values_of(problem.codes, problem.mixing, rows, self._columns)
         row_of = np.zeros_like(self._table.row_of)
         row_of[rows] = np.arange(len(rows))
@@ -284,18 +290,21 @@ class Machine:
         list of Mistakes
             In the order of visits.
         """
-        given = self._given(labels, amounts, base)
+        examples = self._training_data(labels, amounts, base)
         if self._all is not None:
-            return self._launched(self._all, scores, orders, given)
-        (order,), source, found = orders, self.problem.sources, []
+            return self._launched(self._all, scores, orders, examples)
+        (order,), source, mistakes = orders, self.problem.sources, []
         sizes, ends = source.sizes[order], np.cumsum(source.sizes[order])
         codes = source.codes[ranges(source.offsets[order], sizes)]
         for some in loads(self.plan, codes, sizes):
             rows = by_frequency(codes[ends[some.start] - sizes[some.start] : ends[some.stop - 1]])
-            found += self._launched(self._load(self._shared.everything, rows), scores, [order[some]], given)
-        return [(np.concatenate([at for at, _ in found]), np.concatenate([rival for _, rival in found]))]
+            load = self._load(self._shared.everything, rows)
+            mistakes += self._launched(load, scores, [order[some]], examples)
+        return [
+            (np.concatenate([at for at, _ in mistakes]), np.concatenate([rival for _, rival in mistakes]))
+        ]
 
-    def _launched(self, load: Load, scores: OnCard, orders: list[Array], given: Any) -> list[Mistakes]:
+    def _launched(self, load: Load, scores: OnCard, orders: list[Array], examples: Any) -> list[Mistakes]:
         """Launch kernels until an epoch of each perceptron is over."""
         from fuda.marginalized.engines.cuda import epochs
 
@@ -306,28 +315,28 @@ class Machine:
             row[: len(places)] = places
         control = np.zeros((len(orders), epochs.CONTROLS), dtype=np.int64)
         control[:, epochs.VISITS] = counts
-        own = self._own(scores, padded, control)
+        arrays = self._perceptron_arrays(scores, padded, control)
         task, limit = self._task(load, scores[0], self._push), self._limit // len(orders)
         kernel = epochs.epoch_kernel(self._variant)
         while (control[:, epochs.VISITED] < counts).any():
             control[:, epochs.PUSHED] = 0
-            own.control.copy_to_device(control)
-            kernel[self._blocks, self._threads](task, given, own, max(limit, _LEAST_PUSHES))
-            control = own.control.copy_to_host()
+            arrays.control.copy_to_device(control)
+            kernel[self._blocks, self._threads](task, examples, arrays, max(limit, _LEAST_PUSHES))
+            control = arrays.control.copy_to_host()
         logged = control[:, epochs.LOGGED].tolist()
         return [
-            (own.places[i, :count].copy_to_host(), own.rivals[i, :count].copy_to_host())
+            (arrays.places[i, :count].copy_to_host(), arrays.rivals[i, :count].copy_to_host())
             for i, count in enumerate(logged)
         ]
 
-    def _given(self, labels: Array, amounts: Array, base: Numbers | None) -> Any:
+    def _training_data(self, labels: Array, amounts: Array, base: Numbers | None) -> Any:
         """Return what all perceptrons learn from; cached for later epochs, so never modified."""
-        from fuda.marginalized.engines.cuda.epochs import Given
+        from fuda.marginalized.engines.cuda.epochs import TrainingData
 
         if self._last[0] is labels and self._last[1] is amounts and self._last[2] is base:
             return self._last[3]
         places, send, empty = self.places, self._cuda.to_device, np.zeros((1, 1))
-        sent = Given(
+        sent = TrainingData(
             *self._owners,
             send(places.spread(labels, -1, np.int32)),
             send(places.spread(amounts.astype(np.float64))),
@@ -337,9 +346,9 @@ class Machine:
         self._last = labels, amounts, base, sent
         return sent
 
-    def _own(self, scores: OnCard, visits: Array, control: Array) -> Any:
-        """Return what each perceptron has of its own."""
-        from fuda.marginalized.engines.cuda.epochs import Own
+    def _perceptron_arrays(self, scores: OnCard, visits: Array, control: Array) -> Any:
+        """Return the arrays that perceptrons do not share."""
+        from fuda.marginalized.engines.cuda.epochs import PerceptronArrays
 
         count, new, labels, most = len(visits), self._cuda.device_array, len(scores[0]), self._shared.longest
         if self._buffers is None or len(self._buffers[0]) != count:
@@ -351,14 +360,17 @@ class Machine:
                 new((count, entries), np.int32),
                 new((count, entries)),
             )
-        return Own(scores, self._cuda.to_device(visits), self._cuda.to_device(control), *self._buffers)
+        sent = self._cuda.to_device(visits), self._cuda.to_device(control)
+        return PerceptronArrays(scores, *sent, *self._buffers)
 
     @cached_property
     def _owners(self) -> tuple[OnCard, OnCard, OnCard]:
         """By place, the first place of its structure as a source, its first position, its size."""
         sizes, send, of_sources = self.problem.targets.sizes, self._cuda.to_device, self._shared.everything
-        each = of_sources.places.begins, self.places.begins, sizes
-        source, begin, size = (send(self.places.spread(np.repeat(all_, sizes), 0, np.int32)) for all_ in each)
+        by_structure = of_sources.places.begins, self.places.begins, sizes
+        source, begin, size = (
+            send(self.places.spread(np.repeat(all_, sizes), 0, np.int32)) for all_ in by_structure
+        )
         return source, begin, size
 
     @cached_property
@@ -366,16 +378,16 @@ class Machine:
         """A push without marks, which each perceptron adds, but with the entries of each mark."""
         from fuda.marginalized.engines.cuda.kernels import Pushes
 
-        each = 2 if self.problem.is_identity else self.problem.label_count  # entries of a mark
-        whole, send = np.zeros(1, dtype=np.int32), self._cuda.to_device
-        heads = np.arange(self._shared.longest + 1, dtype=np.int32) * each
-        return Pushes._make(map(send, (whole, whole, whole, whole, heads, whole, np.zeros(1))))
+        entries_per_mark = 2 if self.problem.is_identity else self.problem.label_count  # entries of a mark
+        empty, send = np.zeros(1, dtype=np.int32), self._cuda.to_device
+        heads = np.arange(self._shared.longest + 1, dtype=np.int32) * entries_per_mark
+        return Pushes._make(map(send, (empty, empty, empty, empty, heads, empty, np.zeros(1))))
 
     @property
     def _limit(self) -> int:
         """About the most pushes of a launch."""
         mean = self.places.size / len(self.places.begins)
-        return int(_CELLS / (mean * self.places.size))
+        return int(_LAUNCH_CELLS / (mean * self.places.size))
 
     def _task(self, load: Load, scores: OnCard, pushes: Any) -> Any:
         """Return the arguments of a kernel."""

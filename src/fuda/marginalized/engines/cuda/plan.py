@@ -17,8 +17,9 @@ from fuda.marginalized.engines.cuda import device
 from fuda.marginalized.problem import Problem
 
 Array = np.ndarray
-_LOAD = 1 << 30  # bytes of the rows of a load, where not all rows fit; a structure may need more
-_TOGETHER = 32  # most perceptrons that are trained at a time
+# Where not all rows fit, the rows of a load take about so many bytes; one structure may need more.
+_LOAD = 1 << 30
+_TOGETHER = 32  # the largest number of perceptrons that are trained together
 
 
 class Plan(NamedTuple):
@@ -30,10 +31,10 @@ class Plan(NamedTuple):
         The bytes of what the plan has on the card at a time, with one perceptron in training.
     rows, nodes : int
         How many rows of the table and nodes of sources a load may have.
-    is_whole : bool
+    has_one_load : bool
         Whether one load has all of them.
-    is_kept : bool
-        Whether the memory here has room for the whole table, so that it is computed once
+    keeps_table : bool
+        Whether the table fits into the memory here, so that it is computed once
         for all loads.
     perceptrons : int
         How many perceptrons can be trained at a time.
@@ -42,8 +43,8 @@ class Plan(NamedTuple):
     needed: int
     rows: int
     nodes: int
-    is_whole: bool
-    is_kept: bool
+    has_one_load: bool
+    keeps_table: bool
     perceptrons: int
 
 
@@ -104,10 +105,12 @@ def plan_of(problem: Problem, sizes: Sizes, free: int, card: device.Card) -> Pla
     source, (fixed, perceptron, node, row) = problem.sources, sizes
     nodes, longest = int(source.offsets[-1]), int(source.sizes.max())
     rows, here = len(np.unique(source.codes)), available_memory()  # where the table is computed
-    whole, most = fixed + nodes * node + rows * row, rows * row if here is None else here // 2
-    is_kept = rows * row <= most
-    if whole <= free and is_kept:
-        return Plan(whole, rows, nodes, True, True, min(_TOGETHER, 1 + (free - whole) // perceptron))
+    total_bytes, most = fixed + nodes * node + rows * row, rows * row if here is None else here // 2
+    keeps_table = rows * row <= most
+    if total_bytes <= free and keeps_table:
+        return Plan(
+            total_bytes, rows, nodes, True, True, min(_TOGETHER, 1 + (free - total_bytes) // perceptron)
+        )
     least_nodes = nodes if is_training(problem) else longest
     least = fixed + least_nodes * node + min(rows, longest) * row
     if least > free:
@@ -119,7 +122,7 @@ def plan_of(problem: Problem, sizes: Sizes, free: int, card: device.Card) -> Pla
     some_rows = min(rows, min(rows, longest) + min(spare // 2, _LOAD, most) // row)
     some_nodes = nodes if is_training(problem) else min(nodes, longest + spare // 2 // node)
     needed = fixed + some_nodes * node + some_rows * row
-    return Plan(needed, some_rows, some_nodes, some_rows == rows and some_nodes == nodes, is_kept, 1)
+    return Plan(needed, some_rows, some_nodes, some_rows == rows and some_nodes == nodes, keeps_table, 1)
 
 
 def loads(plan: Plan, codes: Array, sizes: Array) -> list[slice]:
@@ -127,11 +130,11 @@ def loads(plan: Plan, codes: Array, sizes: Array) -> list[slice]:
     ends = np.cumsum(sizes)
     if len(codes) <= plan.nodes and len(np.unique(codes)) <= plan.rows:
         return [slice(0, len(sizes))]
-    bounds, held, rows = [0], 0, set[int]()
+    bounds, node_count, rows = [0], 0, set[int]()
     for i, (end, size) in enumerate(zip(ends.tolist(), sizes.tolist(), strict=True)):
-        own = set(codes[end - size : end].tolist())
-        if held and (held + size > plan.nodes or len(rows | own) > plan.rows):
+        rows_of_structure = set(codes[end - size : end].tolist())
+        if node_count and (node_count + size > plan.nodes or len(rows | rows_of_structure) > plan.rows):
             bounds.append(i)
-            held, rows = 0, set()
-        held, rows = held + size, rows | own
+            node_count, rows = 0, set()
+        node_count, rows = node_count + size, rows | rows_of_structure
     return [slice(a, b) for a, b in zip(bounds, [*bounds[1:], len(sizes)], strict=True)]

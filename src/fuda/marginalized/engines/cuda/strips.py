@@ -1,8 +1,8 @@
 """Pushes to strips: structures side by side, each thread with a few places of its own.
 
-A *strip* is what the threads of a warp hold at a time: each has `EACH` consecutive places, with
-the column of the table, and the prior where masses differ, in registers. A push goes node by node
-through its source, and in each step
+A *strip* is what the threads of a warp hold at a time: each has `PLACES_PER_LANE` consecutive
+places, with the column of the table, and the prior where masses differ, in registers. A push goes
+node by node through its source, and in each step
 
     K_U(τ,t) = k(τ,t) (1 + K_U(τ−1,t−1)),    K_D(τ,t) = k(τ,t) (1 + K_D(τ+1,t+1))
 
@@ -25,9 +25,9 @@ from numba import config, cuda
 
 from fuda.marginalized.engines.cuda import kernels
 from fuda.marginalized.engines.cuda.kernels import Span, Task, product, stage_of, stride_of
-from fuda.marginalized.engines.cuda.layout import EACH, LANES, STRIP, WARP, WARPS
+from fuda.marginalized.engines.cuda.layout import LANES, PLACES_PER_LANE, STRIP, WARP, WARPS
 
-HELD = 10  # most labels whose priors are in registers
+MAX_REGISTER_LABELS = 10  # most labels whose priors are in registers
 _ALL = 0xFFFFFFFF
 
 if config.ENABLE_CUDASIM:  # whose warps have one thread
@@ -58,7 +58,7 @@ else:
 def cells_of(constant: bool, staged: bool, labels: int) -> Callable[..., Any]:
     """Return the function for weights and k of a node and the places of a thread.
 
-    `labels` is the number of labels whose priors are in `held`, or 0.
+    `labels` is the number of labels whose priors are in `priors`, or 0.
     """
 
     @cuda.jit(device=True)
@@ -69,11 +69,11 @@ def cells_of(constant: bool, staged: bool, labels: int) -> Callable[..., Any]:
             return shared[0][np.uint32(row) + at]
         weight = values.table[np.int64(row) + np.int64(column)]
         if mark == twin:
-            weight = task.nodes.own[node]
+            weight = task.nodes.self_values[node]
         return product(values.mass, weight) if constant else weight
 
     @cuda.jit(device=True)
-    def cells(i: int, span: Span, mine: Any, held: Any, task: Task, shared: Any) -> Any:
+    def cells(i: int, span: Span, mine: Any, priors: Any, task: Task, shared: Any) -> Any:
         columns, marks, base = mine
         nodes, values, node = task.nodes, task.values, span.begin + i
         if staged:
@@ -93,10 +93,10 @@ def cells_of(constant: bool, staged: bool, labels: int) -> Callable[..., Any]:
                     share = shared[0][np.uint32(row) + np.uint32(values.width + 1) + np.uint32(label)]
                 else:
                     share = nodes.share[label, node]
-                w += share * held[EACH * label]
-                x += share * held[EACH * label + 1]
-                y += share * held[EACH * label + 2]
-                z += share * held[EACH * label + 3]
+                w += share * priors[PLACES_PER_LANE * label]
+                x += share * priors[PLACES_PER_LANE * label + 1]
+                y += share * priors[PLACES_PER_LANE * label + 2]
+                z += share * priors[PLACES_PER_LANE * label + 3]
         else:
             prior = task.targets.prior
             for label in range(len(prior)):
@@ -142,7 +142,7 @@ def times(a: Any, b: Any) -> Any:
 
 
 @cuda.jit(device=True)
-def loaded(number: int, held: Any, labels: int, task: Task) -> Any:
+def loaded(number: int, priors: Any, labels: int, task: Task) -> Any:
     """Return columns and twins of a thread's places, and the first place; fill in priors."""
     targets, mask = task.targets, task.values.mask
     words, base = targets.words, number * STRIP + (cuda.threadIdx.x & (LANES - 1))
@@ -150,8 +150,11 @@ def loaded(number: int, held: Any, labels: int, task: Task) -> Any:
     columns = a & mask, b & mask, c & mask, d & mask
     for label in range(labels):
         row = targets.prior[label]
-        held[EACH * label], held[EACH * label + 1] = row[base], row[base + LANES]
-        held[EACH * label + 2], held[EACH * label + 3] = row[base + 2 * LANES], row[base + 3 * LANES]
+        priors[PLACES_PER_LANE * label], priors[PLACES_PER_LANE * label + 1] = row[base], row[base + LANES]
+        priors[PLACES_PER_LANE * label + 2], priors[PLACES_PER_LANE * label + 3] = (
+            row[base + 2 * LANES],
+            row[base + 3 * LANES],
+        )
     return columns, (a ^ columns[0], b ^ columns[1], c ^ columns[2], d ^ columns[3]), base
 
 
@@ -161,16 +164,16 @@ def add_of(constant: bool) -> Callable[..., None]:
     @cuda.jit(device=True)
     def add(m: int, row: Any, one: Any, base: int, task: Task) -> None:
         pushes, scores, lane = task.pushes, task.targets.scores, base & (LANES - 1)
-        kept = row[lane], row[lane + LANES], row[lane + 2 * LANES], row[lane + 3 * LANES]
-        found, factor = times(kept, one), 1.0 / task.values.mass if constant else 1.0
+        stored = row[lane], row[lane + LANES], row[lane + 2 * LANES], row[lane + 3 * LANES]
+        products, factor = times(stored, one), 1.0 / task.values.mass if constant else 1.0
         for entry in range(pushes.heads[m], pushes.heads[m + 1]):
             of_label, gamma = scores[pushes.labels[entry]], product(factor, pushes.gamma[entry])
             a, b = of_label[base], of_label[base + LANES]
             c, d = of_label[base + 2 * LANES], of_label[base + 3 * LANES]
-            of_label[base] = a + product(gamma, found[0])
-            of_label[base + LANES] = b + product(gamma, found[1])
-            of_label[base + 2 * LANES] = c + product(gamma, found[2])
-            of_label[base + 3 * LANES] = d + product(gamma, found[3])
+            of_label[base] = a + product(gamma, products[0])
+            of_label[base + LANES] = b + product(gamma, products[1])
+            of_label[base + 2 * LANES] = c + product(gamma, products[2])
+            of_label[base + 3 * LANES] = d + product(gamma, products[3])
 
     return add
 
@@ -178,42 +181,45 @@ def add_of(constant: bool) -> Callable[..., None]:
 def strip_of(constant: bool, staged: bool, is_belt: bool, labels: int) -> Callable[..., None]:
     """Return the function by which a warp adds a push to a strip, alone or as part of a belt."""
     cells, passed, add = cells_of(constant, staged, labels), passed_of(is_belt), add_of(constant)
-    room, most = EACH * (labels or 1), kernels.KEPT
+    prior_count, most = PLACES_PER_LANE * (labels or 1), kernels.STORED_MARKS
 
     @cuda.jit(device=True)
-    def strip_up(marks: Any, span: Span, mine: Any, held: Any, kept: Any, task: Task, shared: Any) -> None:
+    def strip_up(
+        marks: Any, span: Span, mine: Any, priors: Any, stored: Any, task: Task, shared: Any
+    ) -> None:
         marked, now, i, lane = task.pushes.marked, (0.0, 0.0, 0.0, 0.0), 0, mine[2] & (LANES - 1)
         for m in range(marks[0], marks[1]):
             stop = marked[m]
-            _, k = cells(i, span, mine, held, task, shared)
+            _, k = cells(i, span, mine, priors, task, shared)
             while i < stop:  # k of the next step is under way during this one
                 now, i = times(k, passed(now, 1, i, shared)), i + 1
-                _, k = cells(i, span, mine, held, task, shared)
-            weights, k = cells(i, span, mine, held, task, shared)
-            one, row = passed(now, 1, i, shared), kept[m - marks[0]]
-            found, now, i = times(weights, one), times(k, one), i + 1
-            row[lane], row[lane + LANES] = found[0], found[1]
-            row[lane + 2 * LANES], row[lane + 3 * LANES] = found[2], found[3]
+                _, k = cells(i, span, mine, priors, task, shared)
+            weights, k = cells(i, span, mine, priors, task, shared)
+            one, row = passed(now, 1, i, shared), stored[m - marks[0]]
+            products, now, i = times(weights, one), times(k, one), i + 1
+            row[lane], row[lane + LANES] = products[0], products[1]
+            row[lane + 2 * LANES], row[lane + 3 * LANES] = products[2], products[3]
 
     @cuda.jit(device=True)
     def strip(number: int, span: Span, task: Task, shared: Any) -> None:
-        marked, held = task.pushes.marked, cuda.local.array(room, np.float64)
-        mine, kept = loaded(number, held, labels, task), task.kept[cuda.blockIdx.x, cuda.threadIdx.x >> WARP]
+        marked, priors = task.pushes.marked, cuda.local.array(prior_count, np.float64)
+        mine = loaded(number, priors, labels, task)
+        stored = task.stored[cuda.blockIdx.x, cuda.threadIdx.x >> WARP]
         now, i, last = (0.0, 0.0, 0.0, 0.0), span.size - 1, span.end_mark
         while last > span.first_mark:
             marks = max(span.first_mark, last - most), last
             if is_belt:  # what comes next may be written where others still read
                 cuda.syncthreads()
-            strip_up(marks, span, mine, held, kept, task, shared)
+            strip_up(marks, span, mine, priors, stored, task, shared)
             if is_belt:
                 cuda.syncthreads()
             for m in range(last - 1, marks[0] - 1, -1):
                 stop = marked[m]
-                _, k = cells(i, span, mine, held, task, shared)
+                _, k = cells(i, span, mine, priors, task, shared)
                 while i > stop:
                     now, i = times(k, passed(now, -1, i, shared)), i - 1
-                    _, k = cells(i, span, mine, held, task, shared)
-                add(m, kept[m - marks[0]], passed(now, -1, i, shared), mine[2], task)
+                    _, k = cells(i, span, mine, priors, task, shared)
+                add(m, stored[m - marks[0]], passed(now, -1, i, shared), mine[2], task)
             last = marks[0]
 
     return strip
@@ -236,10 +242,10 @@ def strips_of(constant: bool, staged: bool, labels: int) -> Callable[..., None]:
     callable
         A function of a span, a task and shared memory.
     """
-    held = 0 if constant or labels > HELD else labels
-    stage, direct = stage_of(constant), strip_of(constant, False, False, held)
-    plain = strip_of(constant, True, False, held) if staged else direct
-    of_belt = strip_of(constant, False, True, held)
+    register_labels = 0 if constant or labels > MAX_REGISTER_LABELS else labels
+    stage, direct = stage_of(constant), strip_of(constant, False, False, register_labels)
+    plain = strip_of(constant, True, False, register_labels) if staged else direct
+    of_belt = strip_of(constant, False, True, register_labels)
 
     @cuda.jit(device=True)
     def push(span: Span, task: Task, shared: Any) -> None:
