@@ -60,6 +60,17 @@ def read(path: str | Path) -> CRF:
     ------
     ModelFileError
         If it is not a model file of CRFsuite, or is damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> X, y = [[["w=Ana"], ["w=sings"]]], [["PER", "O"]]
+    >>> model = CRF(window=0).fit(X, y)
+    >>> with TemporaryDirectory() as folder:
+    ...     write(model, f"{folder}/names.crfsuite")
+    ...     same = read(f"{folder}/names.crfsuite")
+    >>> same.predict([[["w=Ana"]]])[0]
+    ['PER']
     """
     data = read_model(path)
     try:
@@ -133,6 +144,13 @@ def write(model: CRF, path: str | Path) -> None:
         label pairs. Labels are strings.
     path : str or Path
         The file; an existing one is replaced.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> model = CRF(window=0).fit([[["w=Ana"], ["w=sings"]]], [["PER", "O"]])
+    >>> with TemporaryDirectory() as folder:
+    ...     write(model, f"{folder}/names.crfsuite")
     """
     with whole_file(path) as stream:
         stream.write(dump(model))
@@ -150,6 +168,12 @@ def dump(model: CRF) -> bytes:
     -------
     bytes
         The content.
+
+    Examples
+    --------
+    >>> model = CRF(window=0).fit([[["w=Ana"], ["w=sings"]]], [["PER", "O"]])
+    >>> dump(model)[:4]
+    b'lCRF'
     """
     names = model.encoder_.channel_names()
     if (

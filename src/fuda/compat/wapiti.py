@@ -53,6 +53,18 @@ def read(path: str | Path, template: Template | None = None) -> CRF:
     ------
     ModelFileError
         If it is not such a file, or is damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> template = Template("u:0=%x[0,0]\\nb", "words", wapiti=True)
+    >>> dump = "u:0=Ana\\t#\\tPER\\t1.5\\nu:0=Ana\\t#\\tO\\t-1.5\\n"
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "dump.txt"
+    ...     _ = path.write_text(dump)
+    ...     model = read(path, template)
+    >>> model.predict([["Ana"]])[0]
+    ['PER']
     """
     data = read_model(path)
     if not data.startswith(MAGIC) and template is None:

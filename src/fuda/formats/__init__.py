@@ -119,6 +119,12 @@ class Format:
         only the options that it has.
     holds : tuple of {"keys", "comments", "marginals"}
         What `write` writes of a record beside its structure and labels.
+
+    Examples
+    --------
+    >>> conllu = FORMATS["conllu"]
+    >>> conllu.extensions, conllu.read_options
+    (('.conllu',), ('label', 'absent', 'graph', 'columns', 'cyclic'))
     """
 
     name: str
@@ -388,6 +394,16 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset
     -------
     Dataset
         ``X, y = read(path)`` unpacks into structures and labels.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "names.conll"
+    ...     _ = path.write_text("Ana B-PER\\nsings O\\n")
+    ...     X, y = read(path)
+    >>> X, y
+    ([Sequence(['Ana', 'sings'], 2 nodes)], [['B-PER', 'O']])
     """
     return format_of(path, format).read_file(path, options)
 
@@ -405,6 +421,17 @@ def write(dataset: Dataset, path: str | Path, format: str | None = None, **optio
         One of `FORMATS`; by default that of the file's extension.
     **options
         Those of the ``write`` of the format's module.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from fuda import Sequence
+    >>> from fuda.formats import Dataset, Record
+    >>> data = Dataset([Record(Sequence(["Ana", "sings"]), ["B-PER", "O"])])
+    >>> with TemporaryDirectory() as folder:
+    ...     write(data, f"{folder}/names.conll")
+    ...     Path(folder, "names.conll").read_text().splitlines()[0].split()
+    ['Ana', 'B-PER']
     """
     if not hasattr(dataset, "records"):
         raise DataError(

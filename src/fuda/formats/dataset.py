@@ -36,6 +36,13 @@ class Record:
         structure and labels, or what is known of predicted labels. Formats with keys write them.
     marginals : list of dict, optional
         For each node the probabilities of labels; columns have room for that of the node's label.
+
+    Examples
+    --------
+    >>> from fuda import Sequence
+    >>> record = Record(Sequence(["Ana", "sings"]), ["PER", "O"], more={"source": "letters"})
+    >>> record.labels, record.more["source"]
+    (['PER', 'O'], 'letters')
     """
 
     structure: Structure

@@ -50,6 +50,14 @@ def from_datasets(
     Dataset
         One record per row; −1, −100 and missing values are unknown labels. Other columns are in
         ``Record.more``.
+
+    Examples
+    --------
+    >>> import datasets  # doctest: +SKIP
+    >>> rows = {"tokens": [["Ana", "sings"]], "ner_tags": [["PER", "O"]]}
+    >>> X, y = from_datasets(datasets.Dataset.from_dict(rows))  # doctest: +SKIP
+    >>> y  # doctest: +SKIP
+    [['PER', 'O']]
     """
     library = _datasets()
     if isinstance(dataset, dict):
@@ -87,6 +95,12 @@ def to_datasets(data: Dataset) -> datasets.Dataset:
     -------
     datasets.Dataset
         Unknown labels are −1. Offsets and ``Record.more`` have columns of their own.
+
+    Examples
+    --------
+    >>> data = Dataset([Record(structures.Sequence(["Ana", "sings"]), ["PER", "O"])])
+    >>> to_datasets(data)["tokens"]  # doctest: +SKIP
+    [['Ana', 'sings']]
     """
     library = _datasets()
     kept = data.records[0].rows if data.records else None

@@ -45,6 +45,13 @@ def from_spacy(
     -------
     Dataset
         One record per Doc.
+
+    Examples
+    --------
+    >>> import spacy  # doctest: +SKIP
+    >>> doc = spacy.blank("en")("Ana sings")  # doctest: +SKIP
+    >>> from_spacy([doc]).X  # doctest: +SKIP
+    [Sequence(['Ana', 'sings'], 2 nodes)]
     """
     library = _spacy()
     check_choice("label", label, LABELS)
@@ -87,6 +94,12 @@ def to_spacy(data: Dataset, vocab: Any = None, label: str = "ents") -> list[spac
     -------
     list of Doc
         One per structure. Trees have their heads.
+
+    Examples
+    --------
+    >>> data = Dataset([Record(structures.Sequence(["Ana", "sings"]), ["B-PER", "O"])])
+    >>> [(entity.text, entity.label_) for entity in to_spacy(data)[0].ents]  # doctest: +SKIP
+    [('Ana', 'PER')]
     """
     library = _spacy()
     check_choice("label", label, LABELS[:-1])

@@ -121,6 +121,14 @@ def motif(model: Any, X: Any, y: Any, label: Any, *, window: int = 7, most: int 
     -------
     Axes
         The plot: offsets from the node from left to right.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X, y = [list("ARRASA"), list("AAAASA")], [list("OOOOXO"), list("OOOOOO")]
+    >>> ax = motif(CRF().fit(X, y), X, y, "X", window=2)
+    >>> ax.get_ylabel()
+    'log-odds of X'
     """
     effects, letters, centres = motif_effects(model, X, y, label, window, most)
     effects[window] = 0.0

@@ -34,6 +34,12 @@ def learning_curves(
     -------
     Axes
         The plot.
+
+    Examples
+    --------
+    >>> ax = learning_curves({"CRF": {100: [0.52, 0.55], 300: [0.61, 0.63]}})
+    >>> ax.get_xlabel()
+    'training structures'
     """
     _nonempty(curves, "curves", 'give {"name": {size: scores}}')
     for number, (name, scores) in enumerate(curves.items()):
@@ -66,6 +72,13 @@ def confusion(report: Report, *, outside: bool = True, ax: Any = None) -> Any:
     Axes
         The plot: rows are true labels, columns predicted ones; colours are shares of a row, and
         cells have the counts.
+
+    Examples
+    --------
+    >>> from fuda.metrics import evaluate
+    >>> ax = confusion(evaluate([["PER", "O", "LOC"]], [["PER", "O", "O"]]))
+    >>> ax.get_ylabel()
+    'true label'
     """
     if not isinstance(report, Report):
         raise DataError(
@@ -110,6 +123,15 @@ def calibration(
     Axes
         The plot. Its legend has the expected calibration error: the mean over nodes of the
         distance from the diagonal.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> ax = calibration(CRF().fit(X, y), X * 5, y * 5)
+    >>> ax.get_ylabel()
+    'share that is right'
     """
     if not hasattr(model, "predict_marginals"):
         raise DataError(f"a {type(model).__name__} has no marginals, so that there is nothing to calibrate")

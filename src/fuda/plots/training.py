@@ -37,6 +37,15 @@ def convergence(runs: Any, *, quantity: str | None = None, by: str = "iteration"
     Axes
         The plot. Gaps and norms, and objectives that fall to less than a tenth, are on a
         logarithmic scale.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> ax = convergence(CRF().fit(X, y))
+    >>> ax.get_xlabel()
+    'iteration'
     """
     named = runs if isinstance(runs, Mapping) else {None: runs}
     histories = {name: _history(run) for name, run in named.items()}

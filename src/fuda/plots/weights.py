@@ -29,6 +29,15 @@ def feature_weights(model: Any, label: Any, *, n: int = 20, ax: Any = None) -> A
     -------
     Axes
         The plot: weights for the label to the right, against it to the left.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> ax = feature_weights(CRF().fit(X, y), "LOC", n=5)
+    >>> len(ax.get_yticklabels())
+    5
     """
     weights = _named(model, "state_features_")
     if label not in list(model.classes_):
@@ -59,6 +68,15 @@ def transition_weights(model: Any, *, ax: Any = None) -> Any:
     -------
     Axes
         The plot: labels of the parent, in sequences the previous node, by rows.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> ax = transition_weights(CRF().fit(X, y))
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['LOC', 'O', 'PER']
     """
     pairs = _named(model, "transition_features_")
     labels = list(model.classes_)

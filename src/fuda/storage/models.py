@@ -99,6 +99,17 @@ def load(path: str | Path, features: Any = None) -> Any:
     ------
     ModelFileError
         If the file cannot be read, is damaged, or was written by a newer version.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import fuda
+    >>> model = fuda.CRF().fit([["Ana", "lives", "in", "Lima"]], [["PER", "O", "O", "LOC"]])
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/names.fuda")
+    ...     same = fuda.load(f"{folder}/names.fuda")
+    >>> same.predict([["Ana", "is", "in", "Lima"]])[0]
+    ['PER', 'O', 'O', 'LOC']
     """
     meta, vocabularies, arrays = model_file.read(path)
     if features is not None and not (callable(features) and _names_function(meta)):
