@@ -1,10 +1,12 @@
-"""Check the limits on the size of the code, and that every test asserts something.
+"""Check the limits on the size of the code and of lines of text, and that every test asserts.
 
 - a module of ``src`` has at most 500 lines;
 - a function of ``src`` has at most 60 lines of code (docstrings, comments and blank lines
   do not count);
 - a function of ``src`` has at most 10 parameters, the constructors of estimators excepted;
-- a test function contains an assertion, or calls a helper that contains one.
+- a test function contains an assertion, or calls a helper that contains one;
+- a line of prose in a Markdown file has at most 99 characters. Tables, code, formulas, images and
+  links on lines of their own are not prose.
 
 Prints one line per violation and exits with 1 if there are any.
 """
@@ -19,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULE_LINES, FUNCTION_LINES, PARAMETERS = 500, 60, 10
+MODULE_LINES, FUNCTION_LINES, PARAMETERS, PROSE = 500, 60, 10, 99
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -29,11 +31,17 @@ LAYOUT = {
     tokenize.ENDMARKER,
 }
 
+NOT_PROSE = ("|", "    ", "![", "[")  # tables, code, images, links
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def main() -> int:
-    violations = [*size_violations(ROOT / "src"), *tests_without_assertion(ROOT / "tests")]
+    violations = [
+        *size_violations(ROOT / "src"),
+        *tests_without_assertion(ROOT / "tests"),
+        *long_lines(sorted([*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md"), *ROOT.glob("docs/**/*.md")])),
+    ]
     for violation in violations:
         print(violation)
     return int(bool(violations))
@@ -125,6 +133,18 @@ def asserts(function: Function) -> bool:
 def called_names(function: Function) -> set[str]:
     calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
     return {ast.unparse(called).rpartition(".")[2] for called in calls}
+
+
+def long_lines(pages: list[Path]) -> Iterator[str]:
+    """Lines of prose that are too long, in Markdown files."""
+    for path in pages:
+        is_code = is_formula = False
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            is_code ^= line.lstrip().startswith("```")
+            is_prose = not (is_code or is_formula or line.startswith(NOT_PROSE) or "$$" in line)
+            is_formula ^= line.count("$$") % 2 == 1
+            if is_prose and len(line) > PROSE:
+                yield f"{path.relative_to(ROOT)}:{number}: {len(line)} characters, at most {PROSE}"
 
 
 if __name__ == "__main__":
