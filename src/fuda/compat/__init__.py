@@ -38,7 +38,7 @@ def load(path: str | Path, template: Template | None = None) -> CRF:
     Raises
     ------
     ModelFileError
-        If it is none of these files, or is damaged.
+        If it is not one of these files, or is damaged.
 
     Examples
     --------

@@ -167,7 +167,7 @@ def _entities(lines: list[str], name: str, document: Document) -> list[tuple[str
             document.others.append(line)
         elif line.strip():
             remedy = "write an entity as T1, tab, LABEL START END, tab, its text"
-            raise fault(name, number, f"{short(line)} is no annotation of brat; {remedy}")
+            raise fault(name, number, f"{short(line)} is not an annotation of brat; {remedy}")
     return found
 
 

@@ -120,7 +120,7 @@ def records(
             dropped += ignored
             yield record
     if dropped:
-        notes.append(f"{name}: {dropped} mark(s) dropped: the residue before is none of {sites}")
+        notes.append(f"{name}: {dropped} mark(s) dropped: the residue before is not one of {sites}")
 
 
 def write(records: Sequence[Record], labels: str = "auto", mark: str | None = None) -> str:

@@ -145,7 +145,7 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
-        self._opened.append(connection)  # first, so that it is closed also if the file is no database
+        self._opened.append(connection)  # first, so that it is closed also if the file is not a database
         connection.execute("PRAGMA synchronous = FULL")
         return connection
 

@@ -282,7 +282,7 @@ def _deserialize(
         without = ... if name == "decode" or meta["observations"].get("kind") == "features" else None
         # Auto has no use for one.
         if meta["parameters"].get(name, without) is None and meta["class"] != "Auto":
-            raise DataError(f"its parameters have {name}=None, which is no value")
+            raise DataError(f"its parameters have {name}=None, which is not a value")
     model._remember_params()
     model.classes_, model.shape_, model.reading_ = as_object_array(meta["labels"]), meta["shape"], {}
     if model.shape_ not in model._shapes:

@@ -77,7 +77,7 @@ class CRF(BaseEstimator):
     c1, c2 : float or None, default=None
         The weights of ‖w‖₁ (lbfgs) and ‖w‖² (lbfgs, l2sgd); None is 0 and 1.
     max_iterations : int or None, default=None
-        The largest number of iterations; None is no limit (lbfgs), 1000 (l2sgd) or 100.
+        The largest number of iterations; None sets no limit (lbfgs), 1000 (l2sgd) or 100.
     num_memories : int or None, default=None
         Accepted, without effect.
     epsilon : float or None, default=None
