@@ -90,9 +90,9 @@ def functions(tree: ast.AST) -> list[Function]:
 def parameters(function: Function) -> list[str]:
     """The names of the parameters, without `self` and `cls`."""
     arguments = function.args
-    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    unstarred = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     starred = [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
-    return [argument.arg for argument in [*named, *starred] if argument.arg not in ("self", "cls")]
+    return [argument.arg for argument in [*unstarred, *starred] if argument.arg not in ("self", "cls")]
 
 
 def estimator_constructors(tree: ast.Module) -> set[Function]:
@@ -102,16 +102,16 @@ def estimator_constructors(tree: ast.Module) -> set[Function]:
 
 def tests_without_assertion(folder: Path) -> Iterator[str]:
     """Test functions that neither assert nor call a function that does, directly or indirectly."""
-    found = [
+    defined = [
         (path, function)
         for path in sorted(folder.rglob("*.py"))
         for function in functions(ast.parse(path.read_text(encoding="utf-8")))
     ]
-    asserting = {function.name for _, function in found if asserts(function)}
-    calls = {function.name: called_names(function) for _, function in found if not asserts(function)}
+    asserting = {function.name for _, function in defined if asserts(function)}
+    calls = {function.name: called_names(function) for _, function in defined if not asserts(function)}
     while reached := {name for name, called in calls.items() if called & asserting} - asserting:
         asserting |= reached
-    for path, function in found:
+    for path, function in defined:
         if function.name.startswith("test") and function.name not in asserting:
             yield f"{path.relative_to(ROOT)}:{function.lineno}: {function.name} asserts nothing"
 

@@ -82,17 +82,17 @@ def _parse(path: str | Path, text: str) -> CRF:
     if columns < 1 or len(weights) != count:
         raise ModelFileError(f"it has {len(weights):,} weights and {columns} columns by maxid {count:,}")
     sizes = {"U": len(labels), "B": len(labels) ** 2}
-    found: dict[str, np.ndarray] = {}
+    weights_by_text: dict[str, np.ndarray] = {}
     for line in parts[3].split("\n"):
         first, _, name = line.partition(" ")
         size = sizes.get(name[:1], 0)
         start = _number(first, int)
         if not size or not 0 <= start <= count - size:
             raise ModelFileError(f"its feature {short(line)} has no weights")
-        found[name] = weights[start : start + size]
+        weights_by_text[name] = weights[start : start + size]
     if not any(line.startswith("B") for line in template.split("\n")):
         template += "\nB"  # every model here has transitions; they are 0
-    return make_template_crf(path, labels, Template(template, "template"), columns, found)
+    return make_template_crf(path, labels, Template(template, "template"), columns, weights_by_text)
 
 
 def _number(text: str, kind: type[_Number]) -> _Number:

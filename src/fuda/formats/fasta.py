@@ -89,8 +89,8 @@ def read(
     ([Sequence(['R', 'R', 'S', 'V'], 4 nodes)], [['O', 'O', 'site', 'O']])
     """
     notes: list[str] = []
-    found = records(split_lines(text, name), name, notes, labels, mark, sites)
-    return Dataset(list(found), notes)
+    record_iterator = records(split_lines(text, name), name, notes, labels, mark, sites)
+    return Dataset(list(record_iterator), notes)
 
 
 def records(

@@ -42,8 +42,8 @@ def feature_weights(model: Any, label: Any, *, n: int = 20, ax: Any = None) -> A
     weights = _named(model, "state_features_")
     if label not in list(model.classes_):
         raise DataError(f"label is {described(label)}; give one of {', '.join(map(str, model.classes_))}")
-    found = [(feature, weight) for (feature, of), weight in weights.items() if of == label]
-    largest = sorted(found, key=lambda pair: -abs(pair[1]))[:n]
+    weights_of_label = [(feature, weight) for (feature, of), weight in weights.items() if of == label]
+    largest = sorted(weights_of_label, key=lambda pair: -abs(pair[1]))[:n]
     names, values = [name for name, _ in largest][::-1], np.array([weight for _, weight in largest])[::-1]
     ax.barh(range(len(names)), values, color=np.where(values > 0, POSITIVE, NEGATIVE), height=0.7)
     ax.set_yticks(range(len(names)), names, fontsize=8)
