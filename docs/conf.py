@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +19,10 @@ from sphinx.util import logging
 import fuda
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "scripts"))
+
+from public_modules import public_modules, reference_names  # noqa: E402
+
 PATHS = TextToPath()
 rcParams["mathtext.fontset"] = "stix"
 LETTERS = {TextPath.MOVETO: "M", TextPath.LINETO: "L", TextPath.CURVE3: "Q", TextPath.CURVE4: "C"}
@@ -93,19 +98,6 @@ WIDE = ("index", "tutorial", "which_learner", "project", "migration/*")
 html_sidebars: dict[str, list[str]] = {page: [] for page in WIDE}
 
 
-def public_modules() -> list[str]:
-    """The names of the public modules: the package, those it offers, and those of `compat`."""
-    offered = [f"fuda.{name}" for name in dir(fuda) if name not in fuda.__all__]
-    compat = [f"fuda.compat.{name}" for name in ("crfsuite", "crfpp", "wapiti", "sklearn_crfsuite")]
-    return ["fuda", *offered, *compat]
-
-
-def public_names(module: Any) -> list[str]:
-    """What a module offers, in the order of `__all__` or of its text; dunder names left out."""
-    own = [name for name, value in vars(module).items() if inspect.getmodule(value) is module]
-    return [name for name in getattr(module, "__all__", own) if not name.startswith("_")]
-
-
 def own_methods(module: str, name: str) -> list[str]:
     """The public methods of a class that it or another class of the package defines."""
     found = getattr(import_module(module), name)
@@ -120,12 +112,12 @@ def own_methods(module: str, name: str) -> list[str]:
 def write_reference() -> None:
     """Write a page per public module, so that the reference cannot lag behind the package."""
     pages = {}
-    for name in public_modules():
-        module = import_module(name)
+    for module in public_modules():
+        name = module.__name__
         summary = (inspect.getdoc(module) or "").split("\n\n")[0]
-        found = [item for item in public_names(module) if module is fuda or item not in fuda.__all__]
-        classes = [item for item in found if inspect.isclass(getattr(module, item))]
-        functions = [item for item in found if inspect.isroutine(getattr(module, item))]
+        names = reference_names(module)
+        classes = [item for item in names if inspect.isclass(getattr(module, item))]
+        functions = [item for item in names if inspect.isroutine(getattr(module, item))]
         lines = [f"{name}\n{'=' * len(name)}\n\n{summary}\n\n.. currentmodule:: {name}\n"]
         for title, items in (("Classes", classes), ("Functions", functions)):
             if items:

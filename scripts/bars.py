@@ -1,10 +1,12 @@
-"""Check the limits on the size of the code, and that every test asserts something.
+"""Check the limits on the size of the code and of lines of text, and that every test asserts.
 
 - a module of ``src`` has at most 500 lines;
 - a function of ``src`` has at most 60 lines of code (docstrings, comments and blank lines
   do not count);
 - a function of ``src`` has at most 10 parameters, the constructors of estimators excepted;
-- a test function contains an assertion, or calls a helper that contains one.
+- a test function contains an assertion, or calls a helper that contains one;
+- a line of prose in a Markdown file has at most 99 characters. Tables, code, formulas, images and
+  links on lines of their own are not prose.
 
 Prints one line per violation and exits with 1 if there are any.
 """
@@ -19,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULE_LINES, FUNCTION_LINES, PARAMETERS = 500, 60, 10
+MODULE_LINES, FUNCTION_LINES, PARAMETERS, PROSE = 500, 60, 10, 99
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -29,11 +31,17 @@ LAYOUT = {
     tokenize.ENDMARKER,
 }
 
+NOT_PROSE = ("|", "    ", "![", "[")  # tables, code, images, links
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def main() -> int:
-    violations = [*size_violations(ROOT / "src"), *tests_without_assertion(ROOT / "tests")]
+    violations = [
+        *size_violations(ROOT / "src"),
+        *tests_without_assertion(ROOT / "tests"),
+        *long_lines(sorted([*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md"), *ROOT.glob("docs/**/*.md")])),
+    ]
     for violation in violations:
         print(violation)
     return int(bool(violations))
@@ -82,9 +90,9 @@ def functions(tree: ast.AST) -> list[Function]:
 def parameters(function: Function) -> list[str]:
     """The names of the parameters, without `self` and `cls`."""
     arguments = function.args
-    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    unstarred = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     starred = [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
-    return [argument.arg for argument in [*named, *starred] if argument.arg not in ("self", "cls")]
+    return [argument.arg for argument in [*unstarred, *starred] if argument.arg not in ("self", "cls")]
 
 
 def estimator_constructors(tree: ast.Module) -> set[Function]:
@@ -94,16 +102,16 @@ def estimator_constructors(tree: ast.Module) -> set[Function]:
 
 def tests_without_assertion(folder: Path) -> Iterator[str]:
     """Test functions that neither assert nor call a function that does, directly or indirectly."""
-    found = [
+    defined = [
         (path, function)
         for path in sorted(folder.rglob("*.py"))
         for function in functions(ast.parse(path.read_text(encoding="utf-8")))
     ]
-    asserting = {function.name for _, function in found if asserts(function)}
-    calls = {function.name: called_names(function) for _, function in found if not asserts(function)}
+    asserting = {function.name for _, function in defined if asserts(function)}
+    calls = {function.name: called_names(function) for _, function in defined if not asserts(function)}
     while reached := {name for name, called in calls.items() if called & asserting} - asserting:
         asserting |= reached
-    for path, function in found:
+    for path, function in defined:
         if function.name.startswith("test") and function.name not in asserting:
             yield f"{path.relative_to(ROOT)}:{function.lineno}: {function.name} asserts nothing"
 
@@ -125,6 +133,18 @@ def asserts(function: Function) -> bool:
 def called_names(function: Function) -> set[str]:
     calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
     return {ast.unparse(called).rpartition(".")[2] for called in calls}
+
+
+def long_lines(pages: list[Path]) -> Iterator[str]:
+    """Lines of prose that are too long, in Markdown files."""
+    for path in pages:
+        is_code = is_formula = False
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            is_code ^= line.lstrip().startswith("```")
+            is_prose = not (is_code or is_formula or line.startswith(NOT_PROSE) or "$$" in line)
+            is_formula ^= line.count("$$") % 2 == 1
+            if is_prose and len(line) > PROSE:
+                yield f"{path.relative_to(ROOT)}:{number}: {len(line)} characters, at most {PROSE}"
 
 
 if __name__ == "__main__":

@@ -1,61 +1,74 @@
-"""Validate the docstrings of the public API with numpydoc.
+"""Validate the docstrings of the public API with numpydoc, and look for examples and references.
 
-The public API is every name of ``fuda.__all__``, the public names of the modules that
-``dir(fuda)`` lists, and the public methods and properties of their classes; a method without a
-docstring of its own that overrides another inherits the docstring of that one. The checks are
-those of ``[tool.numpydoc_validation]`` in pyproject.toml. Prints one line per finding and exits
-with 1 if there are any.
+The public API is every public name of the modules of `public_modules`, and the public methods and
+properties of their classes; a method without a docstring of its own that overrides another
+inherits the docstring of that one. Checked are
+
+- the rules of ``[tool.numpydoc_validation]`` in pyproject.toml;
+- that every public class and function has a section Examples;
+- that every estimator has a section References that names an equation, an algorithm or a section.
+
+Prints one line per finding and exits with 1 if there are any.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
 
 import fuda
+from fuda.registry import MODELS
+from public_modules import public_modules, public_names
 
 ROOT = Path(__file__).resolve().parents[1]
+PLACE = re.compile(r"[Ee]quation|[Ss]ection|Algorithm|Theorem")  # in a paper
 
 
 def main() -> int:
     configuration = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     checks = set(configuration["tool"]["numpydoc_validation"]["checks"])
-    findings = 0
-    for name in sorted(set(public_names())):
-        result = validate(name)
-        for code, message in result["errors"]:
-            if code in checks:
-                findings += 1
-                print(f"{name}: {code} {message}")
-    print(f"{findings} findings in the docstrings of the public API")
-    return int(findings > 0)
+    objects = {dotted(value): value for value in public_objects()}
+    members = {name for value in objects.values() if inspect.isclass(value) for name in member_names(value)}
+    findings = [f"{name}: {text}" for name, value in objects.items() for text in lacking(value)]
+    # The parameters of an Enum are those of its base.
+    plain = {
+        name for name, value in objects.items() if not (inspect.isclass(value) and issubclass(value, Enum))
+    }
+    for name in plain | members:
+        errors = validate(name)["errors"]
+        findings += [f"{name}: {code} {message}" for code, message in errors if code in checks]
+    for finding in sorted(findings):
+        print(finding)
+    print(f"{len(findings)} findings in the docstrings of the public API")
+    return int(bool(findings))
 
 
-def public_names() -> Iterator[str]:
-    """The dotted names of everything public, under the module that defines it."""
-    modules = [getattr(fuda, name) for name in dir(fuda) if name not in fuda.__all__]
-    modules += [
-        import_module(f"fuda.compat.{name}") for name in ("crfsuite", "crfpp", "wapiti", "sklearn_crfsuite")
-    ]
-    for module in (fuda, *modules):
-        for name in getattr(module, "__all__", vars(module)):
+def public_objects() -> Iterator[Any]:
+    """The public classes and functions of the package."""
+    for module in public_modules():
+        for name in public_names(module):
             value = getattr(module, name)
-            defined_here = getattr(value, "__module__", "").startswith(module.__name__)
-            if not name.startswith("_") and defined_here and callable(value):
-                is_class = inspect.isclass(value)
-                # The parameters of such a class are those of Enum.
-                if not (is_class and issubclass(value, Enum)):
-                    yield dotted(value)
-                if is_class:
-                    yield from member_names(value)
+            if inspect.isclass(value) or inspect.isroutine(value):
+                yield value
+
+
+def lacking(value: Any) -> Iterator[str]:
+    """The sections that the docstring of a class or function should have and has not."""
+    docstring = NumpyDocString(inspect.getdoc(value) or "")
+    if not docstring["Examples"]:
+        yield "has no section Examples"
+    is_estimator = value.__name__ in MODELS and value is getattr(fuda, value.__name__)
+    if is_estimator and not PLACE.search(" ".join(docstring["References"])):
+        yield "has no section References that names an equation, an algorithm or a section"
 
 
 def member_names(value: type[Any]) -> Iterator[str]:

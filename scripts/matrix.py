@@ -42,7 +42,7 @@ def main() -> int:
 def outcome(name: str, pytest_arguments: list[str]) -> tuple[str, float]:
     """What happened with one set, and how many seconds it took."""
     start = time.monotonic()
-    version, _, which = name.partition("-")
+    version, _, variant = name.partition("-")
     interpreter = find(version)
     if interpreter is None:
         return f"no python{version} found", 0.0
@@ -50,7 +50,7 @@ def outcome(name: str, pytest_arguments: list[str]) -> tuple[str, float]:
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--upgrade"]
     steps = {
         "environment": [interpreter, "-m", "venv", environment(name)],
-        "installation": [*install, "-e", ".[test]", *(oldest() if which == "oldest" else [])],
+        "installation": [*install, "-e", ".[test]", *(oldest() if variant == "oldest" else [])],
         "tests": [python, "-m", "pytest", *pytest_arguments],
     }
     for step, command in steps.items():
@@ -74,7 +74,7 @@ def environment(name: str) -> Path:
 def installed(folder: Path) -> str:
     """The versions of the numerical packages in a virtual environment."""
     paths = [str(path) for path in folder.glob("lib/python*/site-packages")]
-    versions = {found.metadata["Name"]: found.version for found in distributions(path=paths)}
+    versions = {package.metadata["Name"]: package.version for package in distributions(path=paths)}
     return ", ".join(f"{name} {versions[name]}" for name in SHOWN if name in versions)
 
 
@@ -84,8 +84,8 @@ def find(version: str) -> str | None:
     code = "import sys; print('%d.%d' % sys.version_info[:2])"
     for name in (f"python{version}", *pyenv.glob(f"versions/{version}.*/bin/python")):
         if interpreter := shutil.which(name):
-            done = subprocess.run([interpreter, "-c", code], capture_output=True, text=True)
-            if done.stdout.strip() == version:
+            process = subprocess.run([interpreter, "-c", code], capture_output=True, text=True)
+            if process.stdout.strip() == version:
                 return interpreter
     return None
 

@@ -9,37 +9,63 @@ that.
 from __future__ import annotations
 
 import doctest
+import inspect
 import math
 import re
 import runpy
 import shlex
 import subprocess
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import fuda
 from fuda.cli import group
+from fuda.registry import MODELS
+from scripts.public_modules import public_modules, public_names, reference_names
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXT = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-MODULES = ["", ".kernels", ".features", ".formats", ".inference", ".datasets", ".metrics", ".schemes"]
-MODULES += [".compat", ".compat.sklearn_crfsuite", ".plots", ".active"]
 FILE = r"```\{code-block\} \w+\n:caption: (?P<name>\S+)\n\n(?P<text>.*?)```"
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 RUN = re.compile(rf"^(?:{FILE}|```console\n(?P<session>.*?)```)", re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("module", [f"fuda{name}" for name in MODULES])
+@pytest.mark.parametrize("module", public_modules(), ids=lambda module: module.__name__)
 def test_public_names_are_in_the_guide(module):
-    found = import_module(module)
-    own = [name for name, value in vars(found).items() if getattr(value, "__module__", "") == module]
-    names = getattr(found, "__all__", own)
-    public = [name for name in names if not name.startswith("_")]
-    assert public
-    assert [name for name in public if not re.search(rf"\b{name}\b", TEXT)] == []
+    names = public_names(module)
+    assert reference_names(module)
+    assert [name for name in names if not is_mentioned(name)] == []
+
+
+def test_attributes_of_estimators_are_in_the_guide():
+    missing = {
+        f"{name}.{attribute}"
+        for name in MODELS
+        for attribute in documented_attributes(getattr(fuda, name))
+        if not is_mentioned(attribute)
+    }
+    assert missing == set()
+
+
+def is_mentioned(name):
+    return re.search(rf"\b{name}\b", TEXT) is not None
+
+
+def documented_attributes(estimator):
+    """The names in the section Attributes of a docstring, and those of public properties."""
+    section = re.search(r"^Attributes\n-+\n(.*?)(?:\n\n|\Z)", inspect.getdoc(estimator), re.M | re.S)
+    listed = re.findall(r"^(\w[\w, ]*) :", section[1], re.M) if section else []
+    properties = [
+        name
+        for base in estimator.__mro__
+        if base.__module__.startswith("fuda")
+        for name, value in vars(base).items()
+        if isinstance(value, property) and not name.startswith("_")
+    ]
+    return {name for line in listed for name in line.split(", ")} | set(properties)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ LAYERS = [
     ["features"],
     ["data"],
     ["render", "vectors"],
+    ["reports"],
     ["metrics", "formats", "kernels", "inference", "explanations"],
     ["optimize", "mistakes"],
     ["storage"],

@@ -47,7 +47,7 @@ _HOME |= {"marginalized_kernel": "fuda.marginalized.kernel", "Vectors": "fuda.ve
 # Modules that are attributes of the package: fuda.datasets.load_product_usage()
 _MODULES = (
     *("active", "compat", "datasets", "explanations", "features", "formats", "inference", "kernels"),
-    *("metrics", "mistakes", "plots", "render", "schemes", "selection", "vectors"),
+    *("metrics", "mistakes", "plots", "progress", "render", "schemes", "selection", "vectors"),
 )
 
 __all__ = [*sorted(_HOME), "__version__"]

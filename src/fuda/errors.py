@@ -4,11 +4,33 @@ from __future__ import annotations
 
 
 class DataError(ValueError):
-    """Invalid data: the message contains the place, what was found and the remedy."""
+    """Invalid data: the message contains the place, what was found and the remedy.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> try:
+    ...     CRF().fit([["Ana", "sings"]], [["PER"]])
+    ... except DataError as error:
+    ...     print(error)
+    structure 0 has 2 nodes but 1 labels; give one label per node
+    """
 
 
 class ModelFileError(DataError):
-    """Invalid model file: damaged, of another format, of a newer version, or unsafe."""
+    """Invalid model file: damaged, of another format, of a newer version, or unsafe.
+
+    Examples
+    --------
+    >>> from tempfile import NamedTemporaryFile
+    >>> import fuda
+    >>> with NamedTemporaryFile(suffix=".fuda") as file:
+    ...     try:
+    ...         fuda.load(file.name)
+    ...     except ModelFileError:
+    ...         print("an empty file is not a model file")
+    an empty file is not a model file
+    """
 
 
 class ClusterError(DataError):

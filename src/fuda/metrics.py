@@ -22,7 +22,6 @@ entity scores are those of the structures whose labels are all known.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
@@ -31,135 +30,25 @@ import numpy as np
 from fuda.checks import listed
 from fuda.data.labels import Label, encode_segments, plain_label, reading_of
 from fuda.errors import DataError, described, place
+from fuda.reports import Report, Score, Scores
 from fuda.schemes import OUTSIDE, Segment, check_labels, entities, scheme_name
 
 _Lists = list[list[Label]]
 
 
-@dataclass(frozen=True)
-class Score:
-    """Precision, recall and F1 of a class or of an average over classes.
-
-    Parameters
-    ----------
-    precision, recall, f1 : float
-        The quotients.
-    support, predicted, correct : int
-        The numbers of true items, of predicted items, and of items that are both.
-    """
-
-    precision: float
-    recall: float
-    f1: float
-    support: int
-    predicted: int
-    correct: int
-
-
-@dataclass(frozen=True)
-class Scores:
-    """The scores of each class and their averages.
-
-    Parameters
-    ----------
-    micro, macro, weighted : Score
-        The averages.
-    each : dict of label or type to Score
-        Sorted by key.
-    """
-
-    micro: Score
-    macro: Score
-    weighted: Score
-    each: dict[Label, Score]
-
-
-@dataclass(frozen=True)
-class Report:
-    """The result of `evaluate`. Its text has the layout of the CoNLL evaluation script.
-
-    Parameters
-    ----------
-    structures : int
-        The number of structures.
-    tokens, correct : int
-        The numbers of nodes with known labels, and of those with the correct label.
-    accuracy : float
-        The quotient of both.
-    label_scores : Scores
-        By label.
-    entity_scores : Scores or None
-        None if labels encode no segments.
-    entity_structures : int
-        The number of structures that entity scores are computed from.
-    scheme : str or None
-        The scheme of the entities, None for the lenient interpretation.
-    outside : label
-        The label that is not a class.
-    labels : list
-        All labels, sorted.
-    counts : (L, L) array of int
-        The confusion matrix, rows true, columns predicted.
-    """
-
-    structures: int
-    tokens: int
-    correct: int
-    accuracy: float
-    label_scores: Scores
-    entity_scores: Scores | None
-    entity_structures: int
-    scheme: str | None
-    outside: Label
-    labels: list[Label]
-    counts: np.ndarray
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as a dict of JSON types.
-
-        Returns
-        -------
-        dict
-            Labels are strings where they are keys.
-        """
-        report: dict[str, Any] = asdict(self)
-        for scores in (report["label_scores"], report["entity_scores"] or {"each": {}}):
-            scores["each"] = {str(name): score for name, score in scores["each"].items()}
-        report["confusion"] = {"labels": report.pop("labels"), "counts": report.pop("counts").tolist()}
-        return report
-
-    def text(self) -> str:
-        """Return counts and percentages of entity types, or of labels if they encode no segments.
-
-        Returns
-        -------
-        str
-            Several lines.
-        """
-        scores = self.label_scores if self.entity_scores is None else self.entity_scores
-        items = "labels" if self.entity_scores is None else "phrases"
-        total = scores.micro
-        width = max([17, *(len(str(name)) for name in scores.each)])
-        lines = [
-            f"processed {self.tokens} tokens with {total.support} {items}; "
-            f"found: {total.predicted} {items}; correct: {total.correct}.",
-            f"accuracy: {100 * self.accuracy:6.2f}%; {_percentages(total)}",
-        ]
-        for name, score in scores.each.items():
-            lines.append(f"{name!s:>{width}}: {_percentages(score)}  {score.predicted}")
-        if self.entity_scores is not None and self.entity_structures < self.structures:
-            lines.append(
-                f"phrases are those of {self.entity_structures} of {self.structures} structures; "
-                "the others have nodes whose label is not known"
-            )
-        return "\n".join(lines)
-
-    __str__ = text
-
-    def _repr_html_(self) -> str:
-        from fuda.render.report import report_html
-
-        return report_html(self, alone=True)
+__all__ = [
+    "Report",
+    "Score",
+    "Scores",
+    "confusion",
+    "entity_f1_scorer",
+    "entity_scores",
+    "evaluate",
+    "label_f1_scorer",
+    "label_scores",
+    "token_accuracy",
+    "token_accuracy_scorer",
+]
 
 
 def token_accuracy(y_true: Any, y_pred: Any) -> float:
@@ -322,6 +211,13 @@ def token_accuracy_scorer(estimator: Any, X: Any, y: Any) -> float:
     -------
     float
         The score.
+
+    Examples
+    --------
+    >>> from fuda import HMM
+    >>> X, y = [["Ana", "sings"], ["Ana", "runs"]], [["B-PER", "O"], ["B-PER", "O"]]
+    >>> token_accuracy_scorer(HMM().fit(X, y), X, [["B-PER", "O"], ["O", "O"]])
+    0.75
     """
     return token_accuracy(y, estimator.predict(X))
 
@@ -340,6 +236,13 @@ def label_f1_scorer(estimator: Any, X: Any, y: Any) -> float:
     -------
     float
         The score.
+
+    Examples
+    --------
+    >>> from fuda import HMM
+    >>> X, y = [["Ana", "sings"], ["Ana", "runs"]], [["B-PER", "O"], ["B-PER", "O"]]
+    >>> label_f1_scorer(HMM().fit(X, y), X, [["B-PER", "O"], ["B-ORG", "O"]])
+    0.5
     """
     return label_scores(y, estimator.predict(X)).micro.f1
 
@@ -358,6 +261,14 @@ def entity_f1_scorer(estimator: Any, X: Any, y: Any) -> float:
     -------
     float
         The score.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from fuda import CRF
+    >>> X, y = [["Ana", "sings"]] * 6, [["B-PER", "O"]] * 6
+    >>> cross_val_score(CRF(), X, y, cv=3, scoring=entity_f1_scorer).tolist()
+    [1.0, 1.0, 1.0]
     """
     report = evaluate(y, estimator.predict(X))
     if report.entity_scores is not None:
@@ -483,9 +394,3 @@ def _scores(by_class: dict[Label, Score]) -> Scores:
     return Scores(
         micro, average([1] * len(by_class)), average([score.support for score in classes]), by_class
     )
-
-
-def _percentages(score: Score) -> str:
-    """Precision, recall and F1 for the report."""
-    precision, recall, f1 = 100 * score.precision, 100 * score.recall, 100 * score.f1
-    return f"precision: {precision:6.2f}%; recall: {recall:6.2f}%; FB1: {f1:6.2f}"

@@ -34,6 +34,14 @@ class Confusion:
         The labels.
     places : list of (int, int)
         The structures and nodes where it happened.
+
+    Examples
+    --------
+    >>> from fuda.metrics import evaluate
+    >>> y_true, y_pred = [["LOC", "O"]], [["PER", "O"]]
+    >>> first = find_mistakes(y_true, y_pred, evaluate(y_true, y_pred)).confusions[0]
+    >>> first.right, first.predicted, first.places
+    ('LOC', 'PER', [(0, 0)])
     """
 
     right: Label
@@ -56,6 +64,14 @@ class Mistakes:
     seen, unseen : (int, int) or None
         The numbers of nodes and of wrong labels, at words that the model knows and at new ones;
         None where that is not known.
+
+    Examples
+    --------
+    >>> from fuda.metrics import evaluate
+    >>> y_true, y_pred = [["LOC", "O"], ["O"]], [["PER", "O"], ["O"]]
+    >>> found = find_mistakes(y_true, y_pred, evaluate(y_true, y_pred))
+    >>> found.structures, len(found.confusions)
+    (1, 1)
     """
 
     confusions: list[Confusion]

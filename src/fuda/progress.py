@@ -17,6 +17,8 @@ from typing import Any, Protocol
 
 from fuda.interrupts import check_end
 
+__all__ = ["Iteration"]
+
 _unsaid: ContextVar[tuple[type[Warning], ...]] = ContextVar("unsaid", default=())
 
 

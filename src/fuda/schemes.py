@@ -41,8 +41,7 @@ from fuda.errors import DataError, place, short
 Segment = tuple[str, int, int]
 _Parts = tuple[str, str]  # the prefix and the type of a label
 
-OUTSIDE = "O"
-UNTYPED = "_"
+OUTSIDE, UNTYPED = "O", "_"
 
 
 @dataclass(frozen=True)
@@ -199,6 +198,12 @@ def check_labels(labels: Iterable[Any], scheme: str | None = None, structure: in
         The scheme whose prefixes are allowed. Default: all prefixes.
     structure : int, optional
         The index of the structure, for the message.
+
+    Examples
+    --------
+    >>> check_labels(["B-PER", "L-PER"], "IOB2")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    fuda.errors.DataError: node 1: the label 'L-PER' is not of the scheme IOB2, ...
     """
     name = "" if scheme is None else scheme_name(scheme)
     prefixes = _RULES[name].prefixes + OUTSIDE if name else ""
@@ -349,6 +354,13 @@ def forbid(
     -------
     array
         The changed transitions, as a copy.
+
+    Examples
+    --------
+    >>> scores, ends = np.zeros((2, 3)), (np.array([0]), np.array([1]))
+    >>> pairs = forbid(scores, np.zeros((3, 3)), ["B-PER", "I-PER", "O"], "IOB2", *ends)
+    >>> scores[0].tolist(), pairs[2].tolist()  # at the first node; after O
+    ([0.0, -inf, 0.0], [0.0, -inf, 0.0])
     """
     start, pairs, end = _penalties(tuple(classes), scheme)
     scores[first] += start

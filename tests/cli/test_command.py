@@ -416,8 +416,14 @@ __main__.main()
         ("cli._replace_closed_streams = send", (143, "fuda: interrupted\n")),
         ("cli.Signals.__enter__ = send", (143, "fuda: interrupted\n")),
         ("cli.Signals.__exit__ = send", (143, "fuda: interrupted; no file was written or changed\n")),
-        ("cli._whole = lambda out: setattr(out, 'flush', send) or out", (143, "fuda: interrupted\n")),
-        ("cli._whole = lambda out: atexit.register(send) and out", (143, "fuda: interrupted\n")),
+        (
+            "cli._without_short_writes = lambda out: setattr(out, 'flush', send) or out",
+            (143, "fuda: interrupted\n"),
+        ),
+        (
+            "cli._without_short_writes = lambda out: atexit.register(send) and out",
+            (143, "fuda: interrupted\n"),
+        ),
         ("atexit.register(send)", (0, "")),
     ],
 )

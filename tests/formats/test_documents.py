@@ -63,7 +63,7 @@ def test_documents_of_words_come_back(tmp_path_factory, data):
 @pytest.mark.parametrize(
     ("ann", "words"),
     [
-        ("T1 PER 0 3\n", "a.ann:1: .* is no annotation of brat; write an entity as"),
+        ("T1 PER 0 3\n", "a.ann:1: .* is not an annotation of brat; write an entity as"),
         ("T1\tPER 0 99\tx\n", "a.ann:1: T1 from 0 to 99 is not within the text of 35 characters; correct"),
         ("T1\tPER 3 3\tx\n", "a.ann:1: T1 from 3 to 3"),
         ("T1\tPER 9 20\tx\n", "T1 from 9 to 20 does not lie within one line of .*a.txt; correct"),

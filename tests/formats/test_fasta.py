@@ -37,7 +37,7 @@ def test_marks():
 def test_marks_only_on_given_residues():
     data = read(">p\nK#S#T\nY\n", sites="STY")
     assert data.y == [["O", "site", "O", "O"]]
-    assert data.notes == ["f.fasta: 1 mark(s) dropped: the residue before is none of STY"]
+    assert data.notes == ["f.fasta: 1 mark(s) dropped: the residue before is not one of STY"]
     assert fasta.write(data.records) == ">p\nKS#T\nY\n"
     assert read(">p\nKST\n", sites="STY").y == [["O", "O", "O"]]
 

@@ -104,4 +104,4 @@ def test_phosphorylation_sites(kinase, train, test):
         assert {r for r, y in pairs if y == "site"} <= set("STY")
         assert written(read(path), "fasta") == text_of(path)
     dropped = read(DATA / "phospho/train_PKA.fasta", sites="STY").notes
-    assert dropped[0].endswith("1 mark(s) dropped: the residue before is none of STY")
+    assert dropped[0].endswith("1 mark(s) dropped: the residue before is not one of STY")

@@ -191,7 +191,7 @@ def test_a_path_in_place_of_the_data_is_named(tmp_path):
 
 
 def test_raw_text_has_no_labels():
-    with pytest.raises(DataError, match="structure 0: raw text has no room for labels; write inline"):
+    with pytest.raises(DataError, match="structure 0: raw text cannot contain labels; write inline"):
         text.write([Record(Sequence(["a"]), ["X"])])
 
 

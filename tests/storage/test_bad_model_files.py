@@ -451,7 +451,7 @@ def test_features_that_are_missing_are_not_guessed(name, tmp_path):
         del meta["parameters"]["features"]
 
     bad = altered(FIXTURES / f"{name}.fuda", tmp_path / "bad.fuda", change)
-    refused(bad, "its parameters have features=None, which is no value")
+    refused(bad, "its parameters have features=None, which is not a value")
 
 
 def test_a_prior_that_labels_other_structures_is_refused(tmp_path):

@@ -62,6 +62,12 @@ class Doubt:
         How often the same word has which labels elsewhere, the most frequent first.
     features : list of (str, float)
         What speaks most for the suggestion at the first of these, where the model has such.
+
+    Examples
+    --------
+    >>> doubt = Doubt(0, 1, 2, ["O"], ["B-LOC"], 2.0, [1], "Lima", elsewhere=[("B-LOC", 3)])
+    >>> doubt.explanation, round(doubt.probability, 2)
+    ('Lima elsewhere: B-LOC 3', 0.88)
     """
 
     structure: int

@@ -47,6 +47,11 @@ class Point(NamedTuple):
         The number of structures labelled by then.
     accuracy, low, high : float
         The share, or F1, and its band.
+
+    Examples
+    --------
+    >>> learning_curve([8], [10])[0].accuracy
+    0.8
     """
 
     n: int
@@ -66,6 +71,13 @@ class Outlook(NamedTuple):
         By how much the share of labels predicted right, or F1, grows, with a band of 90 %.
     text : str
         The same in words.
+
+    Examples
+    --------
+    >>> right = [10 - round(10 / n**0.5) for n in range(1, 101)]
+    >>> found = outlook(right, [10] * 100)
+    >>> found.next, round(found.gain, 3)
+    (50, 0.021)
     """
 
     next: int

@@ -89,7 +89,7 @@ class Commands(click.Group):
                     _end(_NO_MEMORY, 2)
         except KeyboardInterrupt:
             # Where the signal came inside an `exec` of some text, as imports do, Python would end
-            # by SIGINT whatever the exit code; the next `exec` resets that.
+            # by SIGINT with any exit code; the next `exec` resets that.
             exec("")
             _end(f"interrupted; {options.written()}", 128 + (signals.received or signal.SIGINT))
         if signals.received and signals.came_late:
@@ -109,7 +109,7 @@ def _end_output(error: OSError) -> NoReturn:
 
 
 def _end(message: str, code: int) -> NoReturn:
-    """Print one line to standard error, whatever characters a file's name has, and exit."""
+    """Print one line to standard error, with any characters in names of files, and exit."""
     line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
     click.echo(f"fuda: {line}", err=True)
     sys.exit(code)
@@ -132,7 +132,7 @@ for command in (
     group.add_command(command)
 
 
-def _whole(stdout: io.TextIOWrapper) -> io.TextIOWrapper:
+def _without_short_writes(stdout: io.TextIOWrapper) -> io.TextIOWrapper:
     """Standard output as a stream that writes all of a text or raises an OSError."""
     errors = "backslashreplace"  # for a terminal that cannot show a label
     if isinstance(stdout.buffer, io.RawIOBase):  # PYTHONUNBUFFERED: a short write would lose text
@@ -193,7 +193,7 @@ def main() -> None:
     light_estimators.in_use = sys.argv[1:2] in [[command.name] for command in _LIGHT]
     _replace_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout = _whole(sys.stdout)
+        sys.stdout = _without_short_writes(sys.stdout)
     if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
         sys.stderr = _lasting(sys.stderr)
     try:

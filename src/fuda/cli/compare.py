@@ -58,7 +58,7 @@ def compare(
         options.check_output(path, *files, *(other for other in outputs if other is not path))
     models = _models(learners, options.assignments(parameters, "--set"))
     keywords = options.reading_keywords(**how)
-    wanted = None if sizes is None else _numbers(sizes)
+    train_sizes = None if sizes is None else _numbers(sizes)
     if plot is not None:
         from fuda.selection.comparison import check_plots
 
@@ -72,17 +72,17 @@ def compare(
     from fuda import selection
 
     with options.errors_name_file(files, parts), shown_warnings():
-        found = selection.compare(models, X, y, folds=folds, sizes=wanted, seed=seed, verbose=True)
-    with click.get_current_context().obj.held():
-        show, table = options.printer(), found.table()
+        comparison = selection.compare(models, X, y, folds=folds, sizes=train_sizes, seed=seed, verbose=True)
+    with click.get_current_context().obj.deferred():
+        show, table = options.printer(), comparison.table()
         show(table.rich())
         show(*table.notes, markup=False)
         if json_path is not None:
             from fuda.files import write_text
 
-            write_text(json_path, json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+            write_text(json_path, json.dumps(comparison.to_dict(), indent=2, ensure_ascii=False) + "\n")
         if plot is not None:
-            found.plot(plot)
+            comparison.plot(plot)
 
 
 def _models(learners: str, shared: dict[str, Any]) -> dict[str, Any]:
@@ -95,10 +95,10 @@ def _models(learners: str, shared: dict[str, Any]) -> dict[str, Any]:
             raise DataError(f"--learners {text}: there is no learner {name!r}; choose {', '.join(LEARNERS)}")
         if text.strip() in models:
             raise DataError(f"--learners {learners}: {text.strip()} is there twice; give it once")
-        own = set(model_class(LEARNERS[name])._get_param_names())
-        common = {key: value for key, value in shared.items() if key in own}
+        accepted = set(model_class(LEARNERS[name])._get_param_names())
+        common = {key: value for key, value in shared.items() if key in accepted}
         models[text.strip()] = make_learner(name, common | options.assignments(pairs, f"--learners {name}:"))
-        known |= own
+        known |= accepted
     for key in shared.keys() - known:
         raise DataError(f"--set {key}=…: none of the learners has such a parameter; leave it out")
     return models

@@ -13,7 +13,7 @@ from fuda.progress import stage
 
 _STATES = {"D": ("uses", "green"), "P": ("wants", "yellow"), "R": ("rejects", "red")}
 _ROLES = {"p": "product", "v": "vendor", "n": "number", "r": "reason"}
-_FEW = 8  # structures that are enough to compile or load the code of a learner
+_FEW = 8  # fitting to so many structures compiles or loads the code of a learner
 _EXAMPLES = """\b
 Examples:
   fuda demo
@@ -73,9 +73,9 @@ def _learners() -> list[tuple[Any, str, str]]:
     def kernel() -> MarginalizedPerceptron:
         return MarginalizedPerceptron(calibrate=False, orders=1)  # the quickest form of it
 
-    found: list[tuple[Any, str, str]] = [(HMM(), "HMM", "sequence")]
-    found += [(CRF(), "CRF", shape) for shape in ("sequence", "tree")]
-    return found + [(kernel(), "marginalized kernel", shape) for shape in ("sequence", "tree")]
+    learners: list[tuple[Any, str, str]] = [(HMM(), "HMM", "sequence")]
+    learners += [(CRF(), "CRF", shape) for shape in ("sequence", "tree")]
+    return learners + [(kernel(), "marginalized kernel", shape) for shape in ("sequence", "tree")]
 
 
 def _measured(learner: Any, title: str, X: Any, X_test: Any, y: Any, y_test: Any) -> tuple[Any, list[str]]:
@@ -108,7 +108,7 @@ def _drawn(words: list[str], labels: list[str], heads: list[int], chosen: int) -
     from rich.text import Text
     from rich.tree import Tree
 
-    def named(node: int) -> Text:
+    def node_text(node: int) -> Text:
         state, _, role = labels[node].partition("-")
         text = Text(words[node], style=f"bold {_STATES[state][1]}" if role else "")
         if node == chosen:
@@ -116,11 +116,11 @@ def _drawn(words: list[str], labels: list[str], heads: list[int], chosen: int) -
         return text.append(f"  {_meaning(labels[node])}", style="dim") if role else text
 
     branches = {-1: Tree("", hide_root=True)}
-    waiting = [node for node, head in enumerate(heads) if head == -1]
-    while waiting:
-        node = waiting.pop(0)
-        branches[node] = branches[heads[node]].add(named(node))
-        waiting += [child for child, head in enumerate(heads) if head == node]
+    pending = [node for node, head in enumerate(heads) if head == -1]
+    while pending:
+        node = pending.pop(0)
+        branches[node] = branches[heads[node]].add(node_text(node))
+        pending += [child for child, head in enumerate(heads) if head == node]
     return branches[-1]
 
 

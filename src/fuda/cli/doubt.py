@@ -25,7 +25,7 @@ Examples:
 """
 _LEARNER = "The learner that judges; by default what suits the data, mostly a CRF."
 _FOLDS = "The number of models, each of which judges what the others learn from."
-_AROUND = 6  # nodes of context
+_AROUND = 6  # nodes shown to each side of a doubt
 
 
 @click.command(epilog=_EXAMPLES)
@@ -56,60 +56,62 @@ def doubt(
             raise DataError(f"{where} has no labels to doubt; name their column with --label")
     data, names = options.joined(paths, parts)
     with options.errors_name_file(paths, parts), shown_warnings(), bar("judging", folds, True) as advance:
-        found = doubts(
+        found_doubts = doubts(
             data.X, data.y, estimator=model, folds=folds, top=top, progress=lambda share: advance(1)
         )
     if as_json:
         places = [(path, i) for path, part in zip(paths, parts, strict=True) for i in range(len(part))]
-        listed = [_with_words(one, data, *places[one.structure]) for one in found]
+        listed = [_with_words(doubted, data, *places[doubted.structure]) for doubted in found_doubts]
         click.echo(json.dumps(listed, indent=2, ensure_ascii=False))
         return
     show = options.printer()
-    for number, one in enumerate(found, start=1):
-        show(_lines(number, one, data, names[one.structure]), soft_wrap=True)
+    for number, doubted in enumerate(found_doubts, start=1):
+        show(_lines(number, doubted, data, names[doubted.structure]), soft_wrap=True)
 
 
-def _with_words(one: Doubt, data: Dataset, path: str, index: int) -> dict[str, Any]:
+def _with_words(doubt: Doubt, data: Dataset, path: str, index: int) -> dict[str, Any]:
     """A doubt for JSON: with its words, its file, and the number of the structure within it."""
     from fuda.render.text import shown
 
-    words = data.X[one.structure].observations[one.start : one.end]
-    return one.to_dict() | {"file": path, "structure": index, "words": list(map(shown, words))}
+    words = data.X[doubt.structure].observations[doubt.start : doubt.end]
+    return doubt.to_dict() | {"file": path, "structure": index, "words": list(map(shown, words))}
 
 
-def _lines(number: int, one: Doubt, data: Dataset, where: str) -> Any:
+def _lines(number: int, doubt: Doubt, data: Dataset, where: str) -> Any:
     """A doubt for the terminal: where it is, both labelings in context, and why."""
     from rich.text import Text
 
     from fuda.render.text import plain
 
-    nodes = f"node {one.start}" if one.end == one.start + 1 else f"nodes {one.start} to {one.end - 1}"
+    last = doubt.end - 1
+    nodes = f"node {last}" if doubt.start == last else f"nodes {doubt.start} to {last}"
     text = Text()
     text.append(f"{number}. structure {plain(where)}, {nodes}", style="bold")
-    text.append(f"  {100 * one.probability:.1f} %\n")
-    for name, labels in (("given", one.given), ("suggested", one.suggested)):
+    text.append(f"  {100 * doubt.probability:.1f} %\n")
+    for name, labels in (("given", doubt.given), ("suggested", doubt.suggested)):
         text.append(f"   {name:<11}", style="dim")
-        text.append(_marked(data.X[one.structure], one, labels))
+        text.append(_marked(data.X[doubt.structure], doubt, labels))
         text.append("\n")
-    if one.explanation:
-        text.append(f"   {plain(one.explanation)}\n", style="dim")
+    if doubt.explanation:
+        text.append(f"   {plain(doubt.explanation)}\n", style="dim")
     return text
 
 
-def _marked(structure: Any, one: Doubt, labels: list[Any]) -> Any:
+def _marked(structure: Any, doubt: Doubt, labels: list[Any]) -> Any:
     """The words around a doubt, with the labels of its nodes after them."""
     from rich.text import Text
 
     from fuda.render.nodes import nodes_of
     from fuda.render.text import plain
 
-    whole = [None] * one.start + labels + [None] * (len(structure) - one.end)
-    text = Text("… " if one.start > _AROUND else "")
-    for node in nodes_of(structure, whole, None, None)[max(0, one.start - _AROUND) : one.end + _AROUND]:
+    all_labels = [None] * doubt.start + labels + [None] * (len(structure) - doubt.end)
+    text = Text("… " if doubt.start > _AROUND else "")
+    begin, end = max(0, doubt.start - _AROUND), doubt.end + _AROUND
+    for node in nodes_of(structure, all_labels, None, None)[begin:end]:
         text.append("[" if node.bar is not None and node.bar.first else "")
         text.append(plain(node.word), style="" if node.bar is None else "bold")
         text.append(f"]{plain(node.bar.kind)}" if node.bar is not None and node.bar.last else "")
         text.append(" ")
-    text.append("…" if one.end + _AROUND < len(structure) else "")
+    text.append("…" if doubt.end + _AROUND < len(structure) else "")
     text.rstrip()
     return text

@@ -31,9 +31,9 @@ _SCHEME = (
 )
 _ERRORS = "Also show what is confused, with examples, by entity type, and at new words."
 _REPORT = "Write a page with scores, confusions and errors in context."
-_MOST, _MOST_ON_PAGE = 10, 30  # confusions that are shown
-_PLACES, _PLACES_ON_PAGE = 3, 8  # examples of each
-_AROUND = 5  # nodes of context
+_MOST, _MOST_ON_PAGE = 10, 30  # so many confusions are shown at most
+_PLACES, _PLACES_ON_PAGE = 3, 8  # so many examples of a confusion are shown at most
+_AROUND = 5  # nodes shown to each side of a mistake
 
 
 @click.command(epilog=_EXAMPLES)
@@ -90,10 +90,10 @@ def evaluate(
         title += f" and {options.counted(len(paths) - 1, 'other file')}"
     options.warn_of_other_labels(title, labels, set(model.classes_))
     if as_json:
-        found = report.to_dict()
+        scores = report.to_dict()
         if errors and mistakes is not None:
-            found["errors"] = mistakes.to_dict(_PLACES)
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+            scores["errors"] = mistakes.to_dict(_PLACES)
+        click.echo(json.dumps(scores, indent=2, ensure_ascii=False))
     else:
         click.echo(report.text())
         if errors and mistakes is not None:

@@ -61,11 +61,11 @@ def explain(
         _check("node", node or 0, len(x))
         with stage("explaining (the first run compiles, for some seconds)"):
             decision = model._decision(model._encode([x]))
-            found = _Overview(model, decision) if node is None else explained(decision, node, top)
+            explanation = _Overview(model, decision) if node is None else explained(decision, node, top)
     if html is None:
-        options.printer()(found)
+        options.printer()(explanation)
         return
-    body = found.html() if isinstance(found, _Overview) else explanation_html(found)
+    body = explanation.html() if isinstance(explanation, _Overview) else explanation_html(explanation)
     title = f"{os.path.basename(files.display_name(file))}, structure {structure}"
     files.write_text(html, page(title if node is None else f"{title}, node {node}", body))
 
@@ -91,8 +91,8 @@ class _Overview:
             other = decision.rival(node)
             self.rivals.append(None if other is None else decision.classes[other[node]])
             self.ahead.append(None if other is None else decision.difference(other, node))
-        found = probabilities(model, [decision.structure], [self.labels])
-        self.probabilities = None if found is None else found[0]
+        marginals = probabilities(model, [decision.structure], [self.labels])
+        self.probabilities = None if marginals is None else marginals[0]
 
     def _rows(self) -> Iterator[list[str]]:
         """The cells of a table."""

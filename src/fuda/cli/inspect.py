@@ -84,10 +84,10 @@ def _chosen(path: str, meta: dict[str, Any]) -> dict[str, float]:
     chosen = {
         prefix: {name: float(arrays[prefix + name][0]) for name in names} for prefix, names in of_all.items()
     }
-    own = chosen.pop("")
+    own_values = chosen.pop("")
     for prefix, values in chosen.items():
         parts[prefix]["parameters"] |= values
-    return own
+    return own_values
 
 
 def _largest(path: str, count: int) -> dict[str, Any]:
@@ -96,17 +96,18 @@ def _largest(path: str, count: int) -> dict[str, Any]:
     from fuda.models.auto import Auto
 
     model = fuda.load(path)
-    found = {} if isinstance(model, Auto) else _weights(model, count)  # whose weights are its members'
+    # The weights of an Auto are those of its members.
+    by_kind = {} if isinstance(model, Auto) else _weights(model, count)
     parts = {name: _weights(part, count) for name, part in model._parts().items()}
     if parts := {name: weights for name, weights in parts.items() if weights}:
-        found["within"] = parts
-    if not found:
+        by_kind["within"] = parts
+    if not by_kind:
         kind = type(model).__name__
         raise DataError(
             f"{path}: --top lists the weights of features and transitions, and {kind} has none; leave it "
             "out, or use fuda explain"
         )
-    return found
+    return by_kind
 
 
 def _weights(model: Any, count: int) -> dict[str, Any]:
@@ -114,15 +115,15 @@ def _weights(model: Any, count: int) -> dict[str, Any]:
     from fuda.models.explained import diagnosis
     from fuda.models.explained.named_weights import largest
 
-    found: dict[str, Any] = {}
+    by_kind: dict[str, Any] = {}
     tables = diagnosis.feature_weights(model), diagnosis.pair_weights(model)
     for key, table in zip(_KINDS.values(), tables, strict=True):
         if table is not None:
-            found[key] = largest(*table, diagnosis.weighted(model), count)
+            by_kind[key] = largest(*table, diagnosis.weighted(model), count)
     transitions = diagnosis.transition_weights(model)
     if transitions is not None:
-        found["transitions"] = _ends(*transitions, diagnosis.weighted(model), count)
-    return found
+        by_kind["transitions"] = _ends(*transitions, diagnosis.weighted(model), count)
+    return by_kind
 
 
 def _ends(names: list[str], weights: Any, classes: Any, count: int) -> dict[str, list[Any]]:

@@ -34,7 +34,7 @@ _STORE = "The file that keeps everything; by default FILE.db."
 _PORT = "The port; by default any that is free."
 _HOST = "Listen on this address, for other computers; needs --password."
 _PASSWORD = "What other computers must give; also by the environment variable FUDA_PASSWORD."
-_MMAP_THRESHOLD, _LARGE = -3, 1_000_000  # of malloc.h; bytes
+_MMAP_THRESHOLD, _LARGE = -3, 1_000_000  # M_MMAP_THRESHOLD of malloc.h, and its new value in bytes
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 _NODES = "Label every word by itself, as with parts of speech, and not spans of words."
 
@@ -162,8 +162,8 @@ def fill(
             digest = importing.digest_of_file(path, keywords)
             if importing.knows(store, digest):
                 continue
-            format, found = importing.format_for(path, keywords.get("format"))
-            reading = found | keywords | {"format": format.name}
+            format, suggested = importing.format_for(path, keywords.get("format"))
+            reading = suggested | keywords | {"format": format.name}
             data = options.read(path, reading)
             reading |= format.options_to_store(data)
             importing.add(store, path, data, digest, reading, nodes)

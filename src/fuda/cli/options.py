@@ -61,15 +61,15 @@ def reading_keywords(
     format_name: str | None, label: str | None, columns: str | None, graph: str | None, options: Iterable[str]
 ) -> dict[str, Any]:
     """The keywords for `fuda.formats.read` from those `reading_options` that were given."""
-    named = {"format": format_name, "label": label, "columns": columns, "graph": graph}
-    keywords: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    by_name = {"format": format_name, "label": label, "columns": columns, "graph": graph}
+    keywords: dict[str, Any] = {name: value for name, value in by_name.items() if value is not None}
     if label is not None:
         keywords["label"] = None if label.lower() == "none" else _number_or_text(label)
     if columns is not None:
         keywords["columns"] = [_number_or_text(part.strip()) for part in columns.split(",")]
     further = assignments(options, "--option")
     for name in further:
-        if name in named:
+        if name in by_name:
             raise DataError(f"--option {name}=…: write --{name} instead")
     return keywords | further
 
@@ -104,9 +104,11 @@ def check_output(path: str, *others: str) -> None:
         raise DataError(f"{path}: there is no folder {folder}; make it first, or name another file")
     if not os.path.exists(path) and not os.access(folder, os.W_OK):
         raise DataError(f"{path}: the folder {folder} cannot be written to; name another file")
-    for other in others:
-        same = os.path.abspath(path) == os.path.abspath(other)
-        if same or (os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)):
+    for input_path in others:
+        same = os.path.abspath(path) == os.path.abspath(input_path)
+        if same or (
+            os.path.exists(path) and os.path.exists(input_path) and os.path.samefile(path, input_path)
+        ):
             raise DataError(f"{path}: is used twice by the same command and would be lost; name another file")
     outputs[path] = _version(path)
 
@@ -118,8 +120,8 @@ def _version(path: str) -> tuple[int, ...]:
     """Numbers that differ for another content of a file; none where there is no file."""
     if not os.path.exists(path):
         return ()
-    found = os.stat(path)
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = os.stat(path)
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def written() -> str:
@@ -138,7 +140,7 @@ def read(path: str, keywords: dict[str, Any]) -> Dataset:
 
 
 def read_as_trained(path: str, model: Any, keywords: dict[str, Any], labelled: bool) -> Dataset:
-    """Read a file with progress, as `as_trained` says."""
+    """Read a file with progress, with the options of `as_trained`."""
     return _read(path, *as_trained(path, model, keywords, labelled))
 
 
@@ -146,7 +148,7 @@ def read_unlabelled(path: str, stored: dict[str, Any], trained_on: str) -> Datas
     """Read a file whose labels do not matter, with progress.
 
     `stored` are the options of the training file `trained_on`, whose columns count in files of the
-    same format. A file whose extension says nothing else is raw text.
+    same format. A file whose extension belongs to no format is raw text.
     """
     from fuda.formats import format_of
 
@@ -197,10 +199,10 @@ def as_trained(
 
     stored = model.reading_
     format = format_of(path, keywords.get("format"), stored.get("format"))
-    given = {name: value for name, value in keywords.items() if name != "format"}
+    assigned = {name: value for name, value in keywords.items() if name != "format"}
     same = {name: value for name, value in stored.items() if name != "format"}
     same_format = format.name == stored.get("format")
-    options = format.options_for_model(path, given, same if same_format else None, labelled)
+    options = format.options_for_model(path, assigned, same if same_format else None, labelled)
     return format, format.from_command(options)
 
 
@@ -274,9 +276,11 @@ def warn_of_other_labels(name: str, labels: set[Any], known: set[Any]) -> None:
     """Say so where files have no label that a model learns, apart from O."""
     if (labels & known) - {"O"} or not labels - {"O"}:
         return
-    theirs, ours = (", ".join(sorted(map(str, some - {"O"}))[:5]) for some in (labels, known))
+    file_labels, model_labels = (
+        ", ".join(sorted(map(str, label_set - {"O"}))[:5]) for label_set in (labels, known)
+    )
     click.echo(
-        f"fuda: {name}: its labels ({theirs}) and those of the model ({ours}) have nothing in "
+        f"fuda: {name}: its labels ({file_labels}) and those of the model ({model_labels}) have nothing in "
         "common; name the right column or field with --label",
         err=True,
     )

@@ -143,8 +143,8 @@ def _gene_table(data: str, show: Callable[..., None], progress: Show, plots: str
     """Print the table of genes, and draw one."""
     from fuda.reproduce import genes
 
-    found = list(genes.comparison(data, progress))
-    show(_genes(found), 4)
+    comparison = list(genes.comparison(data, progress))
+    show(_genes(comparison), 4)
     show(
         "Sensitivity and specificity in per cent, over eight folds by locus, of all loci together, and "
         "means over loci. Features and the search of weights were developed on the first three folds: "
@@ -154,7 +154,7 @@ def _gene_table(data: str, show: Callable[..., None], progress: Show, plots: str
     if plots is not None:
         from fuda.reproduce.drawings import draw_gene
 
-        draw_gene(found[-1], data, plots)
+        draw_gene(comparison[-1], data, plots)
 
 
 def _letters(data: str, table: int | None, show: Show, progress: Show) -> None:
@@ -177,12 +177,12 @@ EXPERIMENTS: dict[str, Callable[..., None]] = {
     "letters": _letters,
 }
 TABLES = {"markov-loss": 2, "hm-svm": 1, "kernel-labeling": 3, "letters": 1}  # biology: by kinase
-_DRAWN = ("biology",)  # that draw plots
-_OF_PAPERS = ("markov-loss", "hm-svm", "kernel-labeling")  # that `all` repeats, into one report
-_REPORTED = ("all", "biology", "letters")  # that write reports
+_DRAWN = ("biology",)  # experiments that draw plots
+_OF_PAPERS = ("markov-loss", "hm-svm", "kernel-labeling")  # experiments that `all` repeats, in one report
+_REPORTED = ("all", "biology", "letters")  # commands that write a report
 ALL = "all"
-_WIDTH = 110  # of tables: in fewer columns there is no room for names beside the figures
-# Columns that are printed and have no room in the report.
+_WIDTH = 110  # characters per line of a table; narrower ones would cut names
+# Columns that are printed, but are too many for the report.
 _NOT_REPORTED = {"kernel-labeling": ("accuracy", "precision", "recall")}
 
 
@@ -254,7 +254,7 @@ def reproduce(name: str, data: str, table: int | None, report: str | None, plots
 
 
 def _memory() -> str:
-    """How much memory the process had at most, where the system says so."""
+    """How much memory the process had at most, where the system reports it."""
     try:
         import resource
     except ImportError:  # not on Windows

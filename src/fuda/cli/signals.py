@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from fuda.interrupts import end_process
 
-_MOMENT = 0.01  # seconds after which a signal that came where it cannot be raised comes again
+_MOMENT = 0.01  # a signal that cannot be raised where it arrives is sent again after so many seconds
 _NOT_IN = ("__del__", "_numba_unpickle", "_raw_object_cache_notify", "_raw_object_cache_getbuffer")
 
 
@@ -20,7 +20,7 @@ class Signals:
     """Within the block the first SIGINT or SIGTERM raises KeyboardInterrupt; the second is fatal.
 
     It then has the effect it has by default, also in the middle of compiled code: the process
-    ends. That stays so after the block, in a process of the command's own. Signals that are
+    ends. That stays so after the block, in a process that runs only the command. Signals that are
     ignored, as in the background of a shell, stay so.
 
     Attributes
@@ -28,11 +28,11 @@ class Signals:
     received : int
         The number of the signal, 0 where there was none.
     came_late : bool
-        Whether it came within `held`.
+        Whether it came within `deferred`.
     """
 
     def __init__(self) -> None:
-        self.received, self.came_late, self._is_held = 0, False, False
+        self.received, self.came_late, self._is_deferring = 0, False, False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -52,20 +52,20 @@ class Signals:
         if _must_not_raise(frame):
             Timer(_MOMENT, os.kill, (os.getpid(), number)).start()
             return
-        self.received, self.came_late = number, self._is_held
-        for each in self._before:
-            signal.signal(each, signal.SIG_DFL)
-        if not self._is_held:
+        self.received, self.came_late = number, self._is_deferring
+        for other_number in self._before:
+            signal.signal(other_number, signal.SIG_DFL)
+        if not self._is_deferring:
             raise KeyboardInterrupt
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def deferred(self) -> Iterator[None]:
         """Within the block the first signal waits, so that what has been learned is saved."""
-        self._is_held = True
+        self._is_deferring = True
         try:
             yield
         finally:
-            self._is_held = False
+            self._is_deferring = False
 
 
 def _must_not_raise(frame: FrameType | None) -> bool:

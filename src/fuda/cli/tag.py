@@ -45,8 +45,8 @@ _NBEST = "The N best labelings with their log-probabilities: under keys, or one 
 _MARGINALS = "The probabilities of labels: of all under a key, of that chosen in a further column."
 _CLUSTER = "Label on the workers of a Dask cluster with its scheduler at ADDRESS, piece by piece."
 _OR = ", or train another learner (all but reranker do it)"
-_ROOM = "--as jsonl or --as conll"
-_OWN_KEYS = ("nbest", "marginals")  # of an earlier run, no longer true
+_CAPABLE_FORMATS = "--as jsonl or --as conll"
+_RESULT_KEYS = ("nbest", "marginals")  # keys that an earlier run has written; they are replaced
 
 
 @click.command(epilog=_EXAMPLES)
@@ -77,16 +77,16 @@ def tag(
 
     Only labels change: those in FILE are replaced, and a label column is added to a file without
     one. A file of the format that MODEL was trained on is read like the training files, and so is
-    one whose extension says nothing.
+    one whose extension belongs to no format.
     """
     import fuda
     from fuda import formats
 
-    wanted = {name: how.pop(name) for name in ("known", "nbest", "marginals")}
+    requested = {name: how.pop(name) for name in ("known", "nbest", "marginals")}
     if text:
         if how["format_name"] is not None:
             raise DataError(f"--text and --format {how['format_name']}: give one of them")
-        if wanted["known"]:
+        if requested["known"]:
             raise DataError("--known: raw text has no labels to keep; leave one of --known and --text out")
         how["format_name"] = "text"
     paths = paths or ("-",)
@@ -94,22 +94,22 @@ def tag(
         if path != "-" and not os.path.exists(path):  # before any of them is labelled
             raise DataError(f"{path}: cannot be read: No such file or directory; check the path")
     folder = output != "-" and os.path.isdir(output)
-    named = target_name or (None if text else how["format_name"])
-    target = None if named is None else formats.format_of(output, named)
+    format_name = target_name or (None if text else how["format_name"])
+    target = None if format_name is None else formats.format_of(output, format_name)
     if not folder and output != "-":
         options.check_output(output, model_path)
-        target = formats.format_of(output, named, "inline" if text else None)
+        target = formats.format_of(output, format_name, "inline" if text else None)
     model = fuda.load(model_path)
-    labeller = _Labeller(model, **wanted)
+    labeller = _Labeller(model, **requested)
     gc.freeze()  # garbage collections, which new records set off, need not visit the model
     sources = []
     for path in paths:
         read_with = options.as_trained(path, model, options.reading_keywords(**how), labelled=False)
         written = target or (formats.FORMATS["inline"] if text else read_with[0])
-        if named is None and not folder and output != "-" and not text:
+        if format_name is None and not folder and output != "-" and not text:
             # One of several formats with this extension.
             written = formats.format_of(output, None, read_with[0].name)
-        labeller.check_room(written)
+        labeller.check_capacity(written)
         write_with = written.from_command(options.assignments(writing, "--write"))
         written.check_options("writing", write_with)
         sources.append(_Source(path, *read_with, written, write_with))
@@ -136,7 +136,7 @@ class _Source:
 
 def _beneath(folder: str, sources: Sequence[_Source]) -> dict[str, _Source]:
     """The output file in a folder for each source: the same name, with the target's extension."""
-    found: dict[str, _Source] = {}
+    output_paths: dict[str, _Source] = {}
     for source in sources:
         name = "stdin" if source.path == "-" else os.path.basename(source.path)
         packed = ".gz" if name.endswith(".gz") else ""
@@ -146,10 +146,10 @@ def _beneath(folder: str, sources: Sequence[_Source]) -> dict[str, _Source]:
         elif source.target is not source.format or not extension:
             extension = (source.target.extensions or (extension,))[0]
         path = os.path.join(folder, stem + extension + packed)
-        if path in found:
+        if path in output_paths:
             raise DataError(f"{path}: two files of that name would be written; label them in two runs")
-        found[path] = source
-    return found
+        output_paths[path] = source
+    return output_paths
 
 
 def _label(labeller: _Labeller | _ClusterLabeller, sources: Sequence[_Source], output: str) -> None:
@@ -197,12 +197,12 @@ class _Labeller:
         if marginals and not hasattr(model, "predict_marginals"):
             raise DataError(f"{name} has no probabilities of labels; leave --marginals out")
 
-    def check_room(self, target: Format) -> None:
-        """Refuse a format that has no room for what is asked."""
+    def check_capacity(self, target: Format) -> None:
+        """Refuse a format that cannot contain what is requested."""
         if self.nbest and not {"keys", "comments"} & set(target.holds):
-            raise DataError(f"--nbest: {target.name} has no room for it; choose {_ROOM}")
+            raise DataError(f"--nbest: {target.name} cannot contain it; choose {_CAPABLE_FORMATS}")
         if self.marginals and "marginals" not in target.holds:
-            raise DataError(f"--marginals: {target.name} has no room for them; choose {_ROOM}")
+            raise DataError(f"--marginals: {target.name} cannot contain them; choose {_CAPABLE_FORMATS}")
 
     def begin(self, records: list[Record], keys: bool) -> Callable[[], list[Record]]:
         """Begin to label records: a function that returns what `labelled` does."""
@@ -211,31 +211,31 @@ class _Labeller:
     def labelled(self, records: list[Record], keys: bool) -> list[Record]:
         """Return records with predicted labels; further labelings under keys or as records."""
         X = [record.structure for record in records]
-        given: dict[str, Any] = {}
+        constraints: dict[str, Any] = {}
         if self.known:
-            given["known"] = [record.labels or [None] * len(record.structure) for record in records]
-        made = [self._cleared(record) for record in records]
+            constraints["known"] = [record.labels or [None] * len(record.structure) for record in records]
+        copies = [self._cleared(record) for record in records]
         if self.marginals:
             classes = list(self.model.classes_)
-            for record, table in zip(made, self.model.predict_marginals(X, **given), strict=True):
+            for record, table in zip(copies, self.model.predict_marginals(X, **constraints), strict=True):
                 pairs = (zip(classes, row, strict=True) for row in table.tolist())
                 record.marginals = [{label: p for label, p in node if p >= 5e-7} for node in pairs]
         if not self.nbest:
-            for record, labels in zip(made, self.model.predict(X, **given), strict=True):
+            for record, labels in zip(copies, self.model.predict(X, **constraints), strict=True):
                 record.labels = list(labels)
-            return made
-        listed = self.model.predict_nbest(X, self.nbest, **given)
-        found = []
-        for index, (record, candidates) in enumerate(zip(made, listed, strict=True)):
+            return copies
+        listed = self.model.predict_nbest(X, self.nbest, **constraints)
+        labelled_records = []
+        for index, (record, candidates) in enumerate(zip(copies, listed, strict=True)):
             if not candidates:
                 raise DataError(f"{place(index)}: no labeling is allowed; give other labels or no scheme")
-            found += _under_keys(record, candidates) if keys else _one_by_one(record, candidates)
-        return found
+            labelled_records += _under_keys(record, candidates) if keys else _one_by_one(record, candidates)
+        return labelled_records
 
     @staticmethod
     def _cleared(record: Record) -> Record:
-        """A copy without what an earlier run said of other labels."""
-        more = {key: value for key, value in record.more.items() if key not in _OWN_KEYS}
+        """A copy without the n-best lists and marginals of an earlier run."""
+        more = {key: value for key, value in record.more.items() if key not in _RESULT_KEYS}
         return replace(record, more=more)
 
 
@@ -267,11 +267,11 @@ def _under_keys(record: Record, candidates: Sequence[tuple[list[Any], float]]) -
 
 def _one_by_one(record: Record, candidates: Sequence[tuple[list[Any], float]]) -> list[Record]:
     """A record for each labeling, with its rank and log-probability as comments."""
-    found = []
+    ranked_records = []
     for rank, (labels, logp) in enumerate(candidates, 1):
-        told = [f"# rank = {rank}", f"# log_probability = {logp:.6f}"]
-        found.append(replace(record, labels=list(labels), comments=[*record.comments, *told]))
-    return found
+        comments = [f"# rank = {rank}", f"# log_probability = {logp:.6f}"]
+        ranked_records.append(replace(record, labels=list(labels), comments=[*record.comments, *comments]))
+    return ranked_records
 
 
 class _Batches:
@@ -287,7 +287,7 @@ class _Batches:
         self.labeller, self.write, self.output = labeller, write, output
         self.target, self.write_with = source.target, source.write_with
         self.waiting: list[tuple[str, list[Record]]] = []  # by file
-        self.begun: deque[tuple[list[tuple[str, list[Record]]], int, Callable[[], list[Record]]]] = deque()
+        self.pending: deque[tuple[list[tuple[str, list[Record]]], int, Callable[[], list[Record]]]] = deque()
         self.first: Record | None = None
         self.structures = self.nodes = self.before = 0
 
@@ -306,17 +306,17 @@ class _Batches:
         if waiting:
             records = [record for _, part in waiting for record in part]
             labelled = self.labeller.begin(records, "keys" in self.target.holds)
-            self.begun.append((waiting, self.structures - self.before, labelled))
+            self.pending.append((waiting, self.structures - self.before, labelled))
             self.structures += len(records)
             self.nodes += sum(len(record.structure) for record in records)
-        while len(self.begun) > self.labeller.ahead:
-            self._write(*self.begun.popleft())
+        while len(self.pending) > self.labeller.ahead:
+            self._write(*self.pending.popleft())
 
     def finish(self) -> None:
         """Label and write all records."""
         self.flush()
-        while self.begun:
-            self._write(*self.begun.popleft())
+        while self.pending:
+            self._write(*self.pending.popleft())
 
     def _write(
         self, parts: list[tuple[str, list[Record]]], before: int, labels: Callable[[], list[Record]]

@@ -37,7 +37,7 @@ _NOT_SHARED = "is not trained on clusters; leave it out, or choose another learn
 _CLUSTER = "Train on the workers of a Dask cluster with its scheduler at ADDRESS."
 _DEV = "Validate on a labelled file: training ends when it no longer helps there."
 _UNLABELLED = "More text without labels, to learn classes and vectors of words from; repeat it for several."
-_SHOWN, _MANY, _MANY_OF_NODES = 20, 50, 0.05  # labels shown; from how many on they are too many
+_SHOWN, _MANY, _MANY_OF_NODES = 20, 50, 0.05  # labels shown at most; more labels than these are suspicious
 _BUDGET = "How long --learner auto may take, such as 60s, 20m or 1h; compiling, once per machine, is extra."
 _SET = "A parameter of the learner, such as window=2; an unknown name prints the list of parameters."
 
@@ -84,8 +84,8 @@ def train(
         assigned = _with_option(assigned, learner, "cluster", cluster, _NOT_SHARED)
     model = make_learner(learner, assigned, template)
     parts = [options.read(path, keywords) for path in files]
-    held = None if dev is None else options.read(dev, keywords)
-    for path, part in zip((*files, dev), (*parts, held), strict=True):
+    dev_data = None if dev is None else options.read(dev, keywords)
+    for path, part in zip((*files, dev), (*parts, dev_data), strict=True):
         if part is not None and part.y is None:
             raise DataError(
                 f"{options.first_unlabelled(str(path), part)} has no labels to learn from; name their column "
@@ -95,23 +95,23 @@ def train(
     summary = _labels_found(y)
     if template is None:
         _warn_of_positions(X)
-    if held is not None:
-        options.warn_of_other_labels(str(dev), *({*chain(*some)} - {None} for some in (held.y or [], y)))
+    if dev_data is not None:
+        options.warn_of_other_labels(str(dev), *({*chain(*some)} - {None} for some in (dev_data.y or [], y)))
     if sys.stderr.isatty():
         click.echo(summary, err=True)
     reading = options.options_to_store(files[0], keywords, parts[0])
-    further: dict[str, Any] = {} if held is None else {"X_val": held.X, "y_val": held.y}
+    further: dict[str, Any] = {} if dev_data is None else {"X_val": dev_data.X, "y_val": dev_data.y}
     if unlabelled:
         further["unlabelled"] = _words_of(unlabelled, reading, files[0])
     with options.errors_name_file(files, parts):
         fit(model, X, y, **further)
     model.reading_ = reading
-    with click.get_current_context().obj.held():
+    with click.get_current_context().obj.deferred():
         model.save(output)
         remove_checkpoint(model)
     if not sys.stderr.isatty():  # where an error is a single line
         click.echo(summary, err=True)
-    if held is not None:
+    if dev_data is not None:
         _show_curve(model)
     if hasattr(model, "report_"):
         show = options.printer(err=True)
@@ -125,12 +125,12 @@ def _words_of(paths: tuple[str, ...], reading: dict[str, Any], trained_on: str) 
     """The words of files without labels, which may differ in format and shape."""
     from fuda.vectors.learning import sentences
 
-    found = []
+    words = []
     for path in paths:
         data = options.read_unlabelled(path, reading, trained_on)
         with options.errors_name_file([path], [data]):
-            found += sentences(data.X)
-    return found
+            words += sentences(data.X)
+    return words
 
 
 def _labels_found(y: list[list[Any]]) -> str:
@@ -158,9 +158,9 @@ def _warn_of_positions(X: list[Any]) -> None:
     count = min((len(columns) for columns in rows), default=0)
     growing = [c for c in range(count) if all(_grows(columns[c]) for columns in rows)]
     if growing and any(len(columns[growing[0]]) > 1 for columns in rows):
-        which = "columns " * (len(growing) > 1) or "column "
+        noun = "columns " * (len(growing) > 1) or "column "
         click.echo(
-            f"fuda: {which}{', '.join(str(c + 1) for c in growing)} of the observations: numbers that "
+            f"fuda: {noun}{', '.join(str(c + 1) for c in growing)} of the observations: numbers that "
             "grow along every structure, such as offsets; nothing is learned from these, choose the "
             "others with --columns",
             err=True,
@@ -196,10 +196,10 @@ def _budget(text: str | None, learner: str) -> dict[str, float]:
         return {}
     if learner != "auto":
         raise DataError(f"--budget {text}: {learner} takes what it takes; choose --learner auto")
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|h|)", text.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|h|)", text.strip())
+    if match is None:
         raise DataError(f"--budget {text}: give a time such as 60s, 20m or 1h")
-    return {"budget": float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]}
+    return {"budget": float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]}
 
 
 def _with_option(
@@ -257,12 +257,12 @@ def make_learner(name: str, parameters: dict[str, Any], template: str | None = N
 
     cls = model_class(LEARNERS[name])
     known = cls._get_param_names()
-    for given in parameters:
-        if given not in known:
+    for key in parameters:
+        if key not in known:
             from fuda.models.fitting.foreign_parameters import FOREIGN_PARAMETERS
 
-            hint = FOREIGN_PARAMETERS.get(given, f"it has {', '.join(known)}")
-            raise DataError(f"--set {given}=…: {name} has no such parameter; {hint}")
+            hint = FOREIGN_PARAMETERS.get(key, f"it has {', '.join(known)}")
+            raise DataError(f"--set {key}=…: {name} has no such parameter; {hint}")
     if template is not None:
         from fuda.features.templates import Template
 

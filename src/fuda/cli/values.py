@@ -46,9 +46,9 @@ def literal(text: str) -> Any:
     >>> [literal(text) for text in ("2", "0.5", "true", "None", "word", "'2'")]
     [2, 0.5, True, None, 'word', '2']
     """
-    named = {"true": True, "false": False, "none": None}
-    if text.lower() in named:
-        return named[text.lower()]
+    constants = {"true": True, "false": False, "none": None}
+    if text.lower() in constants:
+        return constants[text.lower()]
     try:
         return ast.literal_eval(text)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, SystemError):
@@ -59,10 +59,10 @@ def _value(name: str, syntax: ast.expr) -> Any:
     """The value of a parameter from its syntax."""
     from fuda.kernels.expressions import kernel_of, literal_of
 
-    named = literal_of(syntax) if isinstance(syntax, ast.Name | ast.Constant) else ...
-    if name in _KERNELS and named is not None and not isinstance(syntax, ast.List | ast.Tuple):
+    literal_value = literal_of(syntax) if isinstance(syntax, ast.Name | ast.Constant) else ...
+    if name in _KERNELS and literal_value is not None and not isinstance(syntax, ast.List | ast.Tuple):
         return kernel_of(syntax)
-    if name in _LEARNERS and named not in (None, "uniform"):
+    if name in _LEARNERS and literal_value not in (None, "uniform"):
         return _learner(name, syntax)
     return literal_of(syntax)
 
@@ -79,13 +79,13 @@ def _learner(name: str, syntax: ast.expr) -> Any:
     if called.lower() not in _BY_NAME:
         raise DataError(f"{name}={called}: there is no such learner; there are {', '.join(LEARNERS)}")
     cls = model_class(_BY_NAME[called.lower()])
-    known, given = cls._get_param_names(), dict[str, Any]()
+    known, arguments = cls._get_param_names(), dict[str, Any]()
     for keyword in keywords:
         inner = str(keyword.arg)
-        if inner not in known or inner in given:
+        if inner not in known or inner in arguments:
             what = f"{name}={called}({inner}=…)"
             raise DataError(f"{what}: {called} has the parameters {', '.join(known)}, each given once")
-        given[inner] = _value(inner, keyword.value)
-    learner = cls(**given)
+        arguments[inner] = _value(inner, keyword.value)
+    learner = cls(**arguments)
     learner._check_parameters()
     return learner

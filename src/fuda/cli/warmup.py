@@ -59,8 +59,8 @@ def warmup(learners: tuple[str, ...]) -> None:
         with stage(f"compiling {learner}"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of convergence, on data this small
             for variant in _VARIANTS.get(learner, [""]):
-                given = dict(text.split("=", 1) for text in variant.split())
-                run(learner, {name: parameter(name, text) for name, text in given.items()})
+                texts = dict(text.split("=", 1) for text in variant.split())
+                run(learner, {name: parameter(name, text) for name, text in texts.items()})
     seconds = time.perf_counter() - began
     click.echo(f"compiled: {options.counted(len(chosen), 'learner')} in {seconds:.1f} s", err=True)
 

@@ -38,7 +38,20 @@ def load(path: str | Path, template: Template | None = None) -> CRF:
     Raises
     ------
     ModelFileError
-        If it is none of these files, or is damaged.
+        If it is not one of these files, or is damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from fuda import CRF
+    >>> from fuda.compat import crfsuite
+    >>> X, y = [[["w=Ana"], ["w=sings"]]], [["PER", "O"]]
+    >>> model = CRF(window=0).fit(X, y)
+    >>> with TemporaryDirectory() as folder:
+    ...     crfsuite.write(model, f"{folder}/names.crfsuite")
+    ...     same = load(f"{folder}/names.crfsuite")
+    >>> same.predict(X)[0]
+    ['PER', 'O']
     """
     from fuda.compat import crfpp, crfsuite, wapiti
     from fuda.compat.models import read_model

@@ -22,7 +22,7 @@ from fuda.features.templates import Template
 from fuda.models.crf import CRF
 
 MAGIC = b"version:"
-Number = TypeVar("Number", int, float)
+_Number = TypeVar("_Number", int, float)
 
 
 def read(path: str | Path) -> CRF:
@@ -45,6 +45,18 @@ def read(path: str | Path) -> CRF:
     ------
     ModelFileError
         If it is not such a file, or is damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> header = "version: 100\\ncost-factor: 1\\nmaxid: 2\\nxsize: 1"
+    >>> parts = [header, "PER\\nO", "U00:%x[0,0]", "0 U00:Ana", "1.5\\n-1.5"]
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.txt"
+    ...     _ = path.write_text("\\n\\n".join(parts) + "\\n")
+    ...     model = read(path)
+    >>> model.predict([["Ana"]])[0]
+    ['PER']
     """
     data = read_model(path)
     try:
@@ -70,20 +82,20 @@ def _parse(path: str | Path, text: str) -> CRF:
     if columns < 1 or len(weights) != count:
         raise ModelFileError(f"it has {len(weights):,} weights and {columns} columns by maxid {count:,}")
     sizes = {"U": len(labels), "B": len(labels) ** 2}
-    found: dict[str, np.ndarray] = {}
+    weights_by_text: dict[str, np.ndarray] = {}
     for line in parts[3].split("\n"):
         first, _, name = line.partition(" ")
         size = sizes.get(name[:1], 0)
         start = _number(first, int)
         if not size or not 0 <= start <= count - size:
             raise ModelFileError(f"its feature {short(line)} has no weights")
-        found[name] = weights[start : start + size]
+        weights_by_text[name] = weights[start : start + size]
     if not any(line.startswith("B") for line in template.split("\n")):
         template += "\nB"  # every model here has transitions; they are 0
-    return make_template_crf(path, labels, Template(template, "template"), columns, found)
+    return make_template_crf(path, labels, Template(template, "template"), columns, weights_by_text)
 
 
-def _number(text: str, kind: type[Number]) -> Number:
+def _number(text: str, kind: type[_Number]) -> _Number:
     try:
         return kind(text)
     except ValueError:

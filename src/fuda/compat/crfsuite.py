@@ -60,6 +60,17 @@ def read(path: str | Path) -> CRF:
     ------
     ModelFileError
         If it is not a model file of CRFsuite, or is damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> X, y = [[["w=Ana"], ["w=sings"]]], [["PER", "O"]]
+    >>> model = CRF(window=0).fit(X, y)
+    >>> with TemporaryDirectory() as folder:
+    ...     write(model, f"{folder}/names.crfsuite")
+    ...     same = read(f"{folder}/names.crfsuite")
+    >>> same.predict([[["w=Ana"]]])[0]
+    ['PER']
     """
     data = read_model(path)
     try:
@@ -105,17 +116,17 @@ def _texts(data: bytes, start: int, count: int, what: str) -> list[str]:
     """The texts of a CQDB chunk, by number."""
     if start + _CQDB_DATA > len(data):
         raise ModelFileError(f"its {what} reach beyond its end")
-    chunk, _, _, byte_order, size, at_links = _CQDB.unpack_from(data, start)
+    chunk, _, _, byte_order, size, at_offsets = _CQDB.unpack_from(data, start)
     if chunk != b"CQDB" or byte_order != _BYTE_ORDER or size != count:
         raise ModelFileError(f"its {what} are not a list of {count:,}")
     texts: list[str] = []
     total = 0
-    for link in _array(data, start + at_links, count, _U4, what).tolist():
-        number, length = _array(data, start + link, 2, _U4, what).tolist()
+    for offset in _array(data, start + at_offsets, count, _U4, what).tolist():
+        number, length = _array(data, start + offset, 2, _U4, what).tolist()
         total += length
         if number != len(texts) or not length or total > len(data):  # texts do not overlap
             raise ModelFileError(f"its {what} are not numbered")
-        raw = _array(data, start + link + 8, length, np.dtype("u1"), what).tobytes()
+        raw = _array(data, start + offset + 8, length, np.dtype("u1"), what).tobytes()
         try:
             texts.append(raw[:-1].decode())
         except UnicodeDecodeError:
@@ -133,6 +144,13 @@ def write(model: CRF, path: str | Path) -> None:
         label pairs. Labels are strings.
     path : str or Path
         The file; an existing one is replaced.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> model = CRF(window=0).fit([[["w=Ana"], ["w=sings"]]], [["PER", "O"]])
+    >>> with TemporaryDirectory() as folder:
+    ...     write(model, f"{folder}/names.crfsuite")
     """
     with atomic_file(path) as stream:
         stream.write(dump(model))
@@ -150,6 +168,12 @@ def dump(model: CRF) -> bytes:
     -------
     bytes
         The content.
+
+    Examples
+    --------
+    >>> model = CRF(window=0).fit([[["w=Ana"], ["w=sings"]]], [["PER", "O"]])
+    >>> dump(model)[:4]
+    b'lCRF'
     """
     names = model.encoder_.channel_names()
     if (
@@ -162,8 +186,8 @@ def dump(model: CRF) -> bytes:
     labels, attributes = model.classes_.tolist(), model.encoder_.feature_names(0)
     L = len(labels)
     state = model.weights_[: -L * L].reshape(-1, L)
-    kept = np.flatnonzero(state.any(axis=1))
-    parts = [sp.csr_matrix(state[kept]), sp.csr_matrix(model.transitions_)]
+    attribute_rows = np.flatnonzero(state.any(axis=1))
+    parts = [sp.csr_matrix(state[attribute_rows]), sp.csr_matrix(model.transitions_)]
     features = np.zeros(sum(part.nnz for part in parts), _FEATURE)
     features["type"] = np.repeat([0, 1], [part.nnz for part in parts])
     features["source"] = np.concatenate(
@@ -172,7 +196,7 @@ def dump(model: CRF) -> bytes:
     features["target"] = np.concatenate([part.indices for part in parts])
     features["weight"] = np.concatenate([part.data for part in parts])
     chunks = [b"FEAT" + _u4(12 + features.nbytes, len(features)) + features.tobytes()]
-    chunks += [_quark(labels), _quark([attributes[k] for k in kept])]
+    chunks += [_quark(labels), _quark([attributes[k] for k in attribute_rows])]
     starts = np.cumsum([_HEADER.size, *map(len, chunks)]).tolist()
     chunks[-1] += bytes(-starts[-1] % 4)
     starts[-1] += -starts[-1] % 4
@@ -181,7 +205,7 @@ def dump(model: CRF) -> bytes:
     starts.append(starts[-1] + len(chunks[-1]))
     chunks.append(_references(b"AFRF", states.indptr, 0, 0, starts[-1]))
     size = starts[-1] + len(chunks[-1])
-    head = _HEADER.pack(MAGIC, size, b"FOMC", 100, 0, L, len(kept), *starts)
+    head = _HEADER.pack(MAGIC, size, b"FOMC", 100, 0, L, len(attribute_rows), *starts)
     return b"".join([head, *chunks])
 
 
@@ -218,7 +242,7 @@ def _quark(texts: list[Any]) -> bytes:
 
 
 def _buckets(hashes: np.ndarray, offsets: np.ndarray) -> Iterable[np.ndarray]:
-    """The 256 hash tables: pairs of hash and offset, by open addressing in twice the room."""
+    """The 256 hash tables: pairs of hash and offset, by open addressing, half full."""
     for number in range(256):
         members = np.flatnonzero(hashes % 256 == number)
         table = np.zeros((2 * len(members), 2), _U4)
@@ -240,14 +264,14 @@ def _hash(data: np.ndarray, bounds: np.ndarray, hashes: np.ndarray) -> None:
     """Bob Jenkins' lookup3 ("hashlittle" with start value 0) of data[bounds[i]:bounds[i+1]]."""
     mask = 0xFFFFFFFF
     for i in range(len(hashes)):
-        start, left = bounds[i], bounds[i + 1] - bounds[i]
-        a = b = c = (0xDEADBEEF + left) & mask
+        start, remaining = bounds[i], bounds[i + 1] - bounds[i]
+        a = b = c = (0xDEADBEEF + remaining) & mask
         while True:
             words = np.zeros(3, dtype=np.int64)
-            for j in range(min(left, 12)):
+            for j in range(min(remaining, 12)):
                 words[j // 4] |= np.int64(data[start + j]) << (8 * (j % 4))
             a, b, c = (a + words[0]) & mask, (b + words[1]) & mask, (c + words[2]) & mask
-            if left <= 12:
+            if remaining <= 12:
                 break
             a = ((a - c) & mask) ^ _rotated(c, 4)
             c = (c + b) & mask
@@ -261,7 +285,7 @@ def _hash(data: np.ndarray, bounds: np.ndarray, hashes: np.ndarray) -> None:
             a = (a + c) & mask
             c = ((c - b) & mask) ^ _rotated(b, 4)
             b = (b + a) & mask
-            start, left = start + 12, left - 12
+            start, remaining = start + 12, remaining - 12
         c = ((c ^ b) - _rotated(b, 14)) & mask
         a = ((a ^ c) - _rotated(c, 11)) & mask
         b = ((b ^ a) - _rotated(a, 25)) & mask

@@ -29,11 +29,11 @@ def read_model(path: str | Path) -> bytes:
 
 def check_names(names: list[str], what: str) -> list[str]:
     """Return names; ModelFileError where one is empty or given twice."""
-    seen: set[str] = set()
+    earlier: set[str] = set()
     for name in names:
-        if not name or name in seen:
+        if not name or name in earlier:
             raise ModelFileError(f"the {what} {short(name)} is {'given twice' if name else 'empty'}")
-        seen.add(name)
+        earlier.add(name)
     return names
 
 
@@ -128,8 +128,8 @@ def make_template_crf(
     vocabularies = _by_prefix([line.texts[0] for line in lines], weights)
     singles = sum(len(texts) for texts, line in zip(vocabularies, lines, strict=True) if line.for_labels)
     pairs = sum(len(texts) for texts, line in zip(vocabularies, lines, strict=True) if line.for_pairs)
-    given = sum(vector.nbytes for vector in weights.values())
-    check_size(given, L, singles, pairs + 1)
+    size = sum(vector.nbytes for vector in weights.values())
+    check_size(size, L, singles, pairs + 1)
     transitions = np.zeros(L * L)
     for text in template.text.split("\n"):
         line = text[:1].lower() + text[1:] if template.wapiti else text
@@ -151,12 +151,12 @@ def _by_prefix(prefixes: list[str], texts: Iterable[str]) -> list[list[str]]:
     share its weights.
     """
     of_prefix: dict[str, list[list[str]]] = {}
-    found: list[list[str]] = [[] for _ in prefixes]
-    for prefix, own in zip(prefixes, found, strict=True):
-        of_prefix.setdefault(prefix, []).append(own)
+    vocabularies: list[list[str]] = [[] for _ in prefixes]
+    for prefix, vocabulary in zip(prefixes, vocabularies, strict=True):
+        of_prefix.setdefault(prefix, []).append(vocabulary)
     lengths = sorted({len(prefix) for prefix in prefixes})
     for text in texts:
         for length in lengths:
-            for own in of_prefix.get(text[:length], ()) if length <= len(text) else ():
-                own.append(text)
-    return found
+            for vocabulary in of_prefix.get(text[:length], ()) if length <= len(text) else ():
+                vocabulary.append(text)
+    return vocabularies

@@ -53,6 +53,18 @@ def read(path: str | Path, template: Template | None = None) -> CRF:
     ------
     ModelFileError
         If it is not such a file, or is damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> template = Template("u:0=%x[0,0]\\nb", "words", wapiti=True)
+    >>> dump = "u:0=Ana\\t#\\tPER\\t1.5\\nu:0=Ana\\t#\\tO\\t-1.5\\n"
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "dump.txt"
+    ...     _ = path.write_text(dump)
+    ...     model = read(path, template)
+    >>> model.predict([["Ana"]])[0]
+    ['PER']
     """
     data = read_model(path)
     if not data.startswith(MAGIC) and template is None:
@@ -79,23 +91,23 @@ class _Reader:
         self.data, self.at = data, 0
 
     def match(self, pattern: re.Pattern[bytes]) -> re.Match[bytes]:
-        found = pattern.match(self.data, self.at)
-        if found is None:
+        match = pattern.match(self.data, self.at)
+        if match is None:
             raise ModelFileError(f"{self.data[self.at : self.at + 30]!r} at byte {self.at:,} is not expected")
-        self.at = found.end()
-        return found
+        self.at = match.end()
+        return match
 
     def strings(self, count: int) -> list[str]:
         """Netstrings, each followed by a line feed."""
-        found = []
+        strings = []
         for _ in range(count):
             length = int(self.match(_LENGTH)[1])
             end = self.at + length
             if self.data[end : end + 2] != b",\n":
                 raise ModelFileError(f"the string at byte {self.at:,} does not have {length:,} bytes")
-            found.append(self.data[self.at : end].decode())
+            strings.append(self.data[self.at : end].decode())
             self.at = end + 2
-        return found
+        return strings
 
 
 def _model(data: bytes) -> tuple[list[str], str, dict[str, np.ndarray]]:
@@ -159,8 +171,8 @@ def _dump(text: str) -> tuple[list[str], dict[str, np.ndarray]]:
     check_size(len(text), L, sum(_size(observation, L) for observation in observations) // max(L, 1))
     weights = {observation: np.zeros(_size(observation, L)) for observation in observations}
     for observation, before, label, weight in rows:
-        own, column = weights[observation], number.get(label)
+        vector, column = weights[observation], number.get(label)
         if column is None or observation[0] == ("b" if before == "#" else "u"):
             raise ModelFileError(f"the weight of {short(observation)} for {short(label)} has no place")
-        own[column if before == "#" else column + L * number[before] - L * L] = weight
+        vector[column if before == "#" else column + L * number[before] - L * L] = weight
     return list(number), weights

@@ -87,7 +87,18 @@ class Graph:
 
     @classmethod
     def of_chains(cls, offsets: Array) -> Self:
-        """Return a graph of chains between bounds that have been checked."""
+        """Return a graph of chains between bounds that have been checked.
+
+        Parameters
+        ----------
+        offsets : array of int
+            The bounds of the structures: the i-th has the nodes offsets[i] … offsets[i + 1] − 1.
+
+        Returns
+        -------
+        Graph
+            The chains.
+        """
         graph = cls.__new__(cls)
         graph.offsets, graph.heads = offsets, _chain_heads(offsets)
         graph.order = np.arange(len(graph.heads))
@@ -96,7 +107,22 @@ class Graph:
 
     @classmethod
     def of_edges(cls, offsets: Array, edges: Array, order: Array) -> Self:
-        """Return any acyclic graph, from checked edges (sorted by child) and a checked order."""
+        """Return any acyclic graph, from checked edges (sorted by child) and a checked order.
+
+        Parameters
+        ----------
+        offsets : array of int
+            The bounds of the structures: the i-th has the nodes offsets[i] … offsets[i + 1] − 1.
+        edges : array of shape (n_edges, 2)
+            Pairs (parent, child).
+        order : array of int
+            The nodes, each after its parents, structure by structure.
+
+        Returns
+        -------
+        Graph
+            The graph.
+        """
         graph = cls.__new__(cls)
         graph.offsets, graph.edges, graph.order = offsets, edges, order
         return graph
@@ -170,7 +196,18 @@ class Graph:
         return np.flatnonzero(np.diff(self.children.indptr) == 0)
 
     def take(self, structures: Array) -> Graph:
-        """Return some of the structures, by index, in that order."""
+        """Return some of the structures, by index, in that order.
+
+        Parameters
+        ----------
+        structures : array of int
+            The numbers of the structures.
+
+        Returns
+        -------
+        Graph
+            The structures as a graph.
+        """
         sizes = np.diff(self.offsets)[structures]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         nodes = self.nodes_of(structures)
@@ -182,19 +219,63 @@ class Graph:
         return Graph.of_edges(offsets, edges, self.order[nodes] + moved)
 
     def nodes_of(self, structures: Array) -> Array:
-        """Return the nodes of some structures, one structure after another."""
+        """Return the nodes of some structures, one structure after another.
+
+        Parameters
+        ----------
+        structures : array of int
+            The numbers of the structures.
+
+        Returns
+        -------
+        array of int
+            The numbers of the nodes.
+        """
         return ranges(self.offsets[:-1][structures], np.diff(self.offsets)[structures])
 
     def nodes(self, block: Block) -> slice:
-        """Return the nodes of a block of structures."""
+        """Return the nodes of a block of structures.
+
+        Parameters
+        ----------
+        block : (int, int)
+            The first structure of the block, and the one past its last.
+
+        Returns
+        -------
+        slice
+            The first node, and the one past the last.
+        """
         return slice(int(self.offsets[block[0]]), int(self.offsets[block[1]]))
 
     def forest(self, block: Block) -> Forest:
-        """Return the arguments of compiled functions over a block of chains or trees."""
+        """Return the arguments of compiled functions over a block of chains or trees.
+
+        Parameters
+        ----------
+        block : (int, int)
+            The first structure of the block, and the one past its last.
+
+        Returns
+        -------
+        tuple
+            The first structure, and the arrays offsets, heads and order.
+        """
         return block[0], self.offsets, self.heads, self.order
 
     def place(self, node: int) -> str:
-        """Return the name of a node in messages: its structure and its index there."""
+        """Return the name of a node in messages: its structure and its index there.
+
+        Parameters
+        ----------
+        node : int
+            The number of the node.
+
+        Returns
+        -------
+        str
+            The name.
+        """
         structure = int(np.searchsorted(self.offsets, node, side="right")) - 1
         return place(structure, int(node - self.offsets[structure]))
 

@@ -39,6 +39,12 @@ class Structure:
     ----------
     observations : tuple
         The observations, unchanged.
+
+    Examples
+    --------
+    >>> tree = Tree(["eats", "Ana", "rice"], heads=[-1, 0, 0])
+    >>> isinstance(tree, Structure), tree.observations, len(tree)
+    (True, ('eats', 'Ana', 'rice'), 3)
     """
 
     __slots__ = ("observations",)

@@ -82,6 +82,12 @@ class Text:
         Where each node begins and ends in the text, as in Python slices.
     start : int
         Where the text begins in its file; the end of a line counts as one character.
+
+    Examples
+    --------
+    >>> text = Text("Ana sings.", tokenize("Ana sings."))
+    >>> [text.content[start:end] for start, end in text.offsets]
+    ['Ana', 'sings', '.']
     """
 
     content: str

@@ -28,6 +28,12 @@ class ProductUsage(Dataset):
     See Also
     --------
     load_product_usage : Load the corpus.
+
+    Examples
+    --------
+    >>> data = load_product_usage()
+    >>> len(data.train), len(data.test)
+    (600, 300)
     """
 
     @property

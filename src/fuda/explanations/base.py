@@ -49,6 +49,16 @@ class Voice:
         The matched nodes (training node, explained node), sorted.
     matched : list
         The observations of the matched training nodes.
+
+    Examples
+    --------
+    >>> from fuda import MarginalizedPerceptron
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> model = MarginalizedPerceptron().fit(X, y)
+    >>> voice = model.explain(["Ana", "is", "in", "Lima"], 3).chosen.voices[0]
+    >>> voice.observation, voice.label, voice.structure, voice.node
+    ('Lima', 'LOC', 0, 3)
     """
 
     structure: int
@@ -91,6 +101,14 @@ class Verdict:
     labeling : list or None
         The labels of all nodes that the score is that of; None where the node is labelled by
         itself.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> model = CRF().fit([["Ana", "lives", "in", "Lima"]], [["PER", "O", "O", "LOC"]])
+    >>> found = model.explain(["Ana", "is", "in", "Lima"], 0)
+    >>> found.chosen.label, found.chosen.labeling, found.chosen.score > found.rival.score
+    ('PER', ['PER', 'O', 'O', 'LOC'], True)
     """
 
     label: Any
@@ -132,6 +150,15 @@ class Contribution:
         How many contributions it is the sum of.
     voice : Voice or None
         The training position.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X, y = [["Ana", "lives", "in", "Lima"]], [["PER", "O", "O", "LOC"]]
+    >>> model = CRF(features="word").fit(X, y)
+    >>> parts = model.explain(["Ana", "is", "in", "Lima"], 0).contributions
+    >>> [(part.kind, part.node) for part in parts if part.text == "[0] w=Ana"]
+    [('feature', 0)]
     """
 
     kind: str
@@ -173,6 +200,16 @@ class Explanation:
     contributions : list of Contribution
         What the difference consists of, by kind, and by size within a kind. Of each kind the
         smallest ones are added up to one, whose `count` is larger than 1.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> model = CRF().fit([["Ana", "lives", "in", "Lima"]], [["PER", "O", "O", "LOC"]])
+    >>> found = model.explain(["Ana", "is", "in", "Lima"], 3)
+    >>> found.node, found.observation, found.chosen.label
+    (3, 'Lima', 'LOC')
+    >>> abs(sum(part.value for part in found.contributions) - found.difference) < 1e-9
+    True
     """
 
     node: int

@@ -81,6 +81,13 @@ def structure_template(window: int = 8, pairs: int = 5, distance: int = 4) -> Te
     Template
         Over the columns of `structure_columns`. It has many rare features, which ask for a large
         weight of ‖w‖², such as ``CRF(l2=100)``.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X, y = [structure_columns("MKVLA")], [["C", "H", "H", "H", "C"]]
+    >>> CRF(features=structure_template(), l2=1.0).fit(X, y).predict(X)[0]
+    ['C', 'H', 'H', 'H', 'C']
     """
     context = [_cell(0, column) for column in range(1, 1 + len(_MOMENTS) + len(_MEANS))]
     return _template([*_singles_and_pairs(window, pairs, distance), *context])

@@ -119,6 +119,12 @@ class Format:
         only the options that it has.
     holds : tuple of {"keys", "comments", "marginals"}
         What `write` writes of a record beside its structure and labels.
+
+    Examples
+    --------
+    >>> conllu = FORMATS["conllu"]
+    >>> conllu.extensions, conllu.read_options
+    (('.conllu',), ('label', 'absent', 'graph', 'columns', 'cyclic'))
     """
 
     name: str
@@ -190,15 +196,15 @@ class Format:
             A structure, in file order.
         """
         self.check_options("reading", options)
-        given = inspect.signature(self.read).bind("", lines.name, **options)
-        given.apply_defaults()
+        bound = inspect.signature(self.read).bind("", lines.name, **options)
+        bound.apply_defaults()
         with _enough_memory(lines.name):
             if self.records is None:
-                dataset = self.read("".join(f"{line}\n" for line in lines), *given.args[1:])
+                dataset = self.read("".join(f"{line}\n" for line in lines), *bound.args[1:])
                 yield from dataset.records
                 notes += dataset.notes
                 return
-            for record in self.records(lines, lines.name, notes, *given.args[2:]):
+            for record in self.records(lines, lines.name, notes, *bound.args[2:]):
                 yield record
                 lines.release()
 
@@ -218,12 +224,12 @@ class Format:
         if not dataset.records:
             raise DataError(f"{path}: there are no structures to write; give at least one")
         text = self.write(dataset.records, **options)
-        made = self.write_beside(dataset.records, path)
+        second_file = self.write_beside(dataset.records, path)
         try:
             files.write_text(path, text)
         except BaseException:
-            if made is not None:
-                made.unlink(missing_ok=True)
+            if second_file is not None:
+                second_file.unlink(missing_ok=True)
             raise
 
     def write_beside(self, records: list[Record], path: str | Path) -> Path | None:
@@ -241,11 +247,11 @@ class Format:
         Path or None
             The second file; None if it was there.
         """
-        found: tuple[Path, str] | None = self.beside(records, path)
-        if found is None:
+        second_file: tuple[Path, str] | None = self.beside(records, path)
+        if second_file is None:
             return None
-        files.write_text(*found)
-        return found[0]
+        files.write_text(*second_file)
+        return second_file[0]
 
     def check_options(self, action: str, options: Options) -> None:
         """Raise DataError for an option that the format does not have.
@@ -388,6 +394,16 @@ def read(path: str | Path, format: str | None = None, **options: Any) -> Dataset
     -------
     Dataset
         ``X, y = read(path)`` unpacks into structures and labels.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "names.conll"
+    ...     _ = path.write_text("Ana B-PER\\nsings O\\n")
+    ...     X, y = read(path)
+    >>> X, y
+    ([Sequence(['Ana', 'sings'], 2 nodes)], [['B-PER', 'O']])
     """
     return format_of(path, format).read_file(path, options)
 
@@ -405,6 +421,17 @@ def write(dataset: Dataset, path: str | Path, format: str | None = None, **optio
         One of `FORMATS`; by default that of the file's extension.
     **options
         Those of the ``write`` of the format's module.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from fuda import Sequence
+    >>> from fuda.formats import Dataset, Record
+    >>> data = Dataset([Record(Sequence(["Ana", "sings"]), ["B-PER", "O"])])
+    >>> with TemporaryDirectory() as folder:
+    ...     write(data, f"{folder}/names.conll")
+    ...     Path(folder, "names.conll").read_text().splitlines()[0].split()
+    ['Ana', 'B-PER']
     """
     if not hasattr(dataset, "records"):
         raise DataError(

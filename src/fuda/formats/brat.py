@@ -6,8 +6,8 @@
     R1	Lives Arg1:T1 Arg2:T2
 
 Every line of the text that is not blank is a sequence, cut into tokens and labelled by the T lines
-as `fuda.formats.spans` says. An entity lies within one line. All other annotations, and entities
-of several parts, are not labels; they are kept and written again.
+as described in `fuda.formats.spans`. An entity lies within one line. All other annotations, and
+entities of several parts, are not labels; they are kept and written again.
 
 Writing ``name.ann`` writes ``name.txt``, too, unless that has the texts already. Where texts come
 from one file, they keep their places in it.
@@ -68,13 +68,13 @@ def read(text: str, name: str, scheme: str | None = "IOB2", tokenizer: str = "wo
     document = Document(files.read_text(beside), [], {})
     entities = sorted(_entities(split_lines(text, name), name, document), key=lambda x: x[1][0])
     firsts = [first for _, (first, *_) in entities]
-    records, start, taken = [], 0, 0
+    records, start, placed_count = [], 0, 0
     for line in document.content.split("\n"):
         content = line.removesuffix("\r")
         end = start + len(content)
         inside = entities[bisect_left(firsts, start) : bisect_right(firsts, end)]
         inside = [x for x in inside if x[1][1] <= end]
-        taken += len(inside)
+        placed_count += len(inside)
         spans = [(first - start, last - start, label) for _, (first, last, label) in inside]
         if spans or tokenize(content, tokenizer):
             try:
@@ -87,7 +87,7 @@ def read(text: str, name: str, scheme: str | None = "IOB2", tokenizer: str = "wo
             record.rows = document
             records.append(record)
         start += len(line) + 1
-    if taken < len(entities):
+    if placed_count < len(entities):
         placed = set(document.names.values())
         ident, (first, last, _) = next(x for x in entities if x[0] not in placed)
         problem = f"{ident} from {first} to {last} does not lie within one line of {beside}"
@@ -116,8 +116,8 @@ def write(records: Sequence[Record]) -> str:
     spans = []
     for index, (record, start) in enumerate(zip(records, starts, strict=True)):
         check_spans(index, record, "brat")
-        text, found = spans_of(index, record)
-        for first, last, label in found:
+        text, entity_spans = spans_of(index, record)
+        for first, last, label in entity_spans:
             if re.search(r"\s", label):
                 raise DataError(f"{place(index)}: the label {short(label)} has a blank; rename it")
             shown = " ".join(text.content[first:last].split())
@@ -139,10 +139,10 @@ def beside(records: Sequence[Record], path: str | Path) -> tuple[Path, str] | No
     document, starts = _document(records)
     if not target.exists():
         return target, document.content
-    there = files.read_text(target)
+    existing = files.read_text(target)
     for index, (record, start) in enumerate(zip(records, starts, strict=True)):
         content = text_to_write(index, record).content
-        if there[start : start + len(content)] != content:
+        if existing[start : start + len(content)] != content:
             problem = f"{target} exists and has another text at {start} than {place(index)}"
             raise DataError(f"{problem}; name another file, or remove it")
     return None
@@ -155,20 +155,20 @@ def _text_path(path: str | Path) -> Path:
 
 def _entities(lines: list[str], name: str, document: Document) -> list[tuple[str, Span]]:
     """The entities of one part with their names; other annotations go to the document."""
-    found = []
+    entities = []
     for number, line in enumerate(lines, 1):
         if match := _ENTITY.fullmatch(line):
             span = int(match[3]), int(match[4]), match[2]
             if not span[0] < span[1] <= len(document.content):
                 problem = f"{match[1]} from {span[0]} to {span[1]} is not within the text"
                 raise fault(name, number, f"{problem} of {len(document.content)} characters; correct it")
-            found.append((match[1], span))
+            entities.append((match[1], span))
         elif _KNOWN.match(line) or _PARTS.match(line):
             document.others.append(line)
         elif line.strip():
             remedy = "write an entity as T1, tab, LABEL START END, tab, its text"
-            raise fault(name, number, f"{short(line)} is no annotation of brat; {remedy}")
-    return found
+            raise fault(name, number, f"{short(line)} is not an annotation of brat; {remedy}")
+    return entities
 
 
 def _document(records: Sequence[Record]) -> tuple[Document, list[int]]:
@@ -180,10 +180,10 @@ def _document(records: Sequence[Record]) -> tuple[Document, list[int]]:
     if documents:
         raise DataError("the structures are of several documents of brat; write a file for each")
     content, starts = "", []
-    kept = all(a.start + len(a.content) < b.start for a, b in pairwise(texts))
+    keeps_starts = all(a.start + len(a.content) < b.start for a, b in pairwise(texts))
     for index, text in enumerate(texts):
         check_line(text.content, index)
-        start = text.start if kept else len(content)
+        start = text.start if keeps_starts else len(content)
         content += "\n" * (start - len(content)) + text.content + "\n"
         starts.append(start)
     return Document(content, [], {}), starts

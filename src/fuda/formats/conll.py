@@ -110,8 +110,8 @@ def read(
     ([Sequence(['Ana', 'lives'], 2 nodes)], [['B-PER', 'O']])
     """
     notes: list[str] = []
-    found = records(split_lines(text, name), name, notes, separator, columns, label, width, ragged)
-    return Dataset(list(found), notes)
+    record_iterator = records(split_lines(text, name), name, notes, separator, columns, label, width, ragged)
+    return Dataset(list(record_iterator), notes)
 
 
 def records(
@@ -242,8 +242,8 @@ def write(
 
 def from_command(options: dict[str, Any]) -> dict[str, Any]:
     """Replace the word "tab" as separator by the character."""
-    named = {"tab": "\t", "\\t": "\t"}
-    return {k: named.get(v, v) if k == "separator" and isinstance(v, str) else v for k, v in options.items()}
+    names = {"tab": "\t", "\\t": "\t"}
+    return {k: names.get(v, v) if k == "separator" and isinstance(v, str) else v for k, v in options.items()}
 
 
 def options_to_store(data: Dataset) -> dict[str, Any]:

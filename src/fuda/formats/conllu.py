@@ -108,8 +108,8 @@ def read(
     ([Tree(['Lima'], 1 nodes)], [['U-LOC']])
     """
     notes: list[str] = []
-    found = records(split_lines(text, name), name, notes, label, absent, graph, columns, cyclic)
-    return Dataset(list(found), notes)
+    record_iterator = records(split_lines(text, name), name, notes, label, absent, graph, columns, cyclic)
+    return Dataset(list(record_iterator), notes)
 
 
 def records(
@@ -152,10 +152,10 @@ def layout_records(
         total += 1
         edges, roots = _edges(graph, sentence, nodes)
         if cyclic == "break":
-            kept = without_cycles(len(nodes), edges, roots)
-            broken += len(kept) < len(edges)
-            left_out += len(edges) - len(kept)
-            edges = kept
+            kept_edges = without_cycles(len(nodes), edges, roots)
+            broken += len(kept_edges) < len(edges)
+            left_out += len(edges) - len(kept_edges)
+            edges = kept_edges
         try:
             structure = _structure(graph, observations, edges)
         except _CycleError as error:
@@ -169,8 +169,8 @@ def layout_records(
             raise sentence.fault(0, f"sentence {sentence.sent_id}: {error}, or {remedy}") from None
         rows = Rows(sentence.lines, list(nodes.values()), label_field, layout)
         text = text_of(sentence.comments, [sentence.rows[row] for row, *_ in nodes.values()], layout)
-        given = None if label_field is None else labels
-        yield Record(structure, given, sentence.comments, rows, text)
+        known_labels = None if label_field is None else labels
+        yield Record(structure, known_labels, sentence.comments, rows, text)
     if broken:
         notes.append(
             f"{name}: {left_out} edges of {broken} of {total} sentences left out: they close a cycle"
@@ -228,16 +228,17 @@ def layout_text(
     usual: str = "UPOS",
 ) -> str:
     """The text of a file with the columns of a layout; other formats' labels go to `usual`."""
-    given = None if label is None else LabelField(parse_field(label, "label", layout), absent)
+    chosen_field = None if label is None else LabelField(parse_field(label, "label", layout), absent)
     labelled = any(record.labels is not None for record in (after, *records) if record)
     lines: list[str] = []
     for index, record in enumerate(records):
         labels = dataset.labels_to_write(index, record)
         if isinstance(record.rows, Rows) and record.rows.layout == layout:
             dataset.check_rows(index, record, len(record.rows.nodes))
-            label_field, body, nodes = given or record.rows.label, list(record.rows.lines), record.rows.nodes
+            label_field = chosen_field or record.rows.label
+            body, nodes = list(record.rows.lines), record.rows.nodes
         else:
-            label_field = given or LabelField(parse_field(usual, "label", layout), absent)
+            label_field = chosen_field or LabelField(parse_field(usual, "label", layout), absent)
             if labels is None and labelled:
                 labels = [None] * len(record.structure)
             fields = _observed(columns, label_field if labelled else None, layout)

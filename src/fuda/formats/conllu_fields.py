@@ -9,7 +9,7 @@ from fuda.formats.dataset import Label, label_text
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 EMPTY = "_"
-_STRUCTURAL = ("ID", "HEAD", "DEPS", "MISC", "PHEAD")  # not observed, and not labels
+_STRUCTURAL = ("ID", "HEAD", "DEPS", "MISC", "PHEAD")  # columns that are neither observed nor labels
 _KEYED = ("FEATS", "MISC")
 
 
@@ -21,7 +21,7 @@ class Layout:
     repeats: bool = False
 
     def index(self, name: str) -> int | None:
-        """The index of a column, None if there is none of that name."""
+        """The index of a column, None if no column has that name."""
         return self.names.index(name) if name in self.names else None
 
     @property
@@ -114,8 +114,8 @@ def parse_field(name: str, option: str, layout: Layout = CONLLU) -> Field:
     keys = [
         f"{column}:{key}" for column, key in (("MISC", "NE"), ("FEATS", "Case")) if column in layout.names
     ]
-    named = f", or a key such as {' or '.join(keys)}" if keys else ""
-    raise DataError(f"{option}={name!r}: choose one of {', '.join(layout.nameable)}{named}")
+    examples = f", or a key such as {' or '.join(keys)}" if keys else ""
+    raise DataError(f"{option}={name!r}: choose one of {', '.join(layout.nameable)}{examples}")
 
 
 def check_value(value: str, field: Field, index: int, node: int) -> None:

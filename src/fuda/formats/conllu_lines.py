@@ -41,9 +41,9 @@ def new_lines(
         if record.text is not None and "MISC" in layout.names:
             start, end = (record.text.start + edge for edge in record.text.offsets[node])
             Field(layout.names.index("MISC"), "TokenRange").put(cells, f"{start}:{end}")
-        found = _linked(cells, structure, node, parents[node], layout)
-        nodes.append(list(range(len(lines), len(lines) + len(found))))
-        lines += found
+        dependencies = _linked(cells, structure, node, parents[node], layout)
+        nodes.append(list(range(len(lines), len(lines) + len(dependencies))))
+        lines += dependencies
     return lines, nodes
 
 
@@ -56,13 +56,13 @@ def text_comment(record: Record) -> list[str]:
 
 
 def text_of(comments: list[str], rows: list[list[str]], layout: Layout) -> Text | None:
-    """The text of a sentence whose words say where they are in it; `rows` are the nodes' rows."""
+    """The text of a sentence whose words have positions in it; `rows` are the nodes' rows."""
     misc, form = layout.index("MISC"), layout.index("FORM")
     if misc is None or form is None or "TokenRange=" not in rows[0][misc]:
         return None
     content = next((match[1] for match in map(_TEXT.match, comments) if match), "")
     ranges = [_RANGE.search(cells[misc]) for cells in rows]
-    edges = [(int(found[1]), int(found[2])) for found in ranges if found]
+    edges = [(int(match[1]), int(match[2])) for match in ranges if match]
     start = edges[0][0] - content.find(rows[0][form]) if edges else 0
     offsets = [(first - start, last - start) for first, last in edges]
     if start < 0 or [content[first:last] for first, last in offsets] != [cells[form] for cells in rows]:
@@ -76,7 +76,7 @@ def text_of(comments: list[str], rows: list[list[str]], layout: Layout) -> Text 
 def _linked(
     cells: list[str], structure: Structure, node: int, parents: list[int], layout: Layout
 ) -> list[str]:
-    """The line of a node with its parents; several, where each line has room for one."""
+    """The line of a node with its parents; several lines, where a line has one parent only."""
 
     def line(**values: str) -> str:
         for name, value in values.items():

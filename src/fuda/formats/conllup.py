@@ -68,8 +68,8 @@ def read(
     ([Sequence(['Lima'], 1 nodes)], [['LOC']])
     """
     notes: list[str] = []
-    found = records(split_lines(text, name), name, notes, label, absent, graph, columns, cyclic)
-    return Dataset(list(found), notes)
+    record_iterator = records(split_lines(text, name), name, notes, label, absent, graph, columns, cyclic)
+    return Dataset(list(record_iterator), notes)
 
 
 def records(
@@ -94,9 +94,9 @@ def records(
         raise fault(
             name, 1, f"columns are named once, ID and FORM among them, not {short(match[1])}; correct it"
         )
-    given = (label, absent, graph, columns, cyclic)
+    options = (label, absent, graph, columns, cyclic)
     # The line of the names stays the first comment, for the writer to find.
-    yield from layout_records(chain([first], lines), name, notes, *given, Layout(names))
+    yield from layout_records(chain([first], lines), name, notes, *options, Layout(names))
 
 
 def write(

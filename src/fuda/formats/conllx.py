@@ -63,8 +63,8 @@ def read(
     ([Tree(['sing'], 1 nodes)], [['VB']])
     """
     notes: list[str] = []
-    found = records(split_lines(text, name), name, notes, label, absent, graph, columns, cyclic)
-    return Dataset(list(found), notes)
+    record_iterator = records(split_lines(text, name), name, notes, label, absent, graph, columns, cyclic)
+    return Dataset(list(record_iterator), notes)
 
 
 def records(

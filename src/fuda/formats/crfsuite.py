@@ -107,11 +107,11 @@ def _item(fields: list[str]) -> list[str] | dict[str, float]:
 
 def _split(field: str) -> tuple[str, float | None]:
     """Name and value of an attribute, None where there is no value."""
-    found = _FIELD.fullmatch(field)
-    if found is None:
+    match = _FIELD.fullmatch(field)
+    if match is None:
         raise DataError(rf"{short(field)} has two colons; write those of the name as \:")
-    name = _ESCAPED.sub(r"\1", found[1])
-    return name, None if found[2] is None else _number(found[2] or "1")
+    name = _ESCAPED.sub(r"\1", match[1])
+    return name, None if match[2] is None else _number(match[2] or "1")
 
 
 def _number(text: str) -> float:

@@ -1,4 +1,4 @@
-"""CSV: a header with column names, a token per row, and a column that tells sentences apart.
+"""CSV: a header with column names, a token per row, and a column that identifies the sentence.
 
 ::
 
@@ -40,7 +40,7 @@ class IfThere(str):
 class Layout:
     """The names of the columns, and which are the sentence's, the label's and observed.
 
-    `added` is the name of a column for labels, where there is none.
+    `added` is the name of the column of labels that is added to a file without one.
     """
 
     names: list[str]
@@ -99,8 +99,8 @@ def read(
     >>> X, y
     ([Sequence(['Ana', 'sings'], 2 nodes)], [['B-PER', 'O']])
     """
-    found = records(split_lines(text, name), name, [], separator, sentence, columns, label)
-    return Dataset(list(found))
+    record_iterator = records(split_lines(text, name), name, [], separator, sentence, columns, label)
+    return Dataset(list(record_iterator))
 
 
 def records(
@@ -193,10 +193,10 @@ def options_for_model(path: str, given: dict, stored: dict | None, labelled: boo
     if stored is None and "label" not in given:
         message = "the model was not trained on such files; name the column of the labels with --label"
         raise DataError(f"{path}: {message}, or none where a column is to be added, and --columns")
-    found = (stored or {}) | given
-    if not labelled and "label" not in given and "label" in found:
-        found["label"] = IfThere(found["label"])
-    return found
+    options = (stored or {}) | given
+    if not labelled and "label" not in given and "label" in options:
+        options["label"] = IfThere(options["label"])
+    return options
 
 
 def find_layout(
@@ -229,8 +229,8 @@ def find_layout(
         label, added = None, str(label)
     of_label = None if label is None else index_of(len(names) if label == -1 else label, "label")
     if columns is None:
-        left = {place_of_sentence, of_label}
-        observed = [i for i, x in enumerate(names) if i not in left and x not in _OFFSETS]
+        excluded = {place_of_sentence, of_label}
+        observed = [i for i, x in enumerate(names) if i not in excluded and x not in _OFFSETS]
     else:
         listed = [columns] if isinstance(columns, str | int) else list(columns)
         observed = [index_of(column, "columns") for column in listed]

@@ -40,23 +40,23 @@ def without_cycles(nodes: int, edges: Iterable[Edge], roots: Iterable[int] = ())
         children[parent].append(child)
         parentless.discard(child)
     closing: set[Edge] = set()
-    on_the_way: set[int] = set()
-    done: set[int] = set()
+    on_path: set[int] = set()
+    finished: set[int] = set()
     for start in (*roots, *sorted(parentless), *range(nodes)):
-        if start in done:
+        if start in finished:
             continue
-        way = [(start, iter(children[start]))]
-        on_the_way.add(start)
-        while way:
-            node, ahead = way[-1]
+        path = [(start, iter(children[start]))]
+        on_path.add(start)
+        while path:
+            node, ahead = path[-1]
             child = next(ahead, -1)
             if child < 0:
-                way.pop()
-                on_the_way.discard(node)
-                done.add(node)
-            elif child in on_the_way:
+                path.pop()
+                on_path.discard(node)
+                finished.add(node)
+            elif child in on_path:
                 closing.add((node, child))
-            elif child not in done:
-                on_the_way.add(child)
-                way.append((child, iter(children[child])))
+            elif child not in finished:
+                on_path.add(child)
+                path.append((child, iter(children[child])))
     return [edge for edge in listed if edge not in closing]

@@ -35,7 +35,15 @@ class Record:
         Further values of the structure by name, as JSON has them: what a file contains beside
         structure and labels, or what is known of predicted labels. Formats with keys write them.
     marginals : list of dict, optional
-        For each node the probabilities of labels; columns have room for that of the node's label.
+        For each node the probabilities of labels; formats of columns write only that of the node's
+        label.
+
+    Examples
+    --------
+    >>> from fuda import Sequence
+    >>> record = Record(Sequence(["Ana", "sings"]), ["PER", "O"], more={"source": "letters"})
+    >>> record.labels, record.more["source"]
+    (['PER', 'O'], 'letters')
     """
 
     structure: Structure
@@ -110,13 +118,13 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.records)
 
-    def __getitem__(self, which: Any) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         """Return a record by its number, or a dataset of those in a slice or a list of numbers."""
-        if isinstance(which, slice):
-            return replace(self, records=self.records[which])
-        if isinstance(which, Iterable):
-            return replace(self, records=[self.records[i] for i in which])
-        return self.records[which]
+        if isinstance(index, slice):
+            return replace(self, records=self.records[index])
+        if isinstance(index, Iterable):
+            return replace(self, records=[self.records[i] for i in index])
+        return self.records[index]
 
     def __repr__(self) -> str:
         shapes = {structure.shape for structure in self.X}

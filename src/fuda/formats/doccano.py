@@ -6,9 +6,9 @@
     {"text": "Bo!", "entities": [{"id": 7, "label": "PER", "start_offset": 0, "end_offset": 2}]}
 
 Each text is one sequence, however many lines or sentences it has. It is cut into tokens, and these
-are labelled as `fuda.formats.spans` says. A record without a key for spans has no labels; one with
-an empty array has only O. All other keys are kept, and so is what is known of a span (such as its
-id), as long as a token has its label.
+are labelled as described in `fuda.formats.spans`. A record without a key for spans has no labels;
+one with an empty array has only O. All other keys are kept, and so is what is known of a span
+(such as its id), as long as a token has its label.
 """
 
 from __future__ import annotations
@@ -94,8 +94,8 @@ def write(records: Sequence[Record], after: Record | None = None) -> str:
             content[entries.key] = [_entry(span, entries, content) for span in spans]
             if entries.key == "entities":
                 _number(content["entities"])
-        rest = {key: value for key, value in record.more.items() if key not in content}
-        lines.append(json_line(index, content | rest))
+        other_keys = {key: value for key, value in record.more.items() if key not in content}
+        lines.append(json_line(index, content | other_keys))
     return "".join(lines)
 
 

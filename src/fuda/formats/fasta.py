@@ -89,8 +89,8 @@ def read(
     ([Sequence(['R', 'R', 'S', 'V'], 4 nodes)], [['O', 'O', 'site', 'O']])
     """
     notes: list[str] = []
-    found = records(split_lines(text, name), name, notes, labels, mark, sites)
-    return Dataset(list(found), notes)
+    record_iterator = records(split_lines(text, name), name, notes, labels, mark, sites)
+    return Dataset(list(record_iterator), notes)
 
 
 def records(
@@ -120,7 +120,7 @@ def records(
             dropped += ignored
             yield record
     if dropped:
-        notes.append(f"{name}: {dropped} mark(s) dropped: the residue before is none of {sites}")
+        notes.append(f"{name}: {dropped} mark(s) dropped: the residue before is not one of {sites}")
 
 
 def write(records: Sequence[Record], labels: str = "auto", mark: str | None = None) -> str:

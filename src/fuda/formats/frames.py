@@ -78,8 +78,8 @@ def from_pandas(
         nodes: list[Any] = [tuple(column[row] for column in observed) for row in members]
         if len(observed) == 1:
             nodes = [node[0] for node in nodes]
-        found = None if labels is None else [labels[row] for row in members]
-        records.append(Record(structures.Sequence(nodes), found))
+        record_labels = None if labels is None else [labels[row] for row in members]
+        records.append(Record(structures.Sequence(nodes), record_labels))
     return Dataset(records)
 
 

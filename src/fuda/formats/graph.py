@@ -81,9 +81,9 @@ def from_networkx(
         numbers = {name: node for node, name in enumerate(graph.nodes)}
         edges = [(numbers[parent], numbers[child]) for parent, child in graph.edges]
         if cyclic == "break":
-            kept = without_cycles(len(numbers), edges)
-            left_out += len(edges) - len(kept)
-            edges = kept
+            kept_edges = without_cycles(len(numbers), edges)
+            left_out += len(edges) - len(kept_edges)
+            edges = kept_edges
         try:
             records.append(Record(_structure(shape, observations, edges), labels))
         except DataError as error:

@@ -85,9 +85,9 @@ def write(records: Sequence[Record]) -> str:
     writer = networkx.readwrite.graphml.GraphMLWriter(encoding="utf-8", prettyprint=True)
     for index, record in enumerate(records):
         _check(index, record.structure, record.labels or [])
-        made = to_networkx(record.structure, record.labels)
-        made.graph.clear()
-        writer.add_graph_element(made)
+        converted = to_networkx(record.structure, record.labels)
+        converted.graph.clear()
+        writer.add_graph_element(converted)
     stream = io.BytesIO()
     writer.dump(stream)
     return stream.getvalue().decode() + "\n"

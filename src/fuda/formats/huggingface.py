@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TOKENS = ("tokens", "words")
 LABELS = ("ner_tags", "labels", "tags")
-_UNKNOWN = -1  # as in ClassLabel; -100 is that of losses
+_UNKNOWN = -1  # as ClassLabel writes it; losses write -100
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,14 @@ def from_datasets(
     Dataset
         One record per row; −1, −100 and missing values are unknown labels. Other columns are in
         ``Record.more``.
+
+    Examples
+    --------
+    >>> import datasets  # doctest: +SKIP
+    >>> rows = {"tokens": [["Ana", "sings"]], "ner_tags": [["PER", "O"]]}
+    >>> X, y = from_datasets(datasets.Dataset.from_dict(rows))  # doctest: +SKIP
+    >>> y  # doctest: +SKIP
+    [['PER', 'O']]
     """
     library = _datasets()
     if isinstance(dataset, dict):
@@ -86,13 +94,19 @@ def to_datasets(data: Dataset) -> datasets.Dataset:
     Returns
     -------
     datasets.Dataset
-        Unknown labels are −1. Offsets and ``Record.more`` have columns of their own.
+        Unknown labels are −1. Offsets and ``Record.more`` become further columns.
+
+    Examples
+    --------
+    >>> data = Dataset([Record(structures.Sequence(["Ana", "sings"]), ["PER", "O"])])
+    >>> to_datasets(data)["tokens"]  # doctest: +SKIP
+    [['Ana', 'sings']]
     """
     library = _datasets()
-    kept = data.records[0].rows if data.records else None
-    columns = kept if isinstance(kept, Columns) else Columns(TOKENS[0], LABELS[0], None)
+    first_rows = data.records[0].rows if data.records else None
+    columns = first_rows if isinstance(first_rows, Columns) else Columns(TOKENS[0], LABELS[0], None)
     rows = []
-    found: set[Any] = set()
+    label_set: set[Any] = set()
     for index, record in enumerate(data.records):
         if not isinstance(record.structure, structures.Sequence):
             raise DataError(f"{place(index)}: a {record.structure.shape} would lose its edges; write jsonl")
@@ -103,19 +117,19 @@ def to_datasets(data: Dataset) -> datasets.Dataset:
         row: dict[str, Any] = {columns.tokens: list(record.structure.observations)}
         if labels is not None:
             row[columns.labels or LABELS[0]] = labels
-            found |= set(labels) - {None}
+            label_set |= set(labels) - {None}
         if record.text is not None:
             row |= {"text": record.text.content, "offsets": [list(pair) for pair in record.text.offsets]}
         rows.append(row | {key: value for key, value in record.more.items() if key not in row})
     keys = list(dict.fromkeys(key for row in rows for key in row))
     table = {key: [row.get(key) for row in rows] for key in keys}
     where = columns.labels or LABELS[0]
-    if where not in table or not all(isinstance(label, str) for label in found):
+    if where not in table or not all(isinstance(label, str) for label in label_set):
         return library.Dataset.from_dict(table)
     names = columns.names or []
-    if not found <= set(names):
-        names = names or ["O"] * ("O" in found)
-        names = [*names, *sorted(found - set(names))]
+    if not label_set <= set(names):
+        names = names or ["O"] * ("O" in label_set)
+        names = [*names, *sorted(label_set - set(names))]
     numbers: dict[Label, int] = {name: number for number, name in enumerate(names)} | {None: _UNKNOWN}
     table[where] = [None if x is None else [numbers[label] for label in x] for x in table[where]]
     feature = library.Sequence(library.ClassLabel(names=names))
@@ -124,16 +138,16 @@ def to_datasets(data: Dataset) -> datasets.Dataset:
 
 def _columns(dataset: Any, tokens: str | None, label: str | None) -> Columns:
     """The columns to read."""
-    there = dataset.column_names
+    column_names = dataset.column_names
 
     def column(given: str | None, usual: tuple[str, ...], option: str) -> str | None:
-        if given is not None and given not in there:
-            raise DataError(f"{option}={given!r}: there is no such column; it has {', '.join(there)}")
-        return given or next((name for name in usual if name in there), None)
+        if given is not None and given not in column_names:
+            raise DataError(f"{option}={given!r}: there is no such column; it has {', '.join(column_names)}")
+        return given or next((name for name in usual if name in column_names), None)
 
     words = column(tokens, TOKENS, "tokens")
     if words is None:
-        raise DataError(f"no column of tokens; name it with tokens=; it has {', '.join(there)}")
+        raise DataError(f"no column of tokens; name it with tokens=; it has {', '.join(column_names)}")
     tags = None if label is None else column(None if label == "auto" else label, LABELS, "label")
     if tags is None:
         return Columns(words, None, None)

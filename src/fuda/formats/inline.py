@@ -6,7 +6,8 @@ r"""Text with inline marks: one sentence or paragraph per line, labelled parts i
 
 Marks do not nest. A backslash stands before brackets and backslashes of the text, and before
 parentheses of a label; ``\n`` and ``\r`` are line breaks within a text. What is between the marks
-is cut into tokens and labelled as `fuda.formats.spans` says. A line without marks is labelled O.
+is cut into tokens and labelled as described in `fuda.formats.spans`. A line without marks is
+labelled O.
 """
 
 from __future__ import annotations

@@ -122,11 +122,11 @@ def objects(
             content = _parse(line)
             if not isinstance(content, dict):
                 raise DataError(f"a record is an object such as {example}, not {short(content)}")
-            found = record(content)
+            parsed = record(content)
         except DataError as error:
             raise fault(name, number, str(error)) from None
         empty = False
-        yield found
+        yield parsed
     if empty:
         raise DataError(f"{name}: no records; write each as a line, {example}")
 
@@ -284,12 +284,12 @@ def _no_observations(content: dict[str, Any]) -> str:
     message = 'the key "observations" is missing; give an array, one observation per node, or "tokens"'
     if "text" not in content:
         return message
-    named = "prodigy" if "spans" in content else "doccano"
-    return f"{message}; for texts with spans pass format='{named}' (on the command line --format {named})"
+    name = "prodigy" if "spans" in content else "doccano"
+    return f"{message}; for texts with spans pass format='{name}' (on the command line --format {name})"
 
 
 def _add_text(record: Record, content: dict[str, Any]) -> set[str]:
-    """Add the text of a record; returns the keys that say so."""
+    """Add the text of a record; returns the keys that it was read from."""
     text, offsets, start = content.get("text"), content["offsets"], content.get("start", 0)
     if not isinstance(text, str) or not isinstance(offsets, list) or not is_whole(start, 0):
         problem = "offsets are an array of [start, end] pairs within the string text, start is a number"

@@ -6,9 +6,9 @@
      "spans": [{"start": 0, "end": 3, "label": "PER", "token_start": 0, "token_end": 0}]}
 
 (on one line). The tokens are the nodes; a text without them is cut into tokens by the rules of
-`fuda.data.text`. Spans label tokens as `fuda.formats.spans` says. A record without ``spans``, or
-whose ``answer`` is not ``accept``, has no labels. All other keys are kept, and so is what is known
-of a span, as long as tokens have its label.
+`fuda.data.text`. Spans label tokens as described in `fuda.formats.spans`. A record without
+``spans``, or whose ``answer`` is not ``accept``, has no labels. All other keys are kept, and so is
+what is known of a span, as long as tokens have its label.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def write(records: Sequence[Record], after: Record | None = None) -> str:
                 | {"token_start": firsts[start], "token_end": lasts[end]}
                 for start, end, label in spans
             ]
-        rest = {key: value for key, value in record.more.items() if key not in content}
-        lines.append(json_line(index, content | rest))
+        other_keys = {key: value for key, value in record.more.items() if key not in content}
+        lines.append(json_line(index, content | other_keys))
     return "".join(lines)
 
 

@@ -14,7 +14,7 @@ score of what can never be; it is read as `NEVER`, and its percentage is left ou
 NCBI: posit.c of blastpgp, CBlastFormatUtil::PrintAsciiPssm of BLAST+.)
 
 A file may have several matrices, one after the other. Each is a sequence of vectors of twenty
-scores, in the order of PSI-BLAST, whatever that of the file;
+scores, in the order of PSI-BLAST, even if the file has another;
 ``Record.more["residues"]`` has the residues. PSI-BLAST has no labels: here they follow after a tab
 at the ends of lines, ``?`` where they are not known. Writing reproduces the lines that were read.
 """
@@ -34,11 +34,11 @@ from fuda.files import fault, split_lines
 from fuda.formats.dataset import Dataset, Label, Record, check_rows, label_text, labels_to_write
 
 UNKNOWN = "?"
-NEVER = -20  # below the scores that PSI-BLAST computes
+NEVER = -20  # a score below all that PSI-BLAST computes
 # A number begins with a space or a sign, so that there is one way to read a row, however long.
 _ROW = re.compile(r"\s*(\d+)\s+([A-Za-z*-])((?:\s+-?\d+|-\d+|\s*-I)*)((?:\s+-?(?:\d+\.\d+|inf|nan))*)\s*")
 _NUMBER = re.compile(r"-I|-?\d+")
-_MOST = 1000.0  # the size of a score; PSI-BLAST's are below 20
+_MOST = 1000.0  # scores may be this large at most; those of PSI-BLAST are below 20
 _TITLE = "Last position-specific scoring matrix computed"
 
 
@@ -72,34 +72,34 @@ def read(text: str, name: str) -> Dataset:
 
 def records(lines: Iterable[str], name: str, notes: list[str]) -> Iterator[Record]:
     """Yield the records of `read`."""
-    kept = Rows()
+    rows = Rows()
     order: list[int] | None = None  # of the matrix that is being read, until its last row
     matrix: list[tuple[str, list[int], Label, bool]] = []
-    found = False
+    has_matrix = False
     for number, line in enumerate(lines, 1):
         columns = _columns(line)
         if columns is not None:
             if order is not None and not matrix:
                 raise fault(name, number, "a second line of amino acids without rows between; remove it")
             if matrix:
-                title = _title_of_next(kept)
-                yield _record(kept, matrix)
-                kept, matrix = Rows(title), []
-            order, found = columns, True
-            kept.before.append(line)
+                title = _title_of_next(rows)
+                yield _record(rows, matrix)
+                rows, matrix = Rows(title), []
+            order, has_matrix = columns, True
+            rows.before.append(line)
         elif order is not None and line.strip():
             content, tab, label = line.partition("\t")
             matrix.append(_row(content, order, label.strip() if tab else None, len(matrix) + 1, name, number))
-            kept.rows.append(content)
+            rows.rows.append(content)
         elif matrix:
             order = None
-            kept.after.append(line)
+            rows.after.append(line)
         else:
-            kept.before.append(line)
-    if not found or not matrix:
+            rows.before.append(line)
+    if not has_matrix or not matrix:
         remedy = "give the file that psiblast writes with -out_ascii_pssm"
-        raise DataError(f"{name}: no {'rows' if found else 'line of the twenty amino acids'}; {remedy}")
-    yield _record(kept, matrix)
+        raise DataError(f"{name}: no {'rows' if has_matrix else 'line of the twenty amino acids'}; {remedy}")
+    yield _record(rows, matrix)
 
 
 def _columns(line: str) -> list[int] | None:
@@ -110,13 +110,13 @@ def _columns(line: str) -> list[int] | None:
     return [letters.index(a) for a in AMINO_ACIDS]
 
 
-def _title_of_next(kept: Rows) -> list[str]:
+def _title_of_next(rows: Rows) -> list[str]:
     """The lines after a matrix that belong to the next: its title and a blank line before it."""
-    starts = [i for i, line in enumerate(kept.after) if line.startswith(_TITLE)]
-    start = starts[-1] if starts else len(kept.after)
-    if start and not kept.after[start - 1].strip():
+    starts = [i for i, line in enumerate(rows.after) if line.startswith(_TITLE)]
+    start = starts[-1] if starts else len(rows.after)
+    if start and not rows.after[start - 1].strip():
         start -= 1
-    title, kept.after = kept.after[start:], kept.after[:start]
+    title, rows.after = rows.after[start:], rows.after[:start]
     return title
 
 
@@ -124,14 +124,14 @@ def _row(
     line: str, order: list[int], label: str | None, position: int, name: str, number: int
 ) -> tuple[str, list[int], Label, bool]:
     """Residue, scores and label of a line, and whether it has a label."""
-    found = _ROW.fullmatch(line)
-    if found is None:
+    match = _ROW.fullmatch(line)
+    if match is None:
         message = f"{short(line)} is not a row of position, residue and scores; a blank line ends the rows"
         raise fault(name, number, message)
-    if int(found[1]) != position:
-        message = f"position {found[1]} where {position} follows; rows are numbered from 1, none is left out"
+    if int(match[1]) != position:
+        message = f"position {match[1]} where {position} follows; rows are numbered from 1, none is left out"
         raise fault(name, number, message)
-    texts = _NUMBER.findall(found[3])
+    texts = _NUMBER.findall(match[3])
     values = [NEVER if text == "-I" else int(text) for text in texts]
     if len(values) not in (20, 40 - texts[:20].count("-I")) or "-I" in texts[20:]:
         message = f"{len(values)} scores and percentages for 20 amino acids; give 20 of each, or scores alone"
@@ -140,15 +140,15 @@ def _row(
         raise fault(name, number, f"a score of size {max(map(abs, values))}; scores are at most {_MOST:g}")
     if label is not None and not label:
         raise fault(name, number, f"no label after the tab; write {UNKNOWN} for one that is not known")
-    return found[2], [values[k] for k in order], None if label == UNKNOWN else label, label is not None
+    return match[2], [values[k] for k in order], None if label == UNKNOWN else label, label is not None
 
 
-def _record(kept: Rows, matrix: list[tuple[str, list[int], Label, bool]]) -> Record:
+def _record(rows: Rows, matrix: list[tuple[str, list[int], Label, bool]]) -> Record:
     """The record of a matrix."""
     vectors = [np.array(scores, dtype=float) for _, scores, _, _ in matrix]
     labels = [label for _, _, label, _ in matrix] if any(has for *_, has in matrix) else None
     more = {"residues": "".join(residue for residue, *_ in matrix)}
-    return Record(structures.Sequence(vectors), labels, rows=kept, more=more)
+    return Record(structures.Sequence(vectors), labels, rows=rows, more=more)
 
 
 def write(records: Sequence[Record]) -> str:
@@ -166,13 +166,13 @@ def write(records: Sequence[Record]) -> str:
     """
     lines: list[str] = []
     for index, record in enumerate(records):
-        kept = record.rows if isinstance(record.rows, Rows) else _new_rows(index, record)
-        check_rows(index, record, len(kept.rows))
+        rows = record.rows if isinstance(record.rows, Rows) else _new_rows(index, record)
+        check_rows(index, record, len(rows.rows))
         labels = labels_to_write(index, record)
-        lines += kept.before
-        for node, row in enumerate(kept.rows):
+        lines += rows.before
+        for node, row in enumerate(rows.rows):
             lines.append(row if labels is None else f"{row}\t{_label(labels[node], index, node)}")
-        lines += kept.after
+        lines += rows.after
     return "\n".join(lines) + "\n"
 
 

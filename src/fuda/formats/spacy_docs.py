@@ -45,17 +45,24 @@ def from_spacy(
     -------
     Dataset
         One record per Doc.
+
+    Examples
+    --------
+    >>> import spacy  # doctest: +SKIP
+    >>> doc = spacy.blank("en")("Ana sings")  # doctest: +SKIP
+    >>> from_spacy([doc]).X  # doctest: +SKIP
+    [Sequence(['Ana', 'sings'], 2 nodes)]
     """
     library = _spacy()
     check_choice("label", label, LABELS)
     check_choice("graph", graph, ("sequence", "tree"))
-    given: Any = docs
-    if isinstance(given, library.tokens.DocBin):
-        given = given.get_docs(library.blank("xx").vocab)
-    if isinstance(given, library.tokens.Doc):
+    sources: Any = docs
+    if isinstance(sources, library.tokens.DocBin):
+        sources = sources.get_docs(library.blank("xx").vocab)
+    if isinstance(sources, library.tokens.Doc):
         raise DataError("a list of Docs is expected, but a single one was given; pass [doc]")
     records = []
-    for index, doc in enumerate(given):
+    for index, doc in enumerate(sources):
         if not isinstance(doc, library.tokens.Doc):
             raise DataError(f"{place(index)}: a Doc of spaCy is expected, not {described(doc)}; give Docs")
         tokens = [token for token in doc if not token.is_space]
@@ -87,6 +94,12 @@ def to_spacy(data: Dataset, vocab: Any = None, label: str = "ents") -> list[spac
     -------
     list of Doc
         One per structure. Trees have their heads.
+
+    Examples
+    --------
+    >>> data = Dataset([Record(structures.Sequence(["Ana", "sings"]), ["B-PER", "O"])])
+    >>> [(entity.text, entity.label_) for entity in to_spacy(data)[0].ents]  # doctest: +SKIP
+    [('Ana', 'PER')]
     """
     library = _spacy()
     check_choice("label", label, LABELS[:-1])
@@ -95,20 +108,20 @@ def to_spacy(data: Dataset, vocab: Any = None, label: str = "ents") -> list[spac
     for index, record in enumerate(data.records):
         text, labels = text_to_write(index, record), labels_to_write(index, record)
         words, spaces, numbers = _words(text)
-        given: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
         if isinstance(record.structure, Tree):
             heads = record.structure.heads.tolist()
-            given["heads"] = list(range(len(words)))
-            given["deps"] = ["dep"] * len(words)
+            attributes["heads"] = list(range(len(words)))
+            attributes["deps"] = ["dep"] * len(words)
             for node, head in enumerate(heads):
-                given["heads"][numbers[node]] = numbers[head if head >= 0 else node]
-                given["deps"][numbers[node]] = "dep" if head >= 0 else "ROOT"
+                attributes["heads"][numbers[node]] = numbers[head if head >= 0 else node]
+                attributes["deps"][numbers[node]] = "dep" if head >= 0 else "ROOT"
         if labels is not None and label != "ents":
-            given[f"{label}"] = [""] * len(words)
+            attributes[f"{label}"] = [""] * len(words)
             for node, value in enumerate(labels):
-                given[label][numbers[node]] = value or ""
+                attributes[label][numbers[node]] = value or ""
         try:
-            doc = library.tokens.Doc(vocab, words=words, spaces=spaces, **given)
+            doc = library.tokens.Doc(vocab, words=words, spaces=spaces, **attributes)
         except ValueError as error:  # a part of speech that spaCy does not know
             raise DataError(f"{place(index)}: spaCy refuses it: {error}") from None
         if labels is not None and label == "ents":

@@ -4,7 +4,7 @@ A span is ``(start, end, label)``: the characters start..end−1 of a text. Span
 
 - *Labels to spans*: labels of a tag scheme (``B-PER``, ``I-PER``, ``O``, or ``B``, ``I``, ``O``
   without types) are segments, read leniently as `fuda.schemes.entities` does, and each is a
-  span. Of other labels, such as ``NOUN``, every node has a span of its own. ``O`` and unknown
+  span. Of other labels, such as ``NOUN``, every node is a span by itself. ``O`` and unknown
   labels have none.
 - *Spans to labels*: tokens in a span are labelled by a tag scheme, IOB2 by default; with
   ``scheme=None`` each gets the label of its span. Tokens in no span have the label ``O``. What is
@@ -47,16 +47,16 @@ def spans_of(index: int, record: Record) -> tuple[Text, list[Span]]:
 
 
 def segments(labels: Sequence[Label]) -> list[schemes.Segment]:
-    """The segments of labels, as the module says.
+    """The segments of labels, by the rules in the docstring of this module.
 
     >>> segments(["B-PER", "I-PER", "O"]), segments(["DET", "NOUN"])
     ([('PER', 0, 2)], [('DET', 0, 1), ('NOUN', 1, 2)])
     """
-    found = [schemes.OUTSIDE if label is None else str(label) for label in labels]
-    inner = set(found) - {schemes.OUTSIDE}
-    if all(map(_SEGMENT.match, inner)) and inner != {"I"}:
-        return schemes.entities([_AS_LENIENT.get(label[0], label[0]) + label[1:] for label in found])
-    return [(label, node, node + 1) for node, label in enumerate(found) if label != schemes.OUTSIDE]
+    texts = [schemes.OUTSIDE if label is None else str(label) for label in labels]
+    segment_labels = set(texts) - {schemes.OUTSIDE}
+    if all(map(_SEGMENT.match, segment_labels)) and segment_labels != {"I"}:
+        return schemes.entities([_AS_LENIENT.get(label[0], label[0]) + label[1:] for label in texts])
+    return [(label, node, node + 1) for node, label in enumerate(texts) if label != schemes.OUTSIDE]
 
 
 def check_spans(index: int, record: Record, format: str) -> None:
@@ -87,9 +87,9 @@ def labelled_record(
     `tokens` are those that a file gives; by default the tokenizer finds them. `start` is where the
     text begins in its file.
     """
-    found = None if spans is None else [_checked(content, span) for span in spans]
+    checked_spans = None if spans is None else [_checked(content, span) for span in spans]
     if tokens is None:
-        edges = (edge for first, last, _ in found or () for edge in (first, last))
+        edges = (edge for first, last, _ in checked_spans or () for edge in (first, last))
         offsets = split_at(tokenize(content, tokenizer), edges)
     else:
         offsets = list(tokens)
@@ -97,7 +97,7 @@ def labelled_record(
         raise DataError(f"the text {short(content)} has no tokens; remove the record")
     text = Text(content, offsets, start)
     sequence = structures.Sequence([content[first:last] for first, last in offsets])
-    labels = None if found is None else _labels(found, offsets, scheme)
+    labels = None if checked_spans is None else _labels(checked_spans, offsets, scheme)
     return Record(sequence, labels, text=text)
 
 
@@ -126,11 +126,11 @@ def _nodes(offsets: list[Offsets], span: Span) -> tuple[int, int]:
     start, end, label = span
     first = bisect_left(offsets, start, key=itemgetter(0))
     last = bisect_right(offsets, end, key=itemgetter(1))
-    named = f"the span {start} to {end} ({short(label)})"
+    description = f"the span {start} to {end} ({short(label)})"
     if (first and offsets[first - 1][1] > start) or (last < len(offsets) and offsets[last][0] < end):
-        raise DataError(f"{named} does not begin and end with tokens; correct the span or the tokens")
+        raise DataError(f"{description} does not begin and end with tokens; correct the span or the tokens")
     if first >= last:
-        raise DataError(f"{named} contains no token; remove it")
+        raise DataError(f"{description} contains no token; remove it")
     return first, last
 
 
@@ -144,8 +144,8 @@ def _labels(spans: list[Span], offsets: list[Offsets], scheme: str | None) -> li
             )
             raise DataError(f"{problem}, but a token has one label; remove one of them")
     if scheme is not None:
-        found = [(label, first, last) for first, last, (_, _, label) in placed]
-        return list(schemes.encode(found, len(offsets), scheme))
+        label_spans = [(label, first, last) for first, last, (_, _, label) in placed]
+        return list(schemes.encode(label_spans, len(offsets), scheme))
     labels: list[Label] = [schemes.OUTSIDE] * len(offsets)
     for first, last, (_, _, label) in placed:
         labels[first:last] = [label] * (last - first)

@@ -81,7 +81,7 @@ def write(records: Sequence[Record], after: Record | None = None) -> str:
     lines: list[str] = []
     for index, record in enumerate(records):
         if record.labels is not None:
-            message = "raw text has no room for labels; write inline, jsonl or conll"
+            message = "raw text cannot contain labels; write inline, jsonl or conll"
             raise DataError(f"{place(index)}: {message}, or set labels=None")
         lines += [*blank_lines(record), check_line(text_to_write(index, record).content, index)]
     return "\n".join([*lines, ""])

@@ -1,8 +1,9 @@
 """Kernels between observations (or labels), their algebra, and the points that they compare."""
 
-from fuda.kernels.algebra import Constant, Function, Kernel, Normalized, PolynomialForm, Product, Sees, Sum
+from fuda.kernels.algebra import Constant, Function, Kernel, Normalized, Product, Sum
 from fuda.kernels.checked import KERNELS, as_kernel, check_kernel, from_json
 from fuda.kernels.expressions import parse_kernel
+from fuda.kernels.forms import PolynomialForm, Sees
 from fuda.kernels.observations import RBF, Delta, Linear, Polynomial, Precomputed
 from fuda.kernels.substitution import Substitution
 

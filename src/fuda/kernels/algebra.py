@@ -38,49 +38,17 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable
-from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fuda.checks import LARGEST, SMALLEST, is_flag, is_number
 from fuda.errors import DataError, described, short
 from fuda.estimators import BaseEstimator
+from fuda.kernels.forms import PolynomialForm, Sees
 from fuda.kernels.points import Points
 
 Array = np.ndarray
-
-
-class Sees(IntEnum):
-    """What a kernel is a function of; each level includes those before it."""
-
-    FEATURES = 0
-    EQUALITY = 1  # also of whether two observations are equal
-    OBSERVATIONS = 2  # of the observations themselves
-
-
-class PolynomialForm(NamedTuple):
-    """factor · (scale ⟨a, b⟩ + offset)^degree of feature vectors, the power normalized or not.
-
-    Parameters
-    ----------
-    degree : int
-        The power.
-    offset : float
-        What is added before.
-    scale : float
-        The factor of the inner product.
-    normalized : bool
-        Whether k(a, b), the power, is divided by √(k(a, a) k(b, b)).
-    factor : float
-        The factor of all values.
-    """
-
-    degree: int
-    offset: float
-    scale: float
-    normalized: bool = False
-    factor: float = 1.0
 
 
 class Kernel(BaseEstimator):
@@ -98,6 +66,13 @@ class Kernel(BaseEstimator):
         The kernel as a polynomial of one inner product of features; None if it is not one.
     parts : tuple of Kernel
         The operands of a composite kernel.
+
+    Examples
+    --------
+    >>> from fuda.kernels import Delta, Linear
+    >>> kernel = Linear() * Delta() + 1
+    >>> isinstance(kernel, Kernel), kernel.inner_count, kernel.parts
+    (True, 2, (Linear() * Delta(), Constant(value=1.0)))
     """
 
     inner_count: int = 1
@@ -285,6 +260,12 @@ class Constant(Kernel):
     ----------
     value : float
         At least 0.
+
+    Examples
+    --------
+    >>> from fuda.kernels import Linear
+    >>> Linear() + Constant(0.5) == Linear() + 0.5
+    True
     """
 
     inner_count = 0
@@ -315,6 +296,14 @@ class Function(Kernel):
     ----------
     function : callable
         Takes two observations and returns a number.
+
+    Examples
+    --------
+    >>> from fuda import HMPerceptron
+    >>> same_ending = Function(lambda a, b: float(a[-2:] == b[-2:]))
+    >>> model = HMPerceptron(kernel=same_ending).fit([["he", "talked"]], [["O", "V"]])
+    >>> model.predict([["she", "walked"]])[0]
+    ['O', 'V']
     """
 
     def __init__(self, function: Callable[[Any, Any], float]) -> None:
@@ -401,6 +390,12 @@ class Sum(_Pair):
     ----------
     left, right : Kernel
         The kernels.
+
+    Examples
+    --------
+    >>> from fuda.kernels import Delta, Linear
+    >>> Linear() + Delta() == Sum(Linear(), Delta())
+    True
     """
 
     _operation, _sign, _precedence = operator.add, "+", 0
@@ -413,6 +408,12 @@ class Product(_Pair):
     ----------
     left, right : Kernel
         The kernels.
+
+    Examples
+    --------
+    >>> from fuda.kernels import Delta, Linear
+    >>> Linear() * Delta() == Product(Linear(), Delta())
+    True
     """
 
     _operation, _sign, _precedence = operator.mul, "*", 1
@@ -433,6 +434,12 @@ class Normalized(_Composite):
     ----------
     kernel : Kernel
         k.
+
+    Examples
+    --------
+    >>> from fuda.kernels import Polynomial
+    >>> Polynomial(2).normalized() == Normalized(Polynomial(2))
+    True
     """
 
     _operands = ("kernel",)

@@ -41,6 +41,12 @@ def as_kernel(value: Any, name: str = "kernel") -> Kernel:
     -------
     Kernel
         The value itself, or a `Function`.
+
+    Examples
+    --------
+    >>> from fuda.kernels import Delta
+    >>> as_kernel(Delta()), type(as_kernel(lambda a, b: float(a == b))).__name__
+    (Delta(), 'Function')
     """
     if isinstance(value, type) and issubclass(value, Kernel):
         raise DataError(f"{name}={value.__name__}: that is a class; write {value.__name__}()")
@@ -76,6 +82,16 @@ def check_kernel(kernel: Kernel, a: Points, where: Callable[[int], str], most: i
         From a point's number to its name in messages.
     most : int
         About how many points are compared with each other.
+
+    Examples
+    --------
+    >>> words = Points(np.eye(2), np.arange(2), np.zeros(2), ["Ana", "Bo"])
+    >>> bad = as_kernel(lambda a, b: float(a < b))
+    >>> try:
+    ...     check_kernel(bad, words, lambda i: f"word {i}")
+    ... except DataError:
+    ...     print("not symmetric")
+    not symmetric
     """
     some = np.arange(0, len(a), max(1, len(a) // most))
     with np.errstate(over="ignore", invalid="ignore"):

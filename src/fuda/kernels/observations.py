@@ -10,7 +10,8 @@ from fuda.checks import is_whole
 from fuda.compiled import compiled
 from fuda.data.tables import Csr, squared_norms
 from fuda.errors import DataError, short
-from fuda.kernels.algebra import Array, Kernel, PolynomialForm, Sees
+from fuda.kernels.algebra import Array, Kernel
+from fuda.kernels.forms import PolynomialForm, Sees
 from fuda.kernels.points import ByFeature, Points
 from fuda.kernels.values import check_values
 
@@ -53,7 +54,16 @@ class OneInnerProduct(Kernel):
 
 
 class Linear(OneInnerProduct, _OfFeatures):
-    """⟨a, b⟩, the inner product of the features."""
+    """⟨a, b⟩, the inner product of the features.
+
+    Examples
+    --------
+    >>> from fuda import marginalized_kernel
+    >>> options = {"features": "word", "prior": (np.ones((1, 1)), np.ones((2, 1)))}  # one label
+    >>> K = marginalized_kernel(["ab"], ["ab", "cd"], kernel=Linear(), **options)
+    >>> K.ravel().round(2).tolist()
+    [1.0, 0.0]
+    """
 
     polynomial = PolynomialForm(1, 0.0, 1.0)
 
@@ -69,6 +79,14 @@ class Polynomial(_OfFeatures):
         What is added before, at least 0.
     scale : float
         The factor of the inner product, above 0.
+
+    Examples
+    --------
+    >>> from fuda import marginalized_kernel
+    >>> options = {"features": "word", "prior": (np.ones((1, 1)), np.ones((2, 1)))}  # one label
+    >>> K = marginalized_kernel(["ab"], ["ab", "cd"], kernel=Polynomial(2), **options)
+    >>> K.ravel().round(2).tolist()
+    [4.0, 1.0]
     """
 
     def __init__(self, degree: int = 2, offset: float = 1.0, scale: float = 1.0) -> None:
@@ -101,6 +119,14 @@ class RBF(_OfFeatures):
     ----------
     gamma : float
         γ, above 0.
+
+    Examples
+    --------
+    >>> from fuda import marginalized_kernel
+    >>> options = {"features": "word", "prior": (np.ones((1, 1)), np.ones((2, 1)))}  # one label
+    >>> K = marginalized_kernel(["ab"], ["ab", "cd"], kernel=RBF(0.5), **options)
+    >>> K.ravel().round(2).tolist()
+    [1.0, 0.37]
     """
 
     def __init__(self, gamma: float = 1.0) -> None:
@@ -114,7 +140,16 @@ class RBF(_OfFeatures):
 
 
 class Delta(OneInnerProduct):
-    """1 where two observations are equal, else 0."""
+    """1 where two observations are equal, else 0.
+
+    Examples
+    --------
+    >>> from fuda import marginalized_kernel
+    >>> prior = np.ones((1, 1)), np.ones((2, 1))  # of a single label
+    >>> K = marginalized_kernel(["ab"], ["ab", "cd"], kernel=Delta(), prior=prior)
+    >>> K.ravel().round(2).tolist()
+    [1.0, 0.0]
+    """
 
     sees = Sees.EQUALITY
 
@@ -132,6 +167,13 @@ class Precomputed(OneInnerProduct):
     ----------
     gram_matrix : array of shape (n, n)
         Symmetric; its rows are the observations 0 to n − 1.
+
+    Examples
+    --------
+    >>> from fuda import marginalized_kernel
+    >>> similar, prior = Precomputed([[1.0, 0.5], [0.5, 1.0]]), (np.ones((1, 1)), np.ones((2, 1)))
+    >>> marginalized_kernel([0], [0, 1], kernel=similar, prior=prior).ravel().tolist()
+    [1.0, 0.5]
     """
 
     def __init__(self, gram_matrix: Any) -> None:

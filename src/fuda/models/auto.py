@@ -125,6 +125,13 @@ class Auto(Labeler):
 
     Ctrl-C ends the comparison and fits the best so far; a second one ends the fit.
 
+    References
+    ----------
+    .. [1] K. Jamieson, A. Talwalkar. Non-stochastic best arm identification and hyperparameter
+       optimization. AISTATS 2016, section 3: successive halving.
+    .. [2] G. Hinton. Training products of experts by minimizing contrastive divergence. Neural
+       Computation 14, 2002, equation (1): the product of what models say of a labeling.
+
     Examples
     --------
     >>> from fuda import CRF, HMM

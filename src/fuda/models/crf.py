@@ -146,9 +146,9 @@ class CRF(NamedWeights, MarkovLabeler):
     References
     ----------
     .. [1] J. Lafferty, A. McCallum, F. Pereira. Conditional random fields: probabilistic models
-       for segmenting and labeling sequence data. ICML 2001.
+       for segmenting and labeling sequence data. ICML 2001, equation (1).
     .. [2] Y. Tsuboi, H. Kashima. A new loss function with "Markov property" for information
-       extraction.
+       extraction. Equations (2.1) to (2.3), (3.6), (3.9) and (3.10); Theorem 1.
 
     Examples
     --------

@@ -142,7 +142,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
     ----------
     .. [1] M. Collins. Discriminative training methods for hidden Markov models. EMNLP 2002.
     .. [2] Y. Altun, I. Tsochantaridis, T. Hofmann. Hidden Markov support vector machines.
-       ICML 2003.
+       ICML 2003, section 4 and Algorithm 1.
     .. [3] K. Crammer et al. Online passive-aggressive algorithms. JMLR 7, 2006.
     .. [4] K. Crammer et al. Adaptive regularization of weight vectors. NIPS 2009.
 

@@ -171,7 +171,7 @@ class MarginalizedSVM(MarginalizedLabeler):
     References
     ----------
     .. [1] H. Kashima, Y. Tsuboi. Kernel-based discriminative learning algorithms for labeling
-       sequences, trees, and graphs. ICML 2004.
+       sequences, trees, and graphs. ICML 2004, equation (10).
     .. [2] K. Crammer, Y. Singer. On the algorithmic implementation of multiclass kernel-based
        vector machines. JMLR 2, 2001.
 

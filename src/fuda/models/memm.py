@@ -110,7 +110,7 @@ class MEMM(NamedWeights, MarkovLabeler):
     References
     ----------
     .. [1] A. McCallum, D. Freitag, F. Pereira. Maximum entropy Markov models for information
-       extraction and segmentation. ICML 2000.
+       extraction and segmentation. ICML 2000, section 2.
 
     Examples
     --------

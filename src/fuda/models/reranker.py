@@ -154,7 +154,8 @@ class Reranker(Labeler):
     ----------
     .. [1] M. Collins, N. Duffy. New ranking algorithms for parsing and tagging: kernels over
        discrete structures, and the voted perceptron. ACL 2002.
-    .. [2] H. Kashima, Y. Tsuboi. A kernel-based approach to sequence labeling problems.
+    .. [2] H. Kashima, Y. Tsuboi. A kernel-based approach to sequence labeling problems. Slides,
+       section "Kernel for labeled sequences".
 
     Examples
     --------

@@ -133,7 +133,7 @@ class SemiCRF(MarkovLabeler):
     References
     ----------
     .. [1] S. Sarawagi, W. Cohen. Semi-Markov conditional random fields for information extraction.
-       NIPS 2004.
+       NIPS 2004, section 2.
 
     Examples
     --------

@@ -22,7 +22,7 @@ except ImportError:  # Windows: nothing keeps a second process from opening the 
     fcntl = None  # type: ignore[assignment]
 
 VERSION = 1
-_ROOM = "make room on its disk"
+_FREE_SPACE = "make room on its disk"
 _SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE files (
@@ -59,7 +59,7 @@ class Database:
     path : str or Path
         The file.
     create : bool
-        Whether to make it where there is none.
+        Whether to make the store if it does not exist.
     shared : bool
         Whether other processes may have it open, as for reading.
     """
@@ -84,14 +84,14 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             self.close()
             problem = getattr(error, "strerror", None) or str(error)
-            remedy = _ROOM if _is_full(error) else "name another file"
+            remedy = _FREE_SPACE if _is_full(error) else "name another file"
             raise DataError(f"{path}: not a usable store ({problem}); {remedy}") from None
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        """Close the file; an unfinished transaction is taken back."""
+        """Close the file; an unfinished transaction is rolled back."""
         for connection in self._opened:
             connection.close()
         self._opened.clear()
@@ -119,7 +119,7 @@ class Database:
     def _make(self, existed: bool) -> None:
         """Make the tables; where that fails, a file that was not there before is removed."""
         try:
-            with self._told():
+            with self._errors_reported():
                 self._writer.execute("PRAGMA journal_mode = WAL")
             # Not `executescript`, which commits first: a kill leaves a file without tables, which
             # the next start takes for a new one, or the whole schema.
@@ -135,17 +135,19 @@ class Database:
 
     def _check(self, path: str | Path) -> None:
         try:
-            found = self.about("format")
+            version = self.about("format")
         except sqlite3.OperationalError:
-            found = None
-        if found is None:
+            version = None
+        if version is None:
             raise DataError(f"{path}: is not a store of fuda label; name another file with --store")
-        if found != VERSION:
-            raise DataError(f"{path}: is a store of version {found}, this fuda reads {VERSION}; update fuda")
+        if version != VERSION:
+            raise DataError(
+                f"{path}: is a store of version {version}, this fuda reads {VERSION}; update fuda"
+            )
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
-        self._opened.append(connection)  # first, so that it is closed also if the file is no database
+        self._opened.append(connection)  # first, so that it is closed also if the file is not a database
         connection.execute("PRAGMA synchronous = FULL")
         return connection
 
@@ -156,8 +158,8 @@ class Database:
             return self._writer
         if not hasattr(self._local, "connection"):
             self._local.connection = self._connect()
-        found: sqlite3.Connection = self._local.connection
-        return found
+        connection: sqlite3.Connection = self._local.connection
+        return connection
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
@@ -173,7 +175,7 @@ class Database:
         StoreError
             Where the file cannot be written to.
         """
-        with self._writing, self._told():
+        with self._writing, self._errors_reported():
             if self._writer.in_transaction:
                 yield self._writer
                 return
@@ -190,12 +192,12 @@ class Database:
                 self._local.writes = False
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _errors_reported(self) -> Iterator[None]:
         """Within the block, what keeps SQLite from writing becomes a StoreError."""
         try:
             yield
         except sqlite3.OperationalError as error:
-            remedy = _ROOM if _is_full(error) else "see who else has it open, and who may write to it"
+            remedy = _FREE_SPACE if _is_full(error) else "see who else has it open, and who may write to it"
             raise StoreError(f"{self.path}: cannot be written: {error}; {remedy}") from error
 
     def about(self, name: str, default: Any = None) -> Any:

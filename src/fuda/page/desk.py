@@ -25,10 +25,10 @@ from fuda.page.why import why
 
 Json = dict[str, Any]
 
-_PATIENCE = 0.1  # seconds that an accept waits for the model to learn; then it does not wait
-_LAST_WAIT = 1.0  # seconds for each thread to end: what it is at is made again from the log
-_SHOWN = 2_000  # predictions that are kept
-_LISTED = 200  # items of a list at most
+_PATIENCE = 0.1  # an accept waits so many seconds at most for the model to learn
+_LAST_WAIT = 1.0  # each thread has so many seconds to end; its unfinished work can be repeated from the log
+_SHOWN = 2_000  # so many predictions are kept in memory
+_LISTED = 200  # a list has so many items at most
 
 
 class ConflictingEditError(Exception):
@@ -53,7 +53,7 @@ class Desk:
     def __init__(self, store: Store, announce: Callable[[Json], None] = lambda message: None) -> None:
         self.store, self.announce = store, announce
         self.teacher = Teacher(store, announce)
-        self.pool = Pool(store, self.teacher, lambda number: self._predicted(self._found(number)))
+        self.pool = Pool(store, self.teacher, lambda number: self._predicted(self._stored_item(number)))
         self.review = Review(store, announce)
         self._people: set[str] = set()  # who are here
         self._predictions: OrderedDict[tuple[int, int], tuple[list[Any], list[float]]] = OrderedDict()
@@ -70,7 +70,7 @@ class Desk:
         self.pool.stop(_LAST_WAIT)
         self.teacher.stop(_LAST_WAIT)
 
-    def _others(self, by: Step) -> set[str]:
+    def _other_people(self, by: Step) -> set[str]:
         """The other people who are here."""
         self._people.add(by.who)
         return self._people - {by.who}
@@ -108,37 +108,37 @@ class Desk:
             },
             "refitting": self.teacher.refitting,
             "preparing": self.teacher.preparing,
-            "undo": store.depth(self._others(by)),
+            "undo": store.depth(self._other_people(by)),
         }
 
     @cached_property
     def _feature_sets(self) -> dict[str, str]:
         """The feature sets to choose from."""
-        first = self._found(1).record.structure
+        first = self._stored_item(1).record.structure
         return feature_sets_of(first, bool(self.store.about("given")))
 
     def item(self, number: int, by: Step) -> Json:
         """Return a structure, which the tab has from now on."""
-        found = self._found(number)
-        if number not in self._held_by_others(by):
+        item = self._stored_item(number)
+        if number not in self._leased_by_others(by):
             self.store.lease(number, by.tab)
-        return self._item(found)
+        return self._item(item)
 
     def next(self, by: Step, order: str | None = None, after: int | None = None) -> Json | None:
         """Return the structure to label next, which the tab has from now on."""
         if order is not None and order != self.pool.order:
             self.settings({"order": order}, by)
         with self._choosing:  # so that two tabs never get the same one
-            held = set(self.store.leased()) | ({after} if after is not None else set())
-            number = self.pool.next(held)
+            unavailable = set(self.store.leased()) | ({after} if after is not None else set())
+            number = self.pool.next(unavailable)
             if number is None:
                 # What this tab was handed and has not answered is better than nothing.
-                own = set(self.store.leased(by.tab)) - {after}
-                number = min((i for i in own if self._found(i).status == "new"), default=None)
+                leased_here = set(self.store.leased(by.tab)) - {after}
+                number = min((i for i in leased_here if self._stored_item(i).status == "new"), default=None)
             if number is None:
                 return None
             self.store.lease(number, by.tab)
-        return self._item(self._found(number))
+        return self._item(self._stored_item(number))
 
     def items(self, offset: int, limit: int, status: str, label: str, search: str) -> Json:
         """Return a part of the list of structures."""
@@ -153,17 +153,19 @@ class Desk:
             values.append(f"%{search}%")
         if label:
             names = self.store.unit.classes([label]) if self.store.unit.scheme else [label]
-            wanted = [name for name in names if name != schemes.OUTSIDE or self.store.unit.scheme is None]
+            chosen_labels = [
+                name for name in names if name != schemes.OUTSIDE or self.store.unit.scheme is None
+            ]
             where.append(
                 """EXISTS (SELECT 1 FROM json_each(items.labels) l
                 WHERE l.value IN (SELECT value FROM json_each(?)))"""
             )
-            values.append(json.dumps(wanted))
+            values.append(json.dumps(chosen_labels))
         condition = " AND ".join(where)
         total = self.store.count(condition, values)
         limits = f"items.id LIMIT {min(limit, _LISTED)} OFFSET {offset}"
-        found = self.store.items(condition, values, limits)
-        return {"total": total, "items": [self._short(item) for item in found]}
+        items = self.store.items(condition, values, limits)
+        return {"total": total, "items": [self._short(item) for item in items]}
 
     def _short(self, item: Item) -> Json:
         """An item of a list; without what a model predicts for it."""
@@ -209,21 +211,21 @@ class Desk:
             self._predictions[item.id, taught.version] = labels, sure
             while len(self._predictions) > _SHOWN:
                 self._predictions.popitem(last=False)
-        for node, given in enumerate(item.labels or []):
-            if given is not None:
+        for node, label in enumerate(item.labels or []):
+            if label is not None:
                 labels, sure = (
-                    [*labels[:node], given, *labels[node + 1 :]],
+                    [*labels[:node], label, *labels[node + 1 :]],
                     [*sure[:node], 1.0, *sure[node + 1 :]],
                 )
         return labels, sure
 
-    def _found(self, number: int) -> Item:
-        found = self.store.item(number) if number < 1 << 63 else None  # the largest one of SQLite
-        if found is None:
+    def _stored_item(self, number: int) -> Item:
+        item = self.store.item(number) if number < 1 << 63 else None  # the largest one of SQLite
+        if item is None:
             raise DataError(f"there is no sentence {short(number)}; reload the page")
-        return found
+        return item
 
-    def _held_by_others(self, by: Step) -> set[int]:
+    def _leased_by_others(self, by: Step) -> set[int]:
         return set(self.store.leased()) - set(self.store.leased(by.tab))
 
     def progress(self) -> Json:
@@ -233,9 +235,9 @@ class Desk:
         return progress(self.store)
 
     def why(self, content: Json) -> Json:
-        """Return what speaks for and against a label."""
+        """Return the reasons for and against a label."""
         number, start, end = (content.get(name) for name in ("id", "start", "end"))
-        item = self._found(number if type(number) is int else -1)
+        item = self._stored_item(number if type(number) is int else -1)
         size = len(item.record.structure)
         if type(start) is not int or type(end) is not int or not 0 <= start < end <= size:
             raise DataError(
@@ -250,13 +252,13 @@ class Desk:
 
     def accept(self, number: int, content: Json, by: Step) -> Json:
         """Give a structure its labels, and teach them."""
-        item = self._found(number)
-        labels = self.store.unit.given(content, len(item.record.structure), self.store.kinds)
+        item = self._stored_item(number)
+        labels = self.store.unit.checked_labels(content, len(item.record.structure), self.store.kinds)
         before = self._shown.get(number) or self._predicted(item)[0]
         compared = self.store.unit.compared(before, labels)
-        # How good the model was before it was told; labels that were known before tell nothing.
-        tells = item.labels is None and self.teacher.current.model is not None
-        event = self._step("accept", item, content, labels, by, compared if tells else {})
+        # How good the model was before this lesson; labels that it has learned do not count.
+        is_informative = item.labels is None and self.teacher.current.model is not None
+        event = self._step("accept", item, content, labels, by, compared if is_informative else {})
         began = time.perf_counter()
         self.teacher.notice()
         if self.teacher.is_quick(_PATIENCE):
@@ -265,13 +267,13 @@ class Desk:
             "milliseconds": round(1000 * (time.perf_counter() - began), 1),
             "changed": compared["words"] - compared["right"],
         }
-        return self._answer(number, content, by) | {"taught": taught, "event": event}
+        return self._reply(number, content, by) | {"taught": taught, "event": event}
 
     def skip(self, number: int, content: Json, by: Step) -> Json:
         """Put a structure aside."""
-        self._step("skip", self._found(number), content, None, by, {})
+        self._step("skip", self._stored_item(number), content, None, by, {})
         self.teacher.notice()
-        return self._answer(number, content, by) | {"taught": {"milliseconds": 0, "changed": 0}}
+        return self._reply(number, content, by) | {"taught": {"milliseconds": 0, "changed": 0}}
 
     def _step(
         self, kind: str, item: Item, content: Json, labels: list[Any] | None, by: Step, more: Json
@@ -280,37 +282,37 @@ class Desk:
         try:
             return self.store.step(kind, item.id, version if type(version) is int else -1, labels, by, more)
         except ConflictError:
-            theirs = self._item(self._found(item.id))
+            theirs = self._item(self._stored_item(item.id))
             shown = self.store.unit.shown(labels, None) if labels is not None else {}
             error = "this sentence was changed meanwhile, in another tab or by another person"
             yours = theirs | shown | {"source": "person", "version": version}
             raise ConflictingEditError({"error": error, "yours": yours, "theirs": theirs}) from None
 
-    def _answer(self, number: int, content: Json, by: Step) -> Json:
+    def _reply(self, number: int, content: Json, by: Step) -> Json:
         """What follows a step."""
         self.announce({"type": "items", "ids": [number], "tab": by.tab})
         after = content.get("after")
         following = self.next(by, after=after if type(after) is int else None)
-        return {"item": self._item(self._found(number)), "next": following} | self._counts(by)
+        return {"item": self._item(self._stored_item(number)), "next": following} | self._counts(by)
 
     def _counts(self, by: Step) -> Json:
         counts = self.store.counts()
         return {
-            "undo": self.store.depth(self._others(by)),
+            "undo": self.store.depth(self._other_people(by)),
             "done": counts["done"],
             "skipped": counts["skipped"],
         }
 
     def undo(self, by: Step) -> Json:
         """Take the last step back."""
-        found = self.store.undo(by, self._others(by))
-        if found is None:
+        undone = self.store.undo(by, self._other_people(by))
+        if undone is None:
             return {"item": None} | self._counts(by)
-        number, _ = found
+        number, _ = undone
         self.teacher.notice()
         self.announce({"type": "items", "ids": [number], "tab": by.tab})
         self.store.lease(number, by.tab)
-        return {"item": self._item(self._found(number))} | self._counts(by)
+        return {"item": self._item(self._stored_item(number))} | self._counts(by)
 
     def add_label(self, name: Any, by: Step) -> Json:
         """Add a label to those that can be chosen."""

@@ -59,15 +59,15 @@ def text_of(store: Store, format: Format) -> str:
     str
         The content.
     """
-    found = list(records(store, format.name))
-    if not found:
+    exported = list(records(store, format.name))
+    if not exported:
         raise DataError("nothing has been labelled yet; accept a sentence first")
     options: dict[str, Any] = {}
     if flattened(store, format):
         options["flatten"] = True
-    if format.name == "conllu" and _needs_field(store, found):
+    if format.name == "conllu" and _needs_field(store, exported):
         options["label"] = _field(store)
-    text: str = format.write(found, **options)
+    text: str = format.write(exported, **options)
     return text
 
 
@@ -81,9 +81,9 @@ def _field(store: Store) -> str:
     return _NODES if store.unit.scheme is None else _SPANS
 
 
-def _needs_field(store: Store, found: list[Record]) -> bool:
+def _needs_field(store: Store, exported: list[Record]) -> bool:
     """Whether labels have no CoNLL-U field yet: read without labels, or spans of other formats."""
-    rows = [record.rows for record in found if record.rows is not None]
+    rows = [record.rows for record in exported if record.rows is not None]
     if not rows:
         return store.unit.scheme is not None
     return any(getattr(row, "label", None) is None for row in rows)

@@ -26,7 +26,7 @@ from fuda.page.spans import Unit, new_kind, unit_of
 from fuda.page.store import Snapshot, Store
 from fuda.render.text import shown
 
-_LOOKED_AT = 1_000  # lines by which a file of columns is told from raw text
+_LOOKED_AT = 1_000  # so many lines decide whether a file is raw text or columns
 _MOST_COLUMNS = 14
 _TAG = re.compile(r"O|[BIESLU]-\S+")
 
@@ -85,10 +85,10 @@ def _is_parted(path: str, count: int) -> bool:
 
 
 def digest_of_file(path: str, keywords: dict[str, Any]) -> str:
-    """Return what tells a file, read with these options, from others."""
-    found = hashlib.sha256(files.read_bytes(path))
-    found.update(repr(sorted(keywords.items())).encode())
-    return found.hexdigest()
+    """Return a digest of a file and of the options that it is read with."""
+    digest = hashlib.sha256(files.read_bytes(path))
+    digest.update(repr(sorted(keywords.items())).encode())
+    return digest.hexdigest()
 
 
 def knows(store: Store, digest: str) -> bool:
@@ -152,8 +152,8 @@ def add(
                 :complete, :lesson, :status, :given, :source)""",
                 [row | {"lesson": None if row["given"] is None else number} for row in rows],
             )
-        found = unit.kinds({label for record in data.records for label in record.labels or []})
-        add_kinds(store, found)
+        kinds = unit.kinds({label for record in data.records for label in record.labels or []})
+        add_kinds(store, kinds)
     return len(records)
 
 
@@ -184,28 +184,28 @@ def _check(path: str, data: Dataset, shape: str) -> None:
 def _unknown(store: Store, name: str, records: list[Record]) -> list[tuple[int, Record]]:
     """The records that the store does not have, and their places; others give it their labels."""
     with store.transaction() as writer:
-        named = writer.execute("SELECT 1 FROM files WHERE name = ?", (name,)).fetchone() is not None
+        is_known_file = writer.execute("SELECT 1 FROM files WHERE name = ?", (name,)).fetchone() is not None
         stored = Counter(digest for (digest,) in writer.execute("SELECT digest FROM items"))
         digests = [digest_of(record.structure) for record in records]
-        if not named and any(count > stored[digest] for digest, count in Counter(digests).items()):
+        if not is_known_file and any(count > stored[digest] for digest, count in Counter(digests).items()):
             return list(enumerate(records, 1))
-        seen: Counter[bytes] = Counter()
+        occurrences: Counter[bytes] = Counter()
         unknown = []
         for place, (digest, record) in enumerate(zip(digests, records, strict=True), 1):
-            seen[digest] += 1
-            if seen[digest] > stored[digest]:
+            occurrences[digest] += 1
+            if occurrences[digest] > stored[digest]:
                 unknown.append((place, record))
             elif record.labels is not None and any(label is not None for label in record.labels):
-                _give(store, digest, seen[digest], store.unit.stored(record.labels))
+                _add_labels(store, digest, occurrences[digest], store.unit.stored(record.labels))
         return unknown
 
 
-def _give(store: Store, digest: bytes, which: int, labels: list[Any]) -> None:
+def _add_labels(store: Store, digest: bytes, occurrence: int, labels: list[Any]) -> None:
     """Give labels of a file to a structure that has none."""
     with store.transaction() as writer:
         number, given, version = writer.execute(
             "SELECT id, given, version FROM items WHERE digest = ? ORDER BY id LIMIT 1 OFFSET ?",
-            (digest, which - 1),
+            (digest, occurrence - 1),
         ).fetchone()
         if given is not None or version > 0:
             return
@@ -213,7 +213,7 @@ def _give(store: Store, digest: bytes, which: int, labels: list[Any]) -> None:
         writer.execute(
             """UPDATE items SET given = :given, complete = :complete, lesson = :lesson, status = :status,
             labels = :given, source = :source, version = version + 1 WHERE id = :id""",
-            _given(labels) | {"lesson": lesson, "id": number},
+            _label_columns(labels) | {"lesson": lesson, "id": number},
         )
 
 
@@ -227,7 +227,7 @@ def _row(file: int, place: int, record: Record, unit: Unit, format: str) -> dict
         "words": _searched(record),
         "record": jsonl.write([replace(record, labels=None, rows=None, marginals=None)]),
         "original": _original(record, format),
-        **_given(unit.stored(record.labels or []) if known else None),
+        **_label_columns(unit.stored(record.labels or []) if known else None),
     }
 
 
@@ -237,12 +237,12 @@ def _searched(record: Record) -> str:
     return words if record.text is None else f"{words}\n{record.text.content}"
 
 
-def _given(labels: list[Any] | None) -> dict[str, Any]:
-    """The columns of a structure that say what labels its file has."""
+def _label_columns(labels: list[Any] | None) -> dict[str, Any]:
+    """The columns of a structure for the labels that its file has."""
     complete = labels is not None and None not in labels
-    given = None if labels is None else json.dumps(labels, ensure_ascii=False)
+    text = None if labels is None else json.dumps(labels, ensure_ascii=False)
     status, source = "done" if complete else "new", None if labels is None else "file"
-    return {"given": given, "complete": complete, "status": status, "source": source}
+    return {"given": text, "complete": complete, "status": status, "source": source}
 
 
 def _original(record: Record, format: str) -> str | None:

@@ -55,19 +55,19 @@ _LETTERS = {
 }
 
 
-def learners_of(shape: str, given: bool) -> list[Learner]:
+def learners_of(shape: str, has_given_model: bool) -> list[Learner]:
     """Return the learners for structures of a shape; of a model that was given, only itself."""
-    if given:
+    if has_given_model:
         return [GIVEN]
     return [KERNEL] if shape == "dag" else [LINEAR, KERNEL]
 
 
-def feature_sets_of(some: Structure, given: bool) -> dict[str, str]:
+def feature_sets_of(structure: Structure, has_given_model: bool) -> dict[str, str]:
     """Return the feature sets to choose from, by name, for such data; none for a given model."""
-    kinds = {type(observation) for observation in some.observations}
-    if given or not kinds <= {str, tuple}:
+    kinds = {type(observation) for observation in structure.observations}
+    if has_given_model or not kinds <= {str, tuple}:
         return {}
-    return _LETTERS if all(len(observation) == 1 for observation in some.observations) else _WORDS
+    return _LETTERS if all(len(observation) == 1 for observation in structure.observations) else _WORDS
 
 
 def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None, labelled: int = 0) -> Any:

@@ -14,9 +14,9 @@ from fuda.data.structures import Sequence, Structure
 from fuda.page.store import Store
 from fuda.page.teacher import Teacher
 
-_PIECE = 0.05  # seconds that a piece of the pool takes; as long is left to others after it
-_GIVEN = "status = 'done' AND source = 'file'"  # labels that a person has not confirmed
-_LARGEST = 500  # structures of a piece
+_PIECE = 0.05  # scoring a piece takes so many seconds, and as long a pause follows
+_GIVEN = "status = 'done' AND source = 'file'"  # structures whose labels no person has confirmed
+_LARGEST = 500  # a piece has so many structures at most
 
 
 class Pool:
@@ -66,17 +66,17 @@ class Pool:
         Returns
         -------
         int or None
-            None where there is none.
+            None where no structure is left.
         """
         order = self.order
-        wanted = _GIVEN if order == "disagreement" else "status = 'new'"
+        condition = _GIVEN if order == "disagreement" else "status = 'new'"
         if self._chooser is None or order == "file":
             listed = ", ".join(map(str, leave_out))
-            first = f"SELECT MIN(id) FROM items WHERE {wanted} AND id NOT IN ({listed})"
+            first = f"SELECT MIN(id) FROM items WHERE {condition} AND id NOT IN ({listed})"
             return next(iter(self.store.numbers(f"id = ({first})")), None)
         (chosen_in, expected), self._expected = self._expected or ("", 0), None
         is_open = chosen_in == order and expected not in leave_out
-        if is_open and self.store.numbers(f"id = {expected} AND {wanted}"):
+        if is_open and self.store.numbers(f"id = {expected} AND {condition}"):
             return expected
         return self._chosen(order, leave_out)
 
@@ -84,13 +84,13 @@ class Pool:
         """The structure to label next, when those that tabs have are labelled too."""
         assert self._chooser is not None
         self._chooser.order = order
-        closed, held = (
+        closed, reserved = (
             self._closed(order),
             np.array([i for i in leave_out if i <= self._size], dtype=np.int64),
         )
-        closed[held - 1] = True
+        closed[reserved - 1] = True
         labelled = np.array(self.store.numbers("status = 'done'"), dtype=np.int64)
-        chosen = self._chooser.next(np.flatnonzero(closed), np.union1d(labelled, held) - 1)
+        chosen = self._chooser.next(np.flatnonzero(closed), np.union1d(labelled, reserved) - 1)
         return None if chosen is None else chosen + 1
 
     def _look_ahead(self) -> None:
@@ -116,7 +116,7 @@ class Pool:
                 self._work()
             except Exception as error:
                 # Whatever a model may raise: sentences come in file order then, and the
-                # page says why.
+                # page shows the reason.
                 self.teacher.problem = f"sentences are not scored: {error}"
                 self._stopped.wait(1.0)
 
@@ -127,25 +127,25 @@ class Pool:
         del structures
         scored_by = np.zeros(self._size, dtype=np.int64)  # versions of the model
         shuffled, size = np.random.RandomState(0).permutation(self._size), 10
-        seen = -1
+        looked_ahead_at = -1
         while not self._stopped.is_set():
             taught = self.teacher.current
-            if taught.version != seen or self._expected is None:
-                seen = taught.version
+            if taught.version != looked_ahead_at or self._expected is None:
+                looked_ahead_at = taught.version
                 self._look_ahead()
-            wanted = self._wanted(scored_by, shuffled, taught.version)
-            if taught.model is None or not len(wanted):
+            to_score = self._to_score(scored_by, shuffled, taught.version)
+            if taught.model is None or not len(to_score):
                 self._stopped.wait(0.2)
                 continue
             began = time.perf_counter()
-            piece = np.sort(wanted[:size])
+            piece = np.sort(to_score[:size])
             self._score(piece, taught.model)
             scored_by[piece] = taught.version
-            taken = time.perf_counter() - began
-            size = int(np.clip(size * _PIECE / max(taken, 1e-4), 1, min(_LARGEST, 2 * size)))
-            self._stopped.wait(min(taken, 1.0))
+            elapsed = time.perf_counter() - began
+            size = int(np.clip(size * _PIECE / max(elapsed, 1e-4), 1, min(_LARGEST, 2 * size)))
+            self._stopped.wait(min(elapsed, 1.0))
 
-    def _wanted(self, scored_by: np.ndarray, shuffled: np.ndarray, version: int) -> np.ndarray:
+    def _to_score(self, scored_by: np.ndarray, shuffled: np.ndarray, version: int) -> np.ndarray:
         """The structures to score: those that the oldest models have scored come first."""
         order = self.order
         if order == "file":

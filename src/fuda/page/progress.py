@@ -1,4 +1,4 @@
-"""How far a person is: how good the model was before it was told, counts of labels, speed.
+"""How far a person is: how good the model was before each lesson, counts of labels, speed.
 
 Of spans the measure is F1: nearly all words are in none, and are right from the first sentence on.
 """
@@ -16,11 +16,11 @@ from fuda.active.outlook import learning_curve, outlook
 from fuda.formats.spans import segments
 from fuda.page.store import LABELLED, Store
 
-_PAUSE = 120.0  # seconds between two answers from which on a person was away
-_RECENT = 50  # answers by which speed is told
+_PAUSE = 120.0  # a person who does not answer for so many seconds was away
+_RECENT = 50  # the speed is that of the last so many answers
 _AHEAD = 50
-_LATELY = 25  # sentences by which the share of words and the number of corrections are told
-_POINTS = 300  # of a curve at most
+_LATELY = 25  # the share of right words and the corrections are of the last so many sentences
+_POINTS = 300  # a curve has so many points at most
 
 
 def progress(store: Store) -> dict[str, Any]:
@@ -39,11 +39,11 @@ def progress(store: Store) -> dict[str, Any]:
     steps = store.steps()
     is_spans = store.unit.scheme is not None
     right, total = ("hits", "spans") if is_spans else ("right", "words")
-    told = [more for *_, more in steps if total in more]
-    counts = [more[right] for more in told], [more[total] for more in told]
+    measured = [more for *_, more in steps if total in more]
+    counts = [more[right] for more in measured], [more[total] for more in measured]
     points = learning_curve(*counts, f1=is_spans)
     more_to_come = outlook(*counts, ahead=_AHEAD, f1=is_spans)
-    recent = told[-_LATELY:]
+    recent = measured[-_LATELY:]
     words = sum(more["words"] for more in recent)
     times = [when for _, when, *_ in steps][-_RECENT - 1 :]
     gaps = [after - before for before, after in pairwise(times) if after - before < _PAUSE]

@@ -14,7 +14,7 @@ from fuda.page.views import spaces_of, words_of
 from fuda.page.wording import features_in_words, place_of
 
 Json = dict[str, Any]
-_FEWEST = 5  # structures with labels that can judge each other
+_FEWEST = 5  # fewer labelled structures cannot be judged by each other
 _LISTED = 200
 
 
@@ -34,14 +34,14 @@ class Review:
     store : Store
         The store.
     announce : callable
-        Is told how far the work is, as messages to pages.
+        Is called with messages to pages, on the progress of the work.
     """
 
     def __init__(self, store: Store, announce: Callable[[Json], None]) -> None:
         self.store, self.announce = store, announce
-        self._found: list[_Doubtful] = []
+        self._doubts: list[_Doubtful] = []
         self._progress, self._ready, self._problem = 0.0, False, ""
-        self._search = 0  # the number of the search, by which pages tell late messages
+        self._search = 0  # the number of the search, by which pages recognize late messages
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
@@ -64,14 +64,14 @@ class Review:
         if self._problem:
             raise DataError(self._problem)
         versions = dict(self.store.versions())
-        found = [doubtful for doubtful in self._found if versions[doubtful.item] == doubtful.version]
-        part = found[offset : offset + min(limit, _LISTED)]
+        current = [doubtful for doubtful in self._doubts if versions[doubtful.item] == doubtful.version]
+        part = current[offset : offset + min(limit, _LISTED)]
         return {
             "ready": self._ready,
             "progress": self._progress,
             "search": self._search,
-            "total": len(found),
-            "likely": sum(doubtful.doubt.score > 0 for doubtful in found),
+            "total": len(current),
+            "likely": sum(doubtful.doubt.score > 0 for doubtful in current),
             "doubts": [self._shown(doubtful) for doubtful in part],
         }
 
@@ -81,13 +81,14 @@ class Review:
         unit = self.store.unit
         X, y = [item.record.structure for item in items], [item.labels or [] for item in items]
         try:
-            found = doubts(X, y, scheme=unit.scheme, progress=self._advance)
+            found_doubts = doubts(X, y, scheme=unit.scheme, progress=self._advance)
         except DataError as error:
             self._problem = f"no doubts were found: {error}"
-            self._advance(1.0)  # pages ask then, and are told
+            self._advance(1.0)  # pages ask then, and get the error
             return
-        self._found = [
-            _Doubtful(items[doubt.structure].id, items[doubt.structure].version, doubt) for doubt in found
+        self._doubts = [
+            _Doubtful(items[doubt.structure].id, items[doubt.structure].version, doubt)
+            for doubt in found_doubts
         ]
         self._ready = True
         self._advance(1.0)
@@ -117,22 +118,24 @@ class Review:
         }
 
     def _reasons(self, doubt: Any, is_chain: bool) -> str:
-        """What speaks for a doubt, in plain words."""
+        """The evidence for a doubt, in plain words."""
         unit, classes = self.store.unit, self.store.unit.classes(self.store.kinds)
-        counts = ", ".join(f"{unit.named(label)} {count:,} ×" for label, count in doubt.elsewhere)
+        counts = ", ".join(f"{unit.display_name(label)} {count:,} ×" for label, count in doubt.elsewhere)
         reasons = [f"“{doubt.word}” elsewhere: {counts}" if counts else f"“{doubt.word}” is nowhere else"]
         groups: dict[Any, list[str]] = {}
         for text, _ in doubt.features:
             groups.setdefault(place_of(text, classes), []).append(text)
-        found = [features_in_words(group, is_chain, classes, unit.named) for group in groups.values()]
-        if found:
+        evidence = [
+            features_in_words(group, is_chain, classes, unit.display_name) for group in groups.values()
+        ]
+        if evidence:
             suggested = doubt.suggested[doubt.nodes[0] - doubt.start]
-            reasons.append(f"For {unit.named(suggested)} speak: {'; '.join(found)}")
+            reasons.append(f"For {unit.display_name(suggested)} speak: {'; '.join(evidence)}")
         return ". ".join(reasons if doubt.word else reasons[1:])
 
 
 def _kind(labels: list[Any], unit: Unit) -> str:
-    """What labels of some nodes say, as a person sees it."""
+    """The types of the labels of some nodes, as the page shows them."""
     kinds = list(dict.fromkeys(unit.kind(label) for label in labels))
     spans = [kind for kind in kinds if kind != schemes.OUTSIDE] if unit.scheme is not None else kinds
     return ", ".join(spans or kinds)

@@ -27,7 +27,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 LARGEST_BODY = 1 << 20
 ANY_ADDRESS = ("0.0.0.0", "::")
 _TOO_LARGE = f"the request has more than {LARGEST_BODY:,} bytes"
-_SESSION = 30 * 24 * 3600.0  # seconds
+_SESSION = 30 * 24 * 3600.0  # a session lasts so many seconds
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -51,7 +51,7 @@ class Sessions:
     store : Store
         Keeps digests of their cookies.
     port : int
-        The port, a part of the name of the cookie: browsers do not tell ports apart.
+        The port, a part of the name of the cookie: browsers send cookies to all ports.
     password : str or None
         With which other computers may come.
     """
@@ -124,19 +124,21 @@ class Guard:
 
         async def guarded_send(message: dict[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                given = [(k, v) for k, v in message.get("headers", []) if k.decode().lower() not in _HEADERS]
-                ours = [(k.encode(), v.encode()) for k, v in _HEADERS.items()]
-                message = {**message, "headers": [*given, *ours]}
+                other_headers = [
+                    (k, v) for k, v in message.get("headers", []) if k.decode().lower() not in _HEADERS
+                ]
+                own_headers = [(k.encode(), v.encode()) for k, v in _HEADERS.items()]
+                message = {**message, "headers": [*other_headers, *own_headers]}
             await send(message)
 
         refusal = self._refusal(scope)
         if refusal is not None:
-            await _answer(guarded_send, *refusal)
+            await _send_error(guarded_send, *refusal)
             return
         scope.setdefault("state", {})["who"] = self.sessions.who(scope)
         if scope["path"].startswith("/api/") and scope["state"]["who"] is None:
             sentence = "this browser is not known here; open the address that `fuda label` printed"
-            await _answer(guarded_send, 401, sentence)
+            await _send_error(guarded_send, 401, sentence)
             return
         await self.app(scope, _bounded(receive), guarded_send)
 
@@ -195,14 +197,14 @@ def hosts_for(host: str, port: int, password: str | None) -> Callable[[str], boo
     names = {"127.0.0.1", "localhost", "[::1]"}
     if password is not None:
         names |= {host, f"[{host}]", socket.gethostname(), socket.getfqdn()}
-    allowed = {f"{name}:{port}".lower() for name in names} | (names if port == 80 else set())
+    accepted = {f"{name}:{port}".lower() for name in names} | (names if port == 80 else set())
 
-    def is_own(given: str) -> bool:
-        if given.lower() in allowed:
+    def is_own(requested: str) -> bool:
+        if requested.lower() in accepted:
             return True
         if password is None or host not in ANY_ADDRESS:
             return False
-        address, _, own_port = given.rpartition(":")
+        address, _, own_port = requested.rpartition(":")
         return own_port == str(port) and _is_address(address.strip("[]"))
 
     return is_own
@@ -238,9 +240,9 @@ def outward(host: str) -> str:
 
 
 def header(scope: Scope, name: str) -> str:
-    """Return a header of a request; empty where there is none."""
-    found = [value for key, value in scope["headers"] if key == name.encode()]
-    return found[0].decode("latin-1") if found else ""
+    """Return a header of a request; empty if it was not sent."""
+    values = [value for key, value in scope["headers"] if key == name.encode()]
+    return values[0].decode("latin-1") if values else ""
 
 
 def _is_address(text: str) -> bool:
@@ -255,7 +257,7 @@ def _digest(value: str) -> str:
     return hashlib.sha256(value.encode()).hexdigest()
 
 
-async def _answer(send: Send, status: int, sentence: str) -> None:
+async def _send_error(send: Send, status: int, sentence: str) -> None:
     """Answer with an error."""
     headers = [(b"content-type", b"application/json")]
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -37,7 +37,7 @@ from fuda.page.safety import ANY_ADDRESS, Guard, Sessions, TooLargeError, hosts_
 from fuda.page.store import Step, Store
 
 STATIC = Path(__file__).parent / "static"
-_ALIVE = 15.0  # seconds after which a stream of events says that it is alive
+_ALIVE = 15.0  # an idle stream of events sends a comment after so many seconds
 _LONGEST_TAB = 64
 
 
@@ -156,46 +156,46 @@ def _pages(sessions: Sessions) -> list[Any]:
 
 
 def _refused() -> str:
-    """The form for the password, which says that it was not the right one."""
+    """The form for the password, with the message that it was wrong."""
     form = (STATIC / "login.html").read_text(encoding="utf-8")
     return form.replace("<!-- refused -->", '<p class="refused" role="alert">This is not the password.</p>')
 
 
 async def _admitted(request: Request, sessions: Sessions) -> Response:
     """Let a browser in: to the page, with a cookie."""
-    answer = RedirectResponse("/", 303)
+    response = RedirectResponse("/", 303)
     if request.state.who is None:
         value = await run_in_threadpool(sessions.opened)
-        answer.set_cookie(sessions.cookie, value, max_age=30 * 24 * 3600, httponly=True, samesite="strict")
-    return answer
+        response.set_cookie(sessions.cookie, value, max_age=30 * 24 * 3600, httponly=True, samesite="strict")
+    return response
 
 
 def _api(desk: Desk, feed: Feed) -> list[Route]:
     """The routes for JSON."""
 
-    def get(path: str, answer: Callable[[Request, Step], Any]) -> Route:
+    def get(path: str, handler: Callable[[Request, Step], Any]) -> Route:
         async def endpoint(request: Request) -> Response:
             by = Step(request.state.who, _tab(request.query_params.get("tab", "")))
-            return JSONResponse(await run_in_threadpool(answer, request, by))
+            return JSONResponse(await run_in_threadpool(handler, request, by))
 
         return Route(path, endpoint)
 
-    def post(path: str, answer: Callable[[Request, dict[str, Any], Step], Any]) -> Route:
+    def post(path: str, handler: Callable[[Request, dict[str, Any], Step], Any]) -> Route:
         async def endpoint(request: Request) -> Response:
             content = await _content(request)
             by = Step(request.state.who, _tab(content.get("tab", "")))
-            return JSONResponse(await run_in_threadpool(answer, request, content, by))
+            return JSONResponse(await run_in_threadpool(handler, request, content, by))
 
         return Route(path, endpoint, methods=["POST"])
 
     def listed(request: Request, by: Step) -> Any:
-        asked = request.query_params
-        texts = (asked.get(name, "") for name in ("status", "label", "search"))
-        return desk.items(_number(asked, "offset", 0), _number(asked, "limit", 50), *texts)
+        query = request.query_params
+        texts = (query.get(name, "") for name in ("status", "label", "search"))
+        return desk.items(_number(query, "offset", 0), _number(query, "limit", 50), *texts)
 
     def doubted(request: Request, by: Step) -> Any:
-        asked = request.query_params
-        return desk.review.listed(_number(asked, "offset", 0), _number(asked, "limit", 50))
+        query = request.query_params
+        return desk.review.listed(_number(query, "offset", 0), _number(query, "limit", 50))
 
     async def events(request: Request) -> Response:
         return StreamingResponse(feed.stream(), media_type="text/event-stream")
@@ -213,17 +213,19 @@ def _api(desk: Desk, feed: Feed) -> list[Route]:
         get("/api/items", listed),
         get("/api/items/{id:int}", lambda request, by: {"item": desk.item(request.path_params["id"], by)}),
         Route("/api/events", events),
-        post("/api/next", lambda request, asked, by: {"item": _next(desk, asked, by)}),
-        post("/api/items/{id:int}/accept", lambda r, asked, by: desk.accept(r.path_params["id"], asked, by)),
-        post("/api/items/{id:int}/skip", lambda r, asked, by: desk.skip(r.path_params["id"], asked, by)),
-        post("/api/undo", lambda request, asked, by: desk.undo(by)),
-        post("/api/labels", lambda request, asked, by: desk.add_label(asked.get("add"), by)),
-        post("/api/why", lambda request, asked, by: desk.why(asked)),
+        post("/api/next", lambda request, content, by: {"item": _next(desk, content, by)}),
+        post(
+            "/api/items/{id:int}/accept", lambda r, content, by: desk.accept(r.path_params["id"], content, by)
+        ),
+        post("/api/items/{id:int}/skip", lambda r, content, by: desk.skip(r.path_params["id"], content, by)),
+        post("/api/undo", lambda request, content, by: desk.undo(by)),
+        post("/api/labels", lambda request, content, by: desk.add_label(content.get("add"), by)),
+        post("/api/why", lambda request, content, by: desk.why(content)),
         get("/api/progress", lambda request, by: desk.progress()),
         get("/api/doubts", doubted),
-        post("/api/doubts", lambda request, asked, by: desk.review.start()),
+        post("/api/doubts", lambda request, content, by: desk.review.start()),
         Route("/api/export", exported),
-        post("/api/settings", lambda request, asked, by: desk.settings(asked, by)),
+        post("/api/settings", lambda request, content, by: desk.settings(content, by)),
     ]
 
 
@@ -235,9 +237,9 @@ def _exported(desk: Desk, kind: str) -> tuple[bytes, str]:
     return export.text_of(store, FORMATS[kind]).encode(), export.file_name(store, kind)
 
 
-def _next(desk: Desk, asked: dict[str, Any], by: Step) -> Any:
-    after = asked.get("after")
-    return desk.next(by, asked.get("order"), after if type(after) is int else None)
+def _next(desk: Desk, content: dict[str, Any], by: Step) -> Any:
+    after = content.get("after")
+    return desk.next(by, content.get("order"), after if type(after) is int else None)
 
 
 def _tab(text: Any) -> str:
@@ -246,8 +248,8 @@ def _tab(text: Any) -> str:
     return text
 
 
-def _number(asked: Any, name: str, default: int) -> int:
-    text = asked.get(name, str(default))
+def _number(query: Any, name: str, default: int) -> int:
+    text = query.get(name, str(default))
     if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise DataError(f"{name} must be a number; reload the page")
     return int(text)
@@ -278,7 +280,7 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
-def listening(host: str, port: int | None, wanted: int | None) -> socket.socket:
+def listening(host: str, port: int | None, preferred: int | None) -> socket.socket:
     """Return a socket that listens.
 
     Parameters
@@ -287,7 +289,7 @@ def listening(host: str, port: int | None, wanted: int | None) -> socket.socket:
         The address.
     port : int or None
         The port that a person has named.
-    wanted : int or None
+    preferred : int or None
         The port to have if it is free, where none was named.
 
     Returns
@@ -296,15 +298,15 @@ def listening(host: str, port: int | None, wanted: int | None) -> socket.socket:
         The socket.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    for choice in [port] if port is not None else [wanted or 0, 0]:
-        found = socket.socket(family, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    for choice in [port] if port is not None else [preferred or 0, 0]:
+        server_socket = socket.socket(family, socket.SOCK_STREAM)
+        server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((host, choice))
-            found.listen(128)
-            return found
+            server_socket.bind((host, choice))
+            server_socket.listen(128)
+            return server_socket
         except (OSError, OverflowError) as error:
-            found.close()
+            server_socket.close()
             problem = getattr(error, "strerror", None) or str(error)
     raise DataError(f"{host}, port {port}: cannot listen there ({problem}); name another --port or --host")
 
@@ -325,7 +327,7 @@ def serve(
     password : str or None
         For other computers.
     ready : callable
-        Is told the address to open.
+        Is called with the address to open.
     """
     port = listener.getsockname()[1]
     sessions = Sessions(store, port, password)

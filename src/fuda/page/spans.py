@@ -19,7 +19,7 @@ from fuda.formats.spans import segments
 
 _TAG = re.compile(r"\b([BIESLU])-(?=\w)")
 _PLACES = {"B": "begin of ", "I": "inside of ", "E": "end of ", "L": "end of ", "S": "", "U": ""}
-_LONGEST = 100  # characters of a label that a person adds
+_LONGEST = 100  # a label that a person adds has so many characters at most
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Unit:
     Parameters
     ----------
     scheme : str or None
-        The scheme of the labels of nodes; None where each node has a label of its own.
+        The scheme of the labels of nodes; None where each node is labelled by itself.
     """
 
     scheme: str | None
@@ -82,11 +82,11 @@ class Unit:
         """
         if self.scheme is None:
             return list(kinds)
-        found = [schemes.OUTSIDE]
+        classes = [schemes.OUTSIDE]
         for kind in kinds:
             long = schemes.encode([(kind, 0, 1), (kind, 2, 5)], 5, self.scheme)
-            found += [label for label in dict.fromkeys(long) if label != schemes.OUTSIDE]
-        return found
+            classes += [label for label in dict.fromkeys(long) if label != schemes.OUTSIDE]
+        return classes
 
     def stored(self, labels: Sequence[Label]) -> list[Label]:
         """Return labels of a file by the scheme of the store; those not known stay None.
@@ -131,7 +131,7 @@ class Unit:
         ]
         return {"spans": spans, "labels": None}
 
-    def given(self, content: dict[str, Any], size: int, kinds: Sequence[str]) -> list[str]:
+    def checked_labels(self, content: dict[str, Any], size: int, kinds: Sequence[str]) -> list[str]:
         """Return the labels of nodes that a page has sent, after checking them.
 
         Parameters
@@ -156,13 +156,13 @@ class Unit:
         spans = content.get("spans")
         if not isinstance(spans, list) or not all(isinstance(span, dict) for span in spans):
             raise DataError("spans must be a list of objects with start, end and label; reload the page")
-        found = []
+        checked = []
         for span in spans:
             start, end = span.get("start"), span.get("end")
             if type(start) is not int or type(end) is not int or not 0 <= start < end <= size:
                 raise DataError(f"a span from {short(start)} to {short(end)} is not within {size} words")
-            found.append((_known(span.get("label"), kinds), start, end))
-        return schemes.encode(found, size, self.scheme)
+            checked.append((_known(span.get("label"), kinds), start, end))
+        return schemes.encode(checked, size, self.scheme)
 
     def compared(self, proposed: Sequence[Label], labels: Sequence[Label]) -> dict[str, int]:
         """Return how far labels that were proposed are those that a person gave.
@@ -183,13 +183,13 @@ class Unit:
         >>> Unit("IOB2").compared(["B-PER", "O", "B-LOC"], ["B-PER", "I-PER", "O"])
         {'words': 3, 'right': 1, 'spans': 3, 'hits': 0, 'corrected': 2}
         """
-        found = {"words": len(labels), "right": sum(a == b for a, b in zip(proposed, labels, strict=True))}
+        counts = {"words": len(labels), "right": sum(a == b for a, b in zip(proposed, labels, strict=True))}
         if self.scheme is None:
-            return found
-        before, now = set(segments(proposed)), set(segments(labels))
-        stray = [s for s in before if not any(t[1] < s[2] and s[1] < t[2] for t in now)]
-        hits, corrected = len(before & now), len(now - before) + len(stray)
-        return found | {"spans": len(before | now), "hits": hits, "corrected": corrected}
+            return counts
+        proposed_spans, given_spans = set(segments(proposed)), set(segments(labels))
+        stray = [s for s in proposed_spans if not any(t[1] < s[2] and s[1] < t[2] for t in given_spans)]
+        hits, corrected = len(proposed_spans & given_spans), len(given_spans - proposed_spans) + len(stray)
+        return counts | {"spans": len(proposed_spans | given_spans), "hits": hits, "corrected": corrected}
 
     def kind(self, label: Label) -> str:
         """Return a label of a node as a person sees it.
@@ -212,7 +212,7 @@ class Unit:
         text = str(label)
         return text if self.scheme is None or text == schemes.OUTSIDE else schemes.split_label(text)[1]
 
-    def named(self, label: Label) -> str:
+    def display_name(self, label: Label) -> str:
         """Return a label of a node in words, with its place in a span.
 
         Parameters
@@ -227,7 +227,8 @@ class Unit:
 
         Examples
         --------
-        >>> Unit("IOB2").named("B-PER"), Unit("IOB2").named("O"), Unit(None).named("N")
+        >>> spans, nodes = Unit("IOB2"), Unit(None)
+        >>> spans.display_name("B-PER"), spans.display_name("O"), nodes.display_name("N")
         ('begin of PER', 'no span', 'N')
         """
         if self.scheme is None:
@@ -253,10 +254,11 @@ def unit_of(shape: str, labels: Iterable[Sequence[Label]], nodes: bool = False) 
         The unit.
     """
     known = {str(label) for several in labels for label in several if label is not None}
-    inner = known - {schemes.OUTSIDE}
-    if nodes or shape != "sequence" or not all(label[1:2] == "-" and label[0] in "BIESLU" for label in inner):
+    segment_labels = known - {schemes.OUTSIDE}
+    has_tags = all(label[1:2] == "-" and label[0] in "BIESLU" for label in segment_labels)
+    if nodes or shape != "sequence" or not has_tags:
         return Unit(None)
-    prefixes = {label[0] for label in inner}
+    prefixes = {label[0] for label in segment_labels}
     return Unit("IOBES" if prefixes & set("ES") else "BILOU" if prefixes & set("LU") else "IOB2")
 
 

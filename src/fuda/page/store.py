@@ -15,7 +15,7 @@ setting    the order, the learner or its features were changed
 =========  ======================================================================================
 
 Accepts and skips are *steps*. The state of a structure is that of its last step that has not been
-undone, and else what its file says; the columns of `items` repeat it, so that it need not be found
+undone, and else that of its file; the columns of `items` repeat it, so that it need not be found
 each time. A *lesson* is an accept that has not been undone, or a file with labels. A *snapshot* is
 a model that has learned all lessons up to an event: a model is rebuilt from the last snapshot and
 the lessons after it. An undo removes the snapshots that have learned what is undone.
@@ -36,8 +36,8 @@ from fuda.formats.dataset import Record
 from fuda.page.database import Database
 from fuda.page.spans import Unit
 
-LEASE = 600.0  # seconds for which a structure is kept for a tab
-_SNAPSHOTS = 4  # kept
+LEASE = 600.0  # a structure is reserved for a tab for so many seconds
+_SNAPSHOTS = 4  # so many snapshots of a learner are kept
 _LIVE = "NOT EXISTS (SELECT 1 FROM events u WHERE u.undoes = e.number)"
 LABELLED = "labels IS NOT NULL AND status <> 'skipped'"
 _LATER = f"""EXISTS (SELECT 1 FROM events l WHERE l.item = e.item AND l.number > e.number
@@ -92,7 +92,7 @@ class Store(Database):
     path : str or Path
         The file.
     create : bool
-        Whether to make it where there is none.
+        Whether to make the store if it does not exist.
     shared : bool
         Whether other processes may have it open, as for reading.
     """
@@ -134,9 +134,9 @@ class Store(Database):
     # Structures
 
     def item(self, number: int) -> Item | None:
-        """Return a structure by its number, from 1; None if there is none."""
-        found = self.items("items.id = ?", (number,))
-        return found[0] if found else None
+        """Return a structure by its number, from 1; None if no structure has it."""
+        items = self.items("items.id = ?", (number,))
+        return items[0] if items else None
 
     def items(self, where: str = "1", values: Iterable[Any] = (), order: str = "items.id") -> list[Item]:
         """Return structures by a condition of SQL."""
@@ -175,8 +175,8 @@ class Store(Database):
 
     def count(self, where: str, values: Iterable[Any] = ()) -> int:
         """Return how many structures meet a condition of SQL."""
-        found = self._reader.execute(f"SELECT COUNT(*) FROM items WHERE {where}", tuple(values)).fetchone()
-        return int(found[0])
+        row = self._reader.execute(f"SELECT COUNT(*) FROM items WHERE {where}", tuple(values)).fetchone()
+        return int(row[0])
 
     def labelled(self) -> tuple[int, list[Structure], list[list[Any]]]:
         """Return all structures with labels and the last event that these include."""
@@ -200,7 +200,7 @@ class Store(Database):
         return None if row is None else dict(json.loads(row[0]))
 
     def session(self, digest: str) -> float | None:
-        """Return until when a session lasts; None where there is none."""
+        """Return until when a session lasts; None if it does not exist."""
         row = self._reader.execute("SELECT until FROM sessions WHERE digest = ?", (digest,)).fetchone()
         return None if row is None else float(row[0])
 
@@ -208,7 +208,7 @@ class Store(Database):
 
     def lease(self, item: int, tab: str) -> None:
         """Keep a structure for a tab for some time."""
-        with self._writing, self._told():
+        with self._writing, self._errors_reported():
             # Without waiting for the disk: nothing is lost with a lease.
             self._writer.execute("PRAGMA synchronous = NORMAL")
             try:
@@ -241,13 +241,13 @@ class Store(Database):
         """Append an event within a transaction; returns its number."""
         with self.transaction() as writer:
             texts = [None if x is None else json.dumps(x, ensure_ascii=False) for x in (labels, more)]
-            found = writer.execute(
+            cursor = writer.execute(
                 """INSERT INTO events (time, kind, item, labels, undoes, who, tab, more)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
                 (time.time(), kind, item, texts[0], undoes, *(step or (None, None)), texts[1]),
             )
-            assert found.lastrowid is not None
-            return found.lastrowid
+            assert cursor.lastrowid is not None
+            return cursor.lastrowid
 
     def step(
         self, kind: str, item: int, version: int, labels: list[Any] | None, by: Step, more: Any = None
@@ -262,20 +262,20 @@ class Store(Database):
             If the structure has been changed since that version.
         """
         with self.transaction() as writer:
-            found = writer.execute("SELECT version FROM items WHERE id = ?", (item,)).fetchone()
-            if found is None:
+            row = writer.execute("SELECT version FROM items WHERE id = ?", (item,)).fetchone()
+            if row is None:
                 raise DataError(f"there is no sentence {item}; reload the page")
-            if found[0] != version:
+            if row[0] != version:
                 last = writer.execute(
                     "SELECT number, kind, labels, tab FROM events WHERE item = ? ORDER BY number DESC",
                     (item,),
                 ).fetchone()
-                same = last is not None and (last[1], last[3]) == (kind, by.tab) and found[0] == version + 1
+                same = last is not None and (last[1], last[3]) == (kind, by.tab) and row[0] == version + 1
                 if same and (None if last[2] is None else json.loads(last[2])) == labels:
                     return int(last[0])
                 raise ConflictError
             number = self.log(kind, item, labels, step=by, more=more)
-            self._settle(item)
+            self._update_state(item)
             writer.execute("DELETE FROM leases WHERE item = ?", (item,))
             return number
 
@@ -297,12 +297,12 @@ class Store(Database):
             The structure and the event undone.
         """
         with self.transaction() as writer:
-            found = writer.execute(*self._undoable("number, item", others, "ORDER BY number DESC")).fetchone()
-            if found is None:
+            row = writer.execute(*self._undoable("number, item", others, "ORDER BY number DESC")).fetchone()
+            if row is None:
                 return None
-            number, item = found
+            number, item = row
             self.log("undo", item, undoes=number, step=by)
-            self._settle(item)
+            self._update_state(item)
             writer.execute("DELETE FROM snapshots WHERE event >= ?", (number,))
             return item, number
 
@@ -316,23 +316,23 @@ class Store(Database):
             AND NOT {_LATER} AND IFNULL(who, '') NOT IN (SELECT value FROM json_each(?)) {order}"""
         return query, (json.dumps(sorted(others)),)
 
-    def _settle(self, item: int) -> None:
-        """Set the state of a structure to what the log says, as a new version."""
+    def _update_state(self, item: int) -> None:
+        """Set the state of a structure to that of the log, as a new version."""
         with self.transaction() as writer:
-            found = writer.execute(f"SELECT * FROM ({_state('?')})", (item, item)).fetchone()
+            state = writer.execute(f"SELECT * FROM ({_state('?')})", (item, item)).fetchone()
             writer.execute(
                 "UPDATE items SET status = ?, labels = ?, source = ?, version = version + 1 WHERE id = ?",
-                (*found[:3], item),
+                (*state[:3], item),
             )
 
     def states_by_log(self) -> dict[int, tuple[Any, ...]]:
-        """Return the states of all structures as the log says, to compare with those repeated."""
+        """Return the states of all structures by the log, to compare with those in `items`."""
         numbers = [number for (number,) in self._reader.execute("SELECT id FROM items")]
         query = f"SELECT * FROM ({_state('?')})"
         return {i: self._reader.execute(query, (i, i)).fetchone()[:3] for i in numbers}
 
     def last_event(self) -> int:
-        """Return the number of the last event; 0 if there is none."""
+        """Return the number of the last event; 0 in an empty log."""
         return int(self._reader.execute("SELECT IFNULL(MAX(number), 0) FROM events").fetchone()[0])
 
     def steps(self) -> list[tuple[int, float, int, Any]]:
@@ -390,7 +390,7 @@ class Store(Database):
         return None if row is None else Snapshot(row[0], row[1], bool(row[2]), row[3])
 
     def last_refit(self, learner: str) -> int:
-        """Return the last event that a learner's last refit has learned; 0 if there was none."""
+        """Return the last event that a learner's last refit includes; 0 before the first refit."""
         query = "SELECT IFNULL(MAX(event), 0) FROM snapshots WHERE refitted AND learner = ?"
         return int(self._reader.execute(query, (learner,)).fetchone()[0])
 
@@ -432,8 +432,8 @@ def _state(item: str) -> str:
 
 def record_of(text: str) -> Record:
     """Return the record of a line of JSON, as the store has it."""
-    found: Record = jsonl.read(text, "store").records[0]
-    return found
+    record: Record = jsonl.read(text, "store").records[0]
+    return record
 
 
 def _item(row: tuple[Any, ...]) -> Item:

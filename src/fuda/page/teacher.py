@@ -22,10 +22,10 @@ from fuda.errors import DataError
 from fuda.page.learners import BY_DATA, Learner, from_bytes, learners_of, to_bytes, unfitted
 from fuda.page.store import LABELLED, Snapshot, Store
 
-_EVERY = 25  # lessons from one snapshot to the next
-_ONE_BY_ONE = 50  # up to so many lessons a new model is taught one by one, not fitted at once
-_FIRST, _GROWTH = 10, 0.25  # lessons from refit to refit: at least, and as a share of all
-_SAMPLE = 1_000  # structures by which a learner is chosen
+_EVERY = 25  # a snapshot is stored after so many lessons
+_ONE_BY_ONE = 50  # up to so many lessons are taught one by one; more are fitted at once
+_FIRST, _GROWTH = 10, 0.25  # a refit comes after so many new lessons, and after this share of all
+_SAMPLE = 1_000  # a learner is chosen by so many structures
 
 
 class Taught(NamedTuple):
@@ -48,7 +48,7 @@ class Teacher:
     store : Store
         The store.
     announce : callable
-        Is told of a better model and of refits, as messages to pages.
+        Is called with messages to pages, of a better model and of refits.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Teacher:
         self._changed = threading.Condition()
         self.refit = 0  # event of the refit that the model goes on from
         self._base = 0  # event of the snapshot that the model goes on from
-        self._seen = 0  # last event that the thread has looked at
+        self._last_seen_event = 0  # last event that the thread has looked at
         self._stopped = self._again = False
         self._sample: list[Any] | None = None
         self._threads: list[threading.Thread] = []
@@ -114,7 +114,7 @@ class Teacher:
         return self._last_lesson < seconds and not (is_fitted_first or self.preparing)
 
     def text(self) -> str:
-        """Return what is to be said of the model."""
+        """Return a sentence on the model for the page."""
         if self.problem:
             return self.problem
         if self.current.model is None:
@@ -140,7 +140,7 @@ class Teacher:
                     work()
                 return
             except Exception as error:
-                # Whatever a learner may raise: the page must go on, and says what is wrong.
+                # A learner may raise any error: the page must go on, and shows it.
                 self.problem = f"the model does not learn: {error}"
                 self.announce({"type": "problem", "text": self.text()})
                 time.sleep(1.0)
@@ -171,18 +171,18 @@ class Teacher:
 
     def _warm_up(self) -> None:
         """Teach a model that nobody uses, to load compiled code before the first lesson."""
-        some, classes = self._some()[:2], self.store.unit.classes(self.store.kinds or ["X"])
+        some, classes = self._sampled()[:2], self.store.unit.classes(self.store.kinds or ["X"])
         pupil, labels = self._unfitted(), [[classes[0]] * len(x) for x in some]
         pupil.partial_fit(some[:1], labels[:1], classes=classes).partial_fit(some[1:], labels[1:])
         pupil.predict_marginals(some)
 
     def _is_behind(self) -> bool:
-        return self._stopped or self._again or self.store.last_event() > self._seen
+        return self._stopped or self._again or self.store.last_event() > self._last_seen_event
 
     def _begin(self) -> None:
         """Restart from the last snapshot; the old model stays in use until a new one is ready."""
         self.problem = ""
-        last = self._seen = self.store.last_event()
+        last = self._last_seen_event = self.store.last_event()
         refit = self.store.last_refit(self.learner.key)
         snapshot = self.store.snapshot(self.learner.key)
         model, event = (None, 0) if snapshot is None else (from_bytes(snapshot.model), snapshot.event)
@@ -208,7 +208,7 @@ class Teacher:
 
     def _catch_up(self) -> None:
         """Teach the lessons that have come, and take a snapshot now and then."""
-        last = self._seen = self.store.last_event()
+        last = self._last_seen_event = self.store.last_event()
         if self.store.undone(self.current.event, last):
             self._begin()
             return
@@ -245,9 +245,9 @@ class Teacher:
 
     def _unfitted(self) -> Any:
         """A model that has learned nothing."""
-        return unfitted(self.learner, self._some(), self.store.unit.scheme)
+        return unfitted(self.learner, self._sampled(), self.store.unit.scheme)
 
-    def _some(self) -> list[Any]:
+    def _sampled(self) -> list[Any]:
         """The first structures."""
         if self._sample is None:
             self._sample = [item.record.structure for item in self.store.items(f"items.id <= {_SAMPLE}")]
@@ -287,16 +287,17 @@ class Teacher:
         self.announce({"type": "refit", "running": True})
         try:
             content = to_bytes(self._fitted(X, y))
-            kept = self.store.add_snapshot(Snapshot(event, learner.key, True, content))
+            stored = self.store.add_snapshot(Snapshot(event, learner.key, True, content))
         finally:
             self.refitting = False
             self.announce({"type": "refit", "running": False})
-        if kept and learner == self.learner:
+        if stored and learner == self.learner:
             self.notice(again=True)
 
     def _fitted(self, X: list[Any], y: list[list[Any]]) -> Any:
         """A model of all labels; one that can start from what it has learned does."""
-        fresh, last = unfitted(self.learner, self._some(), self.store.unit.scheme, len(X)), self.current.model
+        fresh = unfitted(self.learner, self._sampled(), self.store.unit.scheme, len(X))
+        last = self.current.model
         model = fresh
         if getattr(fresh, "warm_start", False) and type(last) is type(fresh):
             model = copy.copy(last).set_params(**fresh.get_params(deep=False))

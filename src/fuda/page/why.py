@@ -1,4 +1,4 @@
-"""Why the model labels something as it does, for the page: voices for and against."""
+"""Why the model labels something as it does, for the page: evidence for and against."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from fuda.page.views import spaces_of, stretch_of, words_of
 from fuda.page.witnesses import Witness, Witnesses
 from fuda.page.wording import elsewhere_in_words, features_in_words, follows_in_words, parsed, place_of
 
-_POSITIONS, _FEATURES = 6, 40  # contributions of each kind that are looked at
-_SHOWN = 6  # voices for a label, and against it
+_POSITIONS, _FEATURES = 6, 40  # so many contributions of each kind are considered
+_SHOWN = 6  # so many reasons are shown for a label, and as many against it
 Json = dict[str, Any]
 
 
 def why(store: Store, model: Any, item: Item, start: int, end: int) -> Json:
-    """Return what speaks for and against the label of a span or node.
+    """Return the reasons for and against the label of a span or node.
 
     Parameters
     ----------
     store : Store
-        Has the sentences that speak.
+        Has the sentences that are shown as evidence.
     model : Labeler
         The model.
     item : Item
@@ -41,49 +41,52 @@ def why(store: Store, model: Any, item: Item, start: int, end: int) -> Json:
     """
     structure, unit = item.record.structure, store.unit
     support = getattr(model, "support_structures_", [])
-    found: Explanation = model.explain(structure, start, top=_POSITIONS if len(support) else _FEATURES)
+    explanation: Explanation = model.explain(structure, start, top=_POSITIONS if len(support) else _FEATURES)
     classes, is_chain = set(map(str, model.classes_)), structure.shape == "sequence"
-    groups = _groups(found, classes)
+    groups = _groups(explanation, classes)
     pro, con = ([g for g in groups if sign * g[0].value > 0][:_SHOWN] for sign in (1, -1))
     shown = [*pro, *con]
     values = [sum(part.value for part in group) for group in shown]
     largest = max(map(abs, values), default=1.0)
     witnesses = Witnesses(store, model)
-    voices = []
+    entries = []
     for group, value in zip(shown, values, strict=True):
         text = _in_words(group, unit, classes, is_chain)
-        voice = _voice(store, unit, support, group[0], text) | {"value": value, "share": abs(value) / largest}
-        voices.append(voice)
-        side = found.chosen if value > 0 else found.rival
+        entry = _evidence(store, unit, support, group[0], text)
+        entry |= {"value": value, "share": abs(value) / largest}
+        entries.append(entry)
+        side = explanation.chosen if value > 0 else explanation.rival
         features = [parsed(part.text, classes) for part in group if part.kind == "feature"]
         if side is not None:
-            seen = (witnesses.of(f, found.observation, side.label) for f in features if f is not None)
-            witness = next(filter(None, seen), None)
-            voice |= {} if witness is None else _witnessed(unit, witness, side.label)
-    rest = sum(part.value for part in found.contributions) - sum(values)
-    chosen, rival = unit.kind(found.chosen.label), None
-    if found.rival is not None:
-        rival = unit.kind(found.rival.label)
+            candidates = (
+                witnesses.of(f, explanation.observation, side.label) for f in features if f is not None
+            )
+            witness = next(filter(None, candidates), None)
+            entry |= {} if witness is None else _witnessed(unit, witness, side.label)
+    rest = sum(part.value for part in explanation.contributions) - sum(values)
+    chosen, rival = unit.kind(explanation.chosen.label), None
+    if explanation.rival is not None:
+        rival = unit.kind(explanation.rival.label)
     words = stretch_of(item, start, end)
     return {
         "chosen": chosen,
         "rival": rival,
-        "difference": found.difference,
-        "for": voices[: len(pro)],
-        "against": voices[len(pro) :],
-        "rest": rest if len(found.contributions) > sum(map(len, shown)) else 0.0,
-        "text": _text(words, found, unit),
+        "difference": explanation.difference,
+        "for": entries[: len(pro)],
+        "against": entries[len(pro) :],
+        "rest": rest if len(explanation.contributions) > sum(map(len, shown)) else 0.0,
+        "text": _text(words, explanation, unit),
     }
 
 
-def _groups(found: Explanation, classes: Collection[str]) -> list[list[Contribution]]:
-    """The parts of the difference, those together that say the same: features of the same words.
+def _groups(explanation: Explanation, classes: Collection[str]) -> list[list[Contribution]]:
+    """The parts of the difference, in groups: those about the same thing, such as the same words.
 
-    A word, its ending and its length are one piece of evidence to a person. What speaks against a
-    label stays apart from what speaks for it. The largest come first.
+    A word, its ending and its length are one piece of evidence to a person. Evidence against a
+    label is kept apart from evidence for it. The largest come first.
     """
     together: dict[Any, list[Contribution]] = {}
-    for part in found.contributions:
+    for part in explanation.contributions:
         if part.count > 1:
             continue
         place = place_of(part.text, classes) if part.kind == "feature" else part.text
@@ -105,31 +108,34 @@ def _witnessed(unit: Unit, witness: Witness, label: Any) -> Json:
     }
 
 
-def _text(words: str, found: Explanation, unit: Unit) -> str:
+def _text(words: str, explanation: Explanation, unit: Unit) -> str:
     """The decision in a sentence."""
-    if found.rival is None:
-        return f"“{words}” is {unit.named(found.chosen.label)}; {found.without_rival}."
-    chosen, rival = (unit.named(label) for label in (found.chosen.label, found.rival.label))
-    return f"“{words}” is {chosen} rather than {rival}: ahead by {found.difference:.3g} ({found.unit})."
+    if explanation.rival is None:
+        return f"“{words}” is {unit.display_name(explanation.chosen.label)}; {explanation.without_rival}."
+    chosen, rival = (
+        unit.display_name(label) for label in (explanation.chosen.label, explanation.rival.label)
+    )
+    difference = f"{explanation.difference:.3g} ({explanation.unit})"
+    return f"“{words}” is {chosen} rather than {rival}: ahead by {difference}."
 
 
 def _in_words(group: list[Contribution], unit: Unit, classes: Collection[str], is_chain: bool) -> str:
     """Parts of the difference that belong together, in plain words."""
     part = group[0]
     if part.kind == "feature":
-        return features_in_words([part.text for part in group], is_chain, classes, unit.named)
+        return features_in_words([part.text for part in group], is_chain, classes, unit.display_name)
     if part.kind == "transition":
-        return follows_in_words(part.text, is_chain, unit.named)
+        return follows_in_words(part.text, is_chain, unit.display_name)
     if part.kind == "penalty":
-        return f"{unit.named(schemes.OUTSIDE)} has to be likelier than the rest"
+        return f"{unit.display_name(schemes.OUTSIDE)} has to be likelier than the rest"
     if part.kind == "elsewhere":
-        return elsewhere_in_words(part.text, unit.named)
+        return elsewhere_in_words(part.text, unit.display_name)
     return part.text if unit.scheme is None else plain_tags(part.text)
 
 
-def _voice(store: Store, unit: Unit, support: list[Any], part: Contribution, text: str) -> Json:
+def _evidence(store: Store, unit: Unit, support: list[Any], part: Contribution, text: str) -> Json:
     """A part of the difference: of a training position, with its sentence."""
-    found: Json = {
+    evidence: Json = {
         "kind": part.kind,
         "text": text,
         "item": None,
@@ -141,16 +147,16 @@ def _voice(store: Store, unit: Unit, support: list[Any], part: Contribution, tex
     }
     voice = part.voice
     if voice is None or not 0 <= voice.structure < len(support):
-        return found
+        return evidence
     structure = support[voice.structure]
-    spoken = store.items("digest = ?", (digest_of(structure),), "status = 'done' DESC, items.id LIMIT 1")
-    found |= {
+    items = store.items("digest = ?", (digest_of(structure),), "status = 'done' DESC, items.id LIMIT 1")
+    evidence |= {
         "words": words_of(structure),
-        "spaces": spaces_of(spoken[0]) if spoken else [True] * len(structure),
-        "item": spoken[0].id if spoken else None,
+        "spaces": spaces_of(items[0]) if items else [True] * len(structure),
+        "item": items[0].id if items else None,
         "matched": [node for node, _ in voice.match],
         "node": voice.node,
         "label": unit.kind(voice.label),
-        "text": f"{unit.kind(voice.label)} in {spoken[0].place}" if spoken else text,
+        "text": f"{unit.kind(voice.label)} in {items[0].place}" if items else text,
     }
-    return found
+    return evidence

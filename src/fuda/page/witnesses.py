@@ -1,4 +1,4 @@
-"""Sentences that speak for a feature: those in which it stands at a word with the label."""
+"""Sentences as evidence for a feature: those in which a word with the label has it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fuda.page.store import Item, Store
 from fuda.page.views import heads_of
 from fuda.page.wording import Feature
 
-_RECENT = 300  # labelled sentences that are looked through, the last ones first
+_RECENT = 300  # so many labelled sentences are searched, the latest first
 Heads = list[list[int]] | None
 
 
@@ -46,7 +46,7 @@ class Witnesses:
         )
 
     def of(self, feature: Feature, word: Any, label: Any) -> Witness | None:
-        """Return a sentence that speaks for a feature, with the same word if there is one.
+        """Return a sentence as evidence for a feature, with the same word if possible.
 
         Parameters
         ----------
@@ -62,17 +62,17 @@ class Witnesses:
         Witness or None
             None where no recent sentence does.
         """
-        found = None
+        other = None
         for item in self._items:
             x = item.record.structure
             heads = heads_of(x)
-            for node, own in enumerate(item.labels or []):
-                if own != label or (matched := self._matched(feature, x, heads, node)) is None:
+            for node, node_label in enumerate(item.labels or []):
+                if node_label != label or (matched := self._matched(feature, x, heads, node)) is None:
                     continue
                 if x.observations[node] == word:
                     return Witness(item, node, matched)
-                found = found or Witness(item, node, matched)
-        return found
+                other = other or Witness(item, node, matched)
+        return other
 
     def _matched(self, feature: Feature, x: Structure, heads: Heads, node: int) -> list[int] | None:
         """The words by which a node has a feature; None if it has not."""
@@ -95,13 +95,13 @@ def _beside(x: Structure, heads: Heads, node: int, offset: int) -> list[int]:
     """The nodes at an offset: of a sequence one or none, else heads or dependents."""
     if heads is None:
         return [node + offset] if 0 <= node + offset < len(x.observations) else []
-    found = [node]
+    reached = [node]
     for _ in range(abs(offset)):
         if offset < 0:
-            found = [head for u in found for head in heads[u]]
+            reached = [head for u in reached for head in heads[u]]
         else:
-            found = [u for u, own in enumerate(heads) if not set(own).isdisjoint(found)]
-    return found
+            reached = [u for u, node_heads in enumerate(heads) if not set(node_heads).isdisjoint(reached)]
+    return reached
 
 
 def _names(features: Any, word: Any) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What speaks for a label, in plain words: features, neighbouring labels, labels elsewhere."""
+"""Evidence for a label in plain words: features, neighbouring labels, labels elsewhere."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from fuda.features.sets import JOINT_KEYS
 
-Named = Callable[[str], str]
+DisplayName = Callable[[str], str]
 _CHANNEL = re.compile(r"\[([^\]]+)\] (.+)", re.DOTALL)
 _PART = re.compile(r"([+-]?\d+)([a-z]*)")
 _FOLLOWS = re.compile(r"(.+?) → (.+?), not (.+?) → (.+?)(?:, at (.+))?", re.DOTALL)
 _ELSEWHERE = re.compile(r"(.+): (.+?), not (.+)", re.DOTALL)
 _MARK = re.compile(r"<[+-]\d+>")
-_NAMED = 4  # features of one word that are named
+_MOST_PHRASES = 4  # so many phrases about one word are listed
 _ANY_CASE = ", in capitals or not"
-_RUN_CUT_AT = 4  # shapes tell longer runs of a class not apart
+_RUN_CUT_AT = 4  # shapes do not distinguish longer runs of a class
 
 _FLAGS = {
     "capitalized": "begins with a capital",
@@ -37,7 +37,7 @@ _FLAGS = {
     "punctuation": "is punctuation",
     "unseen in training": "is new to the model",
 }
-_CLASSES = {  # of characters: one, several
+_CLASSES = {  # names of classes of characters: of one character, of several
     "X": ("a capital", "capitals"),
     "x": ("a small letter", "small letters"),
     "0": ("a digit", "digits"),
@@ -56,7 +56,7 @@ class Feature(NamedTuple):
 
 
 def parsed(text: str, labels: Collection[str] = ()) -> Feature | None:
-    """Return what a feature of an explanation says, ``[-1] w=in`` or ``[-1lower&0lower] in&lima``.
+    """Return the parts of a feature such as ``[-1] w=in`` or ``[-1lower&0lower] in&lima``.
 
     Parameters
     ----------
@@ -75,13 +75,13 @@ def parsed(text: str, labels: Collection[str] = ()) -> Feature | None:
     >>> parsed("[-1lower&0classes] in&Xx").parts
     [(-1, 'lower', 'in'), (0, 'classes', 'Xx')]
     """
-    found = _CHANNEL.fullmatch(text)
-    if found is None:
+    match = _CHANNEL.fullmatch(text)
+    if match is None:
         return None
-    places = [_PART.fullmatch(part) for part in found[1].split("&")]
-    name, _, after = found[2].rpartition(" after ")
+    places = [_PART.fullmatch(part) for part in match[1].split("&")]
+    name, _, after = match[2].rpartition(" after ")
     if not name or after not in labels:
-        name, after = found[2], ""
+        name, after = match[2], ""
     texts = [name] if len(places) == 1 else name.split("&")
     if len(texts) != len(places):  # a word that is or has an &
         return None
@@ -91,18 +91,18 @@ def parsed(text: str, labels: Collection[str] = ()) -> Feature | None:
 
 
 def place_of(text: str, labels: Collection[str] = ()) -> Any:
-    """Return what features of the same words have in common, to tell them together.
+    """Return a key that features of the same words share, to group them.
 
     >>> place_of("[+1] p1=d") == place_of("[+1] w=di")
     True
     >>> place_of("[0] w=di") == place_of("[+1] w=di")
     False
     """
-    found = parsed(text, labels)
-    return text if found is None else (*(offset for offset, *_ in found.parts), found.after)
+    feature = parsed(text, labels)
+    return text if feature is None else (*(offset for offset, *_ in feature.parts), feature.after)
 
 
-def feature_in_words(text: str, is_chain: bool, labels: Collection[str], named: Named) -> str:
+def feature_in_words(text: str, is_chain: bool, labels: Collection[str], display_name: DisplayName) -> str:
     """Return a feature of an explanation in plain words.
 
     Parameters
@@ -113,7 +113,7 @@ def feature_in_words(text: str, is_chain: bool, labels: Collection[str], named: 
         Whether it is of a sequence; else words have heads and dependents.
     labels : collection of str
         The labels of the model.
-    named : callable
+    display_name : callable
         The name of a label for people.
 
     Returns
@@ -126,68 +126,74 @@ def feature_in_words(text: str, is_chain: bool, labels: Collection[str], named: 
     >>> feature_in_words("[-1lower&0classes] in&Xx", True, [], str)
     'the word before is “in”, the word has capitals, then small letters'
     """
-    found = parsed(text, labels)
-    if found is None:
+    feature = parsed(text, labels)
+    if feature is None:
         return text
-    said = ", ".join(_said(*part, is_chain) for part in found.parts)
-    return said if found.after is None else f"{said}, after {named(found.after)}"
+    words = ", ".join(_property(*part, is_chain) for part in feature.parts)
+    return words if feature.after is None else f"{words}, after {display_name(feature.after)}"
 
 
-def features_in_words(texts: list[str], is_chain: bool, labels: Collection[str], named: Named) -> str:
+def features_in_words(
+    texts: list[str], is_chain: bool, labels: Collection[str], display_name: DisplayName
+) -> str:
     """Return features of the same words in plain words, what the words are first.
 
     >>> features_in_words(["[+1] p1=d", "[+1] l=di", "[+1] length=2"], True, [], str)
     'the word after is “di”, begins with “d”, has 2 characters'
     """
-    found = [(parsed(text, labels), feature_in_words(text, is_chain, labels, named)) for text in texts]
-    places = {feature.parts[0][0] for feature, _ in found if feature is not None and len(feature.parts) == 1}
-    if len(places) != 1 or any(feature is None or len(feature.parts) > 1 for feature, _ in found):
-        return "; ".join(list(dict.fromkeys(said for _, said in found))[:_NAMED])
+    pairs = [(parsed(text, labels), feature_in_words(text, is_chain, labels, display_name)) for text in texts]
+    places = {feature.parts[0][0] for feature, _ in pairs if feature is not None and len(feature.parts) == 1}
+    if len(places) != 1 or any(feature is None or len(feature.parts) > 1 for feature, _ in pairs):
+        return "; ".join(list(dict.fromkeys(phrases for _, phrases in pairs))[:_MOST_PHRASES])
     place = _place(places.pop(), is_chain)
-    found.sort(key=lambda pair: (not pair[1].startswith(f"{place} is “"), _ANY_CASE in pair[1]))
+    pairs.sort(key=lambda pair: (not pair[1].startswith(f"{place} is “"), _ANY_CASE in pair[1]))
     distinct: dict[str, str] = {}
-    for _, text in found:
+    for _, text in pairs:
         text = text.removeprefix(f"{place} ").removesuffix(_ANY_CASE)
         distinct.setdefault(text.casefold(), text)
-    said = list(distinct.values())
-    more = f" and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
-    begun = "" if said[0].startswith("there is no") else f"{place} "
-    return f"{begun}{', '.join(said[:_NAMED])}{more}"
+    phrases = list(distinct.values())
+    more = f" and {len(phrases) - _MOST_PHRASES} more" if len(phrases) > _MOST_PHRASES else ""
+    beginning = "" if phrases[0].startswith("there is no") else f"{place} "
+    return f"{beginning}{', '.join(phrases[:_MOST_PHRASES])}{more}"
 
 
-def follows_in_words(text: str, is_chain: bool, named: Named) -> str:
+def follows_in_words(text: str, is_chain: bool, display_name: DisplayName) -> str:
     """Return in words which labels follow one another, and which would otherwise.
 
     >>> follows_in_words("B-PER → O, not O → O, at in", True, str)
     'O after B-PER, rather than O after O, at “in”'
     """
-    found = _FOLLOWS.fullmatch(text)
-    if found is None:
+    match = _FOLLOWS.fullmatch(text)
+    if match is None:
         return text
-    pairs = (_pair(found[i], found[i + 1], is_chain, named) for i in (1, 3))
-    return ", rather than ".join(pairs) + (f", at “{found[5]}”" if found[5] else "")
+    pairs = (_pair(match[i], match[i + 1], is_chain, display_name) for i in (1, 3))
+    return ", rather than ".join(pairs) + (f", at “{match[5]}”" if match[5] else "")
 
 
-def elsewhere_in_words(text: str, named: Named) -> str:
+def elsewhere_in_words(text: str, display_name: DisplayName) -> str:
     """Return in words which label another word has, and which it would have.
 
     >>> elsewhere_in_words("Lima: B-LOC, not O", str)
     '“Lima” is then B-LOC, rather than O'
     """
-    found = _ELSEWHERE.fullmatch(text)
-    return text if found is None else f"“{found[1]}” is then {named(found[2])}, rather than {named(found[3])}"
+    match = _ELSEWHERE.fullmatch(text)
+    return (
+        text
+        if match is None
+        else f"“{match[1]}” is then {display_name(match[2])}, rather than {display_name(match[3])}"
+    )
 
 
-def _pair(above: str, label: str, is_chain: bool, named: Named) -> str:
+def _pair(above: str, label: str, is_chain: bool, display_name: DisplayName) -> str:
     """A label and the one before it, or that of the head."""
     if above == "<start>":
-        return f"{named(label)} at the {'start' if is_chain else 'root'}"
+        return f"{display_name(label)} at the {'start' if is_chain else 'root'}"
     if label == "<end>":
-        return f"{named(above)} at the end"
-    return f"{named(label)} {'after' if is_chain else 'below'} {named(above)}"
+        return f"{display_name(above)} at the end"
+    return f"{display_name(label)} {'after' if is_chain else 'below'} {display_name(above)}"
 
 
-def _said(offset: int, key: str, text: str, is_chain: bool) -> str:
+def _property(offset: int, key: str, text: str, is_chain: bool) -> str:
     """What the word at an offset has."""
     if _MARK.fullmatch(text):
         return f"there is no {_place(offset, is_chain).removeprefix('the ').removeprefix('a ')}"
@@ -226,22 +232,22 @@ def _place(offset: int, is_chain: bool) -> str:
 
 def _shape(value: str) -> str:
     """The runs of characters of a word, with their lengths."""
-    said = []
+    runs = []
     for character, run in groupby(value):
         count = len(list(run))
         if character not in _CLASSES:
-            said.append(f"“{character * count}”")
+            runs.append(f"“{character * count}”")
         elif count == 1:
-            said.append(_CLASSES[character][0])
+            runs.append(_CLASSES[character][0])
         else:
-            said.append(f"{count}{' or more' if count == _RUN_CUT_AT else ''} {_CLASSES[character][1]}")
-    return ", then ".join(said)
+            runs.append(f"{count}{' or more' if count == _RUN_CUT_AT else ''} {_CLASSES[character][1]}")
+    return ", then ".join(runs)
 
 
 def _classes(value: str) -> str:
     """The classes of characters of a word."""
-    said = [_CLASSES[character][1] if character in _CLASSES else f"“{character}”" for character in value]
-    return f"has {'only ' if len(said) == 1 else ''}{', then '.join(said)}"
+    names = [_CLASSES[character][1] if character in _CLASSES else f"“{character}”" for character in value]
+    return f"has {'only ' if len(names) == 1 else ''}{', then '.join(names)}"
 
 
 def _length(value: str) -> str:

@@ -1,9 +1,9 @@
 """Plots of models, predictions and trainings.
 
 Every function draws into `ax`, or into a new figure, and returns the Axes, a plain object of
-matplotlib. New figures have a transparent background, grey text and colours that can be told apart
-with any colour vision, so that they can be read on white and on black. matplotlib comes with the
-extra ``plots``.
+matplotlib. New figures have a transparent background, grey text and colours that can be
+distinguished with any colour vision, so that they can be read on white and on black. matplotlib
+comes with the extra ``plots``.
 """
 
 from fuda.plots.kernels import kernel_heatmap as kernel_heatmap

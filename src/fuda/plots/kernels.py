@@ -30,6 +30,13 @@ def kernel_heatmap(a: Any, b: Any, *, ax: Any = None, **options: Any) -> Any:
     -------
     Axes
         The plot: the kernel, summed over labels, by nodes of a (rows) and of b (columns).
+
+    Examples
+    --------
+    >>> from fuda.kernels import Delta
+    >>> ax = kernel_heatmap(["in", "Lima"], ["to", "Lima"], kernel=Delta())
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['in', 'Lima']
     """
     if "prior" not in options:
         options["prior"] = (np.ones((len(a), 1)), np.ones((len(b), 1)))
@@ -66,6 +73,12 @@ def mixing_effect(
     -------
     Axes
         The plot.
+
+    Examples
+    --------
+    >>> ax = mixing_effect({0.5: [0.61, 0.63], 1.0: [0.66, 0.68], 2.0: [0.64, 0.62]}, chosen=1.0)
+    >>> ax.get_xlabel()
+    'mixing c'
     """
     if not isinstance(scores, Mapping) or not scores:
         raise DataError(f"scores is {described(scores)}; give {{c: scores}}")

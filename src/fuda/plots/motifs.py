@@ -18,14 +18,14 @@ from fuda.plots.style import COLORS, INK, styled
 # Probability (and _MOST) at which log-odds are cut: scores of kernel machines are large.
 _LEAST = 1e-300
 _MOST = 1 - 1e-16
-_WIDE = 0.45  # the width of letters, in their size, from which on they fill their column
+_WIDE = 0.45  # letters at least as wide, in units of their size, fill their column
 _GROUPS = {"KRH": COLORS[0], "DE": COLORS[4], "STNQ": COLORS[2], "PG": COLORS[3], "CY": COLORS[5]}
 
 
 def motif_effects(
     model: Any, X: Any, y: Any, label: Any, window: int = 7, most: int = 40
 ) -> tuple[np.ndarray, list[str], Counter[str]]:
-    """Measure how letters around a node speak for its label, by replacing them one at a time.
+    """Measure the effect of letters around a node on its label, by replacing them one at a time.
 
     Nodes of the label are cut out with twice the window to each side. At each offset every letter
     is put in turn, and the log-odds of the label at the node are averaged over nodes. It works
@@ -58,12 +58,12 @@ def motif_effects(
     if label not in list(model.classes_):
         raise DataError(f"label is {described(label)}; give one of {', '.join(map(str, model.classes_))}")
     sequences = [list(x.observations) for x in as_structures(X)]
-    seen = {letter for x in sequences for letter in x}
-    if not all(isinstance(x, str) and len(x) == 1 for x in seen):
+    used = {letter for x in sequences for letter in x}
+    if not all(isinstance(x, str) and len(x) == 1 for x in used):
         raise DataError("motifs are of sequences of letters, such as residues; give such sequences")
-    usual = set("ACGTU") if seen <= BASES else set("ACDEFGHIKLMNPQRSTVWY") if seen <= RESIDUES else seen
-    letters = sorted(seen & usual)
-    nodes = [(i, t) for i, labels in enumerate(y) for t, own in enumerate(labels) if own == label]
+    usual = set("ACGTU") if used <= BASES else set("ACDEFGHIKLMNPQRSTVWY") if used <= RESIDUES else used
+    letters = sorted(used & usual)
+    nodes = [(i, t) for i, labels in enumerate(y) for t, other in enumerate(labels) if other == label]
     if not nodes:
         raise DataError(f"no node has the label {label!r}; give sequences with it")
     centres = Counter(sequences[i][t] for i, t in nodes)
@@ -98,7 +98,7 @@ def _log_odds(p: float) -> float:
 def motif(model: Any, X: Any, y: Any, label: Any, *, window: int = 7, most: int = 40, ax: Any = None) -> Any:
     """Draw the motif that a model has learned around nodes with a label, as a logo.
 
-    Letters above the line speak for the label, those below against it, by the height of the
+    Letters above the line support the label, those below oppose it, by the height of the
     letter: the change of the log-odds of the label when that letter takes the place of an average
     one. The nodes themselves are in the middle, by how often each letter is one, not to scale.
 
@@ -107,7 +107,7 @@ def motif(model: Any, X: Any, y: Any, label: Any, *, window: int = 7, most: int 
     model : Labeler
         A fitted model of sequences of letters with `predict_marginals`.
     X, y : list of sequences, list of lists
-        Sequences and their labels, from which nodes with the label are taken.
+        Sequences and their labels, in which nodes with the label are looked at.
     label : label
         One of its labels.
     window : int, default=7
@@ -121,6 +121,14 @@ def motif(model: Any, X: Any, y: Any, label: Any, *, window: int = 7, most: int 
     -------
     Axes
         The plot: offsets from the node from left to right.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X, y = [list("ARRASA"), list("AAAASA")], [list("OOOOXO"), list("OOOOOO")]
+    >>> ax = motif(CRF().fit(X, y), X, y, "X", window=2)
+    >>> ax.get_ylabel()
+    'log-odds of X'
     """
     effects, letters, centres = motif_effects(model, X, y, label, window, most)
     effects[window] = 0.0

@@ -11,7 +11,7 @@ from fuda.errors import DataError, described
 from fuda.metrics import Report
 from fuda.plots.style import COLORS, INK, band, color_bar, heat_map, legend, styled
 
-_LEAST_NODES = 5  # of a group whose share is drawn
+_LEAST_NODES = 5  # groups with fewer nodes are not drawn
 
 
 @styled
@@ -34,6 +34,12 @@ def learning_curves(
     -------
     Axes
         The plot.
+
+    Examples
+    --------
+    >>> ax = learning_curves({"CRF": {100: [0.52, 0.55], 300: [0.61, 0.63]}})
+    >>> ax.get_xlabel()
+    'training structures'
     """
     _nonempty(curves, "curves", 'give {"name": {size: scores}}')
     for number, (name, scores) in enumerate(curves.items()):
@@ -50,7 +56,7 @@ def learning_curves(
 
 @styled
 def confusion(report: Report, *, outside: bool = True, ax: Any = None) -> Any:
-    """Draw which labels are taken for which.
+    """Draw which labels are predicted for which true labels.
 
     Parameters
     ----------
@@ -66,15 +72,23 @@ def confusion(report: Report, *, outside: bool = True, ax: Any = None) -> Any:
     Axes
         The plot: rows are true labels, columns predicted ones; colours are shares of a row, and
         cells have the counts.
+
+    Examples
+    --------
+    >>> from fuda.metrics import evaluate
+    >>> ax = confusion(evaluate([["PER", "O", "LOC"]], [["PER", "O", "O"]]))
+    >>> ax.get_ylabel()
+    'true label'
     """
     if not isinstance(report, Report):
         raise DataError(
             f"report is {described(report)}; give the Report of fuda.metrics.evaluate(y, predicted)"
         )
-    kept = [i for i, label in enumerate(report.labels) if outside or label != report.outside]
+    shown = [i for i, label in enumerate(report.labels) if outside or label != report.outside]
     totals = np.maximum(report.counts.sum(axis=1, keepdims=True), 1)
-    shares, counts = ((100 * report.counts / totals)[np.ix_(kept, kept)], report.counts[np.ix_(kept, kept)])
-    names = [report.labels[i] for i in kept]
+    cells = np.ix_(shown, shown)
+    shares, counts = (100 * report.counts / totals)[cells], report.counts[cells]
+    names = [report.labels[i] for i in shown]
     texts = np.where(counts > 0, counts.astype(str), "")
     color_bar(ax, heat_map(ax, shares, names, names, "cividis", texts), "% of the true label")
     ax.set(xlabel="predicted label", ylabel="true label")
@@ -87,7 +101,7 @@ def calibration(
 ) -> Any:
     """Draw how often labels are right over how probable the model calls them.
 
-    The most probable label of each node is taken, whatever the model decodes by. A model is
+    The most probable label of each node counts, also if the model decodes by Viterbi. A model is
     calibrated where of the labels to which it gives 80 % four in five are right: on the diagonal.
 
     Parameters
@@ -110,6 +124,15 @@ def calibration(
     Axes
         The plot. Its legend has the expected calibration error: the mean over nodes of the
         distance from the diagonal.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> ax = calibration(CRF().fit(X, y), X * 5, y * 5)
+    >>> ax.get_ylabel()
+    'share that is right'
     """
     if not hasattr(model, "predict_marginals"):
         raise DataError(f"a {type(model).__name__} has no marginals, so that there is nothing to calibrate")
@@ -133,8 +156,8 @@ def calibration(
 
 def _confidences(model: Any, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """The largest probability at each node of known label, and whether that label is right."""
-    marginals = np.concatenate([np.asarray(found) for found in model.predict_marginals(X)])
-    labels = [label for given in y for label in given]
+    marginals = np.concatenate([np.asarray(table) for table in model.predict_marginals(X)])
+    labels = [label for label_list in y for label in label_list]
     known = np.array([label is not None for label in labels])
     if not known.any():
         raise DataError("no node of X has a label in y; give some labels")

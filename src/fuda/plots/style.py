@@ -40,7 +40,7 @@ _STYLE: dict[str, Any] = {
 
 
 def pyplot() -> Any:
-    """Import matplotlib's pyplot, or say which extra installs it."""
+    """Import matplotlib's pyplot, or raise an error that names the extra which installs it."""
     try:
         from matplotlib import pyplot as plt
     except ImportError:
@@ -83,8 +83,8 @@ def band(ax: Any, values: Mapping[Any, Iterable[float] | float], color: str, nam
     """
     points = sorted(values)
     lists = [np.atleast_1d(np.asarray(values[point], dtype=float)) for point in points]
-    means = np.array([found.mean() for found in lists])
-    spread = np.array([found.std() for found in lists])
+    means = np.array([scores.mean() for scores in lists])
+    spread = np.array([scores.std() for scores in lists])
     ax.plot(points, means, "o-", color=color, label=name)
     if spread.any():
         ax.fill_between(points, means - spread, means + spread, color=color, alpha=0.18, linewidth=0)
@@ -111,7 +111,7 @@ def heat_map(
     colors: str,
     texts: np.ndarray | None = None,
 ) -> Any:
-    """Draw a matrix as coloured cells, with texts in them where there is room.
+    """Draw a matrix as coloured cells, with texts in them where they fit.
 
     Parameters
     ----------

@@ -37,9 +37,18 @@ def convergence(runs: Any, *, quantity: str | None = None, by: str = "iteration"
     Axes
         The plot. Gaps and norms, and objectives that fall to less than a tenth, are on a
         logarithmic scale.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> ax = convergence(CRF().fit(X, y))
+    >>> ax.get_xlabel()
+    'iteration'
     """
-    named = runs if isinstance(runs, Mapping) else {None: runs}
-    histories = {name: _history(run) for name, run in named.items()}
+    runs_by_name = runs if isinstance(runs, Mapping) else {None: runs}
+    histories = {name: _history(run) for name, run in runs_by_name.items()}
     quantity = quantity or _common(list(histories.values()))
     if quantity not in _QUANTITIES:
         raise DataError(f"quantity={quantity!r}: give one of {', '.join(_QUANTITIES)}")
@@ -55,30 +64,30 @@ def convergence(runs: Any, *, quantity: str | None = None, by: str = "iteration"
         if quantity in ("gap", "gradient_norm") or 0 < 10 * min(values) < max(values):
             ax.set_yscale("log")
     ax.set(xlabel=by, ylabel=_QUANTITIES[quantity])
-    if None not in named:
+    if None not in runs_by_name:
         legend(ax)
     return ax
 
 
 def _history(run: Any) -> list[Any]:
     """The measurements of a run, which is a list of them or a model."""
-    found = run if isinstance(run, list) else getattr(getattr(run, "result_", None), "history", None)
+    history = run if isinstance(run, list) else getattr(getattr(run, "result_", None), "history", None)
     for name in ("history_", "mistakes_"):
-        found = getattr(run, name, None) if found is None else found
-    if not found:
+        history = getattr(run, name, None) if history is None else history
+    if not history:
         raise DataError(
             f"{described(run)} has no history: give the list that a callback filled, or a model after its "
             "fit, since model files hold none"
         )
-    return list(found)
+    return list(history)
 
 
 def _measured(entry: Any, quantity: str) -> Any:
     """A quantity of an entry; a bare number is a number of mistakes."""
     if isinstance(entry, int):
         return entry if quantity == "mistakes" else None
-    found = getattr(entry, quantity, None)
-    return getattr(entry, "nodes", None) if found is None and quantity == "mistakes" else found
+    value = getattr(entry, quantity, None)
+    return getattr(entry, "nodes", None) if value is None and quantity == "mistakes" else value
 
 
 def _common(histories: list[list[Any]]) -> str | None:

@@ -29,12 +29,21 @@ def feature_weights(model: Any, label: Any, *, n: int = 20, ax: Any = None) -> A
     -------
     Axes
         The plot: weights for the label to the right, against it to the left.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> ax = feature_weights(CRF().fit(X, y), "LOC", n=5)
+    >>> len(ax.get_yticklabels())
+    5
     """
     weights = _named(model, "state_features_")
     if label not in list(model.classes_):
         raise DataError(f"label is {described(label)}; give one of {', '.join(map(str, model.classes_))}")
-    found = [(feature, weight) for (feature, of), weight in weights.items() if of == label]
-    largest = sorted(found, key=lambda pair: -abs(pair[1]))[:n]
+    weights_of_label = [(feature, weight) for (feature, of), weight in weights.items() if of == label]
+    largest = sorted(weights_of_label, key=lambda pair: -abs(pair[1]))[:n]
     names, values = [name for name, _ in largest][::-1], np.array([weight for _, weight in largest])[::-1]
     ax.barh(range(len(names)), values, color=np.where(values > 0, POSITIVE, NEGATIVE), height=0.7)
     ax.set_yticks(range(len(names)), names, fontsize=8)
@@ -59,6 +68,15 @@ def transition_weights(model: Any, *, ax: Any = None) -> Any:
     -------
     Axes
         The plot: labels of the parent, in sequences the previous node, by rows.
+
+    Examples
+    --------
+    >>> from fuda import CRF
+    >>> X = [["Ana", "lives", "in", "Lima"], ["Lima", "is", "big"]]
+    >>> y = [["PER", "O", "O", "LOC"], ["LOC", "O", "O"]]
+    >>> ax = transition_weights(CRF().fit(X, y))
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['LOC', 'O', 'PER']
     """
     pairs = _named(model, "transition_features_")
     labels = list(model.classes_)

@@ -15,7 +15,7 @@ from fuda.render.text import kinds_of, safe
 if TYPE_CHECKING:
     from rich.console import Group
 
-MOST_SHOWN = 20  # structures in a notebook or terminal
+MOST_SHOWN = 20  # a notebook or terminal shows so many structures by default
 
 
 class Display:
@@ -56,8 +56,8 @@ class Display:
     ) -> None:
         self.structures = as_structures(X)
         lists = {"labels": labels, "gold": gold, "probabilities": probabilities}
-        for name, given in lists.items():
-            _check(name, given, self.structures)
+        for name, values in lists.items():
+            _check(name, values, self.structures)
         self.names = [str(i) for i in range(len(self.structures))] if names is None else list(names)
         self.labels, self.gold, self.probabilities, self.limit = labels, gold, probabilities, limit
         self.kinds = kinds_of([*(labels if labels is not None else []), *(gold if gold is not None else [])])
@@ -92,8 +92,8 @@ class Display:
     @property
     def rest(self) -> str:
         """A line on the structures that are not shown."""
-        rest = len(self.structures) - self.count
-        return f"and {_counted(rest, 'other structure')}" if rest else ""
+        hidden = len(self.structures) - self.count
+        return f"and {_counted(hidden, 'other structure')}" if hidden else ""
 
     def legend(self) -> str:
         """Return the colours of labels as HTML.
@@ -129,8 +129,8 @@ class Display:
         """
         structure = self.structures[i]
         labels, gold, probabilities = self.of(i)
-        whole = structure.shape != "sequence" and begin == 0 and end is None and here is None
-        if whole and len(structure) <= MOST_NODES and len(structure.edges) <= MOST_EDGES:
+        as_picture = structure.shape != "sequence" and begin == 0 and end is None and here is None
+        if as_picture and len(structure) <= MOST_NODES and len(structure.edges) <= MOST_EDGES:
             return f'<div class="scroll">{picture(structure, labels, gold, probabilities, self.kinds)}</div>'
         end = len(structure) if end is None else end
         several = nodes_of(structure, labels, gold, probabilities)[begin:end]
@@ -162,9 +162,9 @@ class Display:
         return display(self)
 
 
-def _node(node: Node, here: int | None, kinds: dict[str, int]) -> str:
+def _node(node: Node, marked: int | None, kinds: dict[str, int]) -> str:
     """A node as HTML: its word, its label, the right label."""
-    names = ["node"] + ["wrong"] * (node.gold is not None) + ["here"] * (node.number == here)
+    names = ["node"] + ["wrong"] * (node.gold is not None) + ["here"] * (node.number == marked)
     parts = [f'<span class="word"><bdi>{safe(node.word)}</bdi></span>']
     if node.bar is not None:
         parts.append(_bar_html(node.bar, kinds, "", node.probability))
@@ -182,13 +182,13 @@ def _bar_html(bar: Bar, kinds: dict[str, int], more: str, probability: float | N
     )
 
 
-def _check(name: str, given: Any, structures: list[Structure]) -> None:
+def _check(name: str, lists: Any, structures: list[Structure]) -> None:
     """Raise DataError where lists do not fit structures."""
-    if given is None:
+    if lists is None:
         return
-    if len(given) != len(structures):
-        raise DataError(f"{name}: {len(given)} lists for {len(structures)} structures; give one for each")
-    for i, (values, structure) in enumerate(zip(given, structures, strict=True)):
+    if len(lists) != len(structures):
+        raise DataError(f"{name}: {len(lists)} lists for {len(structures)} structures; give one for each")
+    for i, (values, structure) in enumerate(zip(lists, structures, strict=True)):
         if values is not None and len(values) != len(structure):
             raise DataError(
                 f"{place(i)}: {len(values)} {name} for {len(structure)} nodes; give one for each node"

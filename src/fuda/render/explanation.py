@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.text import Text
 
-_AROUND = 10  # nodes to each side of the explained one
+_AROUND = 10  # nodes shown to each side of the explained one
 _KIND_NOTES = {
     "training positions": "structure and node of the training data, and what agrees around it",
     "labels elsewhere": "what the best labeling with the other label changes at other nodes",
@@ -23,12 +23,12 @@ _KIND_NOTES = {
 }
 
 
-def explanation_html(found: Any) -> str:
+def explanation_html(explanation: Any) -> str:
     """Return an explanation as HTML.
 
     Parameters
     ----------
-    found : Explanation
+    explanation : Explanation
         Of `fuda.explanations`.
 
     Returns
@@ -36,19 +36,20 @@ def explanation_html(found: Any) -> str:
     str
         HTML without the style.
     """
-    chosen, rival = found.chosen, found.rival
-    kinds = _kinds(found)
-    mine = f'<span class="chip {tone(kinds, kind_of(chosen.label))}">{safe(chosen.label)}</span>'
-    word = f"<b><bdi>{safe(shown(found.observation))}</bdi></b>"
-    context = _context(found)
+    chosen, rival = explanation.chosen, explanation.rival
+    kinds = _kinds(explanation)
+    chosen_chip = f'<span class="chip {tone(kinds, kind_of(chosen.label))}">{safe(chosen.label)}</span>'
+    word = f"<b><bdi>{safe(shown(explanation.observation))}</bdi></b>"
+    context = _context(explanation)
     if rival is None:
-        return f'{context}<p class="versus">{word} is {mine}: {safe(found.without_rival)}</p>'
-    theirs = f'<span class="chip {tone(kinds, kind_of(rival.label))}">{safe(rival.label)}</span>'
-    head = f'<p class="versus">{word} is {mine}, not {theirs}, by <b>{found.difference:.4g}</b></p>'
-    head += f'<p class="soft small">{safe(found.unit)}: {chosen.score:.4g}, not {rival.score:.4g}</p>'
-    largest = max((abs(c.value) for c in found.contributions), default=1.0) or 1.0
+        return f'{context}<p class="versus">{word} is {chosen_chip}: {safe(explanation.without_rival)}</p>'
+    rival_chip = f'<span class="chip {tone(kinds, kind_of(rival.label))}">{safe(rival.label)}</span>'
+    difference = f"<b>{explanation.difference:.4g}</b>"
+    head = f'<p class="versus">{word} is {chosen_chip}, not {rival_chip}, by {difference}</p>'
+    head += f'<p class="soft small">{safe(explanation.unit)}: {chosen.score:.4g}, not {rival.score:.4g}</p>'
+    largest = max((abs(c.value) for c in explanation.contributions), default=1.0) or 1.0
     rows = []
-    for kind, several in found.by_kind():
+    for kind, several in explanation.by_kind():
         total, note = sum(c.value for c in several), _KIND_NOTES.get(kind, "")
         note = f' <span class="small">{note}</span>' if note else ""
         rows.append(
@@ -65,21 +66,22 @@ def explanation_html(found: Any) -> str:
     return f'{context}{head}<table class="why">{columns}<tbody>{"".join(rows)}</tbody></table>'
 
 
-def _kinds(found: Any) -> dict[str, int]:
+def _kinds(explanation: Any) -> dict[str, int]:
     """The colours of all labels in an explanation."""
-    verdicts = [found.chosen] if found.rival is None else [found.chosen, found.rival]
+    verdicts = [explanation.chosen] if explanation.rival is None else [explanation.chosen, explanation.rival]
     return kinds_of([[v.label for v in verdicts], *(v.labeling for v in verdicts)])
 
 
-def _context(found: Any) -> str:
+def _context(explanation: Any) -> str:
     """The nodes around the explained one, with the labels that were compared."""
-    begin, end = max(0, found.node - _AROUND), min(len(found.structure), found.node + _AROUND + 1)
-    labels = None if found.chosen.labeling is None else [found.chosen.labeling]
+    begin = max(0, explanation.node - _AROUND)
+    end = min(len(explanation.structure), explanation.node + _AROUND + 1)
+    labels = None if explanation.chosen.labeling is None else [explanation.chosen.labeling]
     if labels is None:
-        labels = [[None] * len(found.structure)]
-        labels[0][found.node] = found.chosen.label
-    display = Display([found.structure], labels)
-    return display.one(0, found.node, begin, end)
+        labels = [[None] * len(explanation.structure)]
+        labels[0][explanation.node] = explanation.chosen.label
+    display = Display([explanation.structure], labels)
+    return display.one(0, explanation.node, begin, end)
 
 
 def _meter(share: float, colour: str) -> str:
@@ -105,12 +107,12 @@ def _text(contribution: Any) -> str:
     return f'<b>{safe(voice.label)}</b> &ensp;{" ".join(words)} &ensp;<span class="soft small">{where}</span>'
 
 
-def explanation_text(found: Any, width: int = 10) -> Group:
+def explanation_text(explanation: Any, width: int = 10) -> Group:
     """Return an explanation for a terminal.
 
     Parameters
     ----------
-    found : Explanation
+    explanation : Explanation
         Of `fuda.explanations`.
     width : int
         The length of the longest bar, in characters.
@@ -126,44 +128,45 @@ def explanation_text(found: Any, width: int = 10) -> Group:
 
     from fuda.render.terminal import colour
 
-    kinds = _kinds(found)
+    kinds = _kinds(explanation)
     first = Text.assemble(
-        (plain(shown(found.observation)), "bold"),
+        (plain(shown(explanation.observation)), "bold"),
         " is ",
-        (plain(found.chosen.label), f"bold {colour(kinds, found.chosen.label)}"),
+        (plain(explanation.chosen.label), f"bold {colour(kinds, explanation.chosen.label)}"),
     )
-    if found.rival is None:
-        return Group(first + Text(f": {found.without_rival}"))
+    if explanation.rival is None:
+        return Group(first + Text(f": {explanation.without_rival}"))
     first.append(", not ")
-    first.append(plain(found.rival.label), style=f"bold {colour(kinds, found.rival.label)}")
-    first.append(f", by {found.difference:.4g}")
-    unit = f"{found.unit}: {found.chosen.score:.4g}, not {found.rival.score:.4g}"
+    first.append(plain(explanation.rival.label), style=f"bold {colour(kinds, explanation.rival.label)}")
+    first.append(f", by {explanation.difference:.4g}")
+    unit = f"{explanation.unit}: {explanation.chosen.score:.4g}, not {explanation.rival.score:.4g}"
     table = Table.grid(padding=(0, 1))
     for justify in ("right", "left", "left"):
         table.add_column(justify=justify, no_wrap=justify == "right" or None)  # type: ignore[arg-type]
-    largest = max((abs(c.value) for c in found.contributions), default=1.0) or 1.0
-    for kind, several in found.by_kind():
+    largest = max((abs(c.value) for c in explanation.contributions), default=1.0) or 1.0
+    for kind, several in explanation.by_kind():
         table.add_row()
         total = sum(c.value for c in several)
         table.add_row(Text(f"{total:+.4f}", style="dim"), "", Text(kind, style="bold"))
         for c in several:
-            label = found.chosen.label if c.value > 0 else found.rival.label
+            label = explanation.chosen.label if c.value > 0 else explanation.rival.label
             size = round(width * abs(c.value) / largest)
             meter = Text("█" * size or "▏", style=colour(kinds, label))
             table.add_row(f"{c.value:+.4f}", meter, _terminal_text(c))
-    return Group(_around(found, kinds), Text(), first, Text(unit, style="dim"), table)
+    return Group(_around(explanation, kinds), Text(), first, Text(unit, style="dim"), table)
 
 
-def _around(found: Any, kinds: dict[str, int]) -> Text:
+def _around(explanation: Any, kinds: dict[str, int]) -> Text:
     """The nodes around the explained one, as a line of text."""
     from rich.text import Text
 
     from fuda.render.terminal import line
 
-    begin, end = max(0, found.node - _AROUND), min(len(found.structure), found.node + _AROUND + 1)
-    nodes = nodes_of(found.structure, found.chosen.labeling, None, None)[begin:end]
-    dots = ["… " if begin else "", " …" if end < len(found.structure) else ""]
-    return Text(dots[0]) + line(nodes, kinds, found.node) + Text(dots[1])
+    begin = max(0, explanation.node - _AROUND)
+    end = min(len(explanation.structure), explanation.node + _AROUND + 1)
+    nodes = nodes_of(explanation.structure, explanation.chosen.labeling, None, None)[begin:end]
+    dots = ["… " if begin else "", " …" if end < len(explanation.structure) else ""]
+    return Text(dots[0]) + line(nodes, kinds, explanation.node) + Text(dots[1])
 
 
 def _terminal_text(contribution: Any) -> Text:

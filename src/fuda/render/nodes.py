@@ -62,7 +62,7 @@ def nodes_of(
     probabilities: Sequence[float] | None,
 ) -> list[Node]:
     """Return what is shown of each node."""
-    found = []
+    nodes = []
     for t, observation in enumerate(structure.observations):
         bar = None if labels is None or is_outside(labels[t]) else _bar(labels, t)
         right = None
@@ -72,8 +72,8 @@ def nodes_of(
                 bar = Bar(str(labels[t]), bar.kind, True, True)
                 right = Bar(str(gold[t]), right.kind, True, True)
         number = None if probabilities is None or bar is None else float(probabilities[t])
-        found.append(Node(t, shown(observation), bar, number, right))
-    return found
+        nodes.append(Node(t, shown(observation), bar, number, right))
+    return nodes
 
 
 def _bar(labels: Sequence[Any], t: int) -> Bar:

@@ -125,6 +125,12 @@ def page(title: str, body: str) -> str:
     -------
     str
         A page that loads nothing and runs nothing.
+
+    Examples
+    --------
+    >>> text = page("Names", "<p>Ana lives in Lima.</p>")
+    >>> "<title>Names</title>" in text, "<p>Ana lives in Lima.</p>" in text
+    (True, True)
     """
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -11,7 +11,7 @@ from fuda.render.text import cut, is_outside, kind_of, plain, safe, shown, width
 
 MOST_NODES, MOST_EDGES = 400, 1000
 _MOST_TEXT = 24
-_COLUMN, _SMALL = 7.4, 7.5  # pixels of a character: of words, and of labels, which are bold
+_COLUMN, _SMALL = 7.4, 7.5  # width of a character in pixels: in words, and in labels, which are bold
 _STEP, _TOP, _ROW = 15, 10, 21
 _MOST_LEVELS = 40
 
@@ -75,14 +75,14 @@ def _labels_of(
         return []
     differs = gold is not None and _differ(labels[t], gold[t])
     text = cut(plain("" if is_outside(labels[t]) and not differs else labels[t]), _MOST_TEXT)
-    found = []
+    chips = []
     if text:
         if probabilities is not None:
             text += f" {100 * probabilities[t]:.0f}"
-        found.append(("chip", text, kind_of(labels[t])))
+        chips.append(("chip", text, kind_of(labels[t])))
     if differs and gold is not None:
-        found.append(("gold-chip", cut(plain(gold[t]), _MOST_TEXT), kind_of(gold[t])))
-    return found
+        chips.append(("gold-chip", cut(plain(gold[t]), _MOST_TEXT), kind_of(gold[t])))
+    return chips
 
 
 def _chip(x: float, y: float, name: str, text: str, colour: str) -> str:

@@ -47,22 +47,22 @@ def display(shown: Any) -> Group:
 
 def structure(shown: Any, i: int, here: int | None = None) -> Text | Branches | Group:
     """Return one structure for a terminal: text, a tree, or a list of nodes and their parents."""
-    one = shown.structures[i]
-    nodes = nodes_of(one, *shown.of(i))
-    if one.shape == "sequence":
+    x = shown.structures[i]
+    nodes = nodes_of(x, *shown.of(i))
+    if x.shape == "sequence":
         return line(nodes, shown.kinds, here)
     words = [line([node], shown.kinds, here) for node in nodes]
     parents: list[list[int]] = [[] for _ in nodes]
-    for parent, child in one.edges.tolist():
+    for parent, child in x.edges.tolist():
         parents[child].append(parent)
-    if one.shape == "tree":
+    if x.shape == "tree":
         top = Branches("", hide_root=True)
         branches: dict[int, Branches] = {}
-        for t in one.order.tolist():
+        for t in x.order.tolist():
             over = branches[parents[t][0]] if parents[t] else top
             branches[t] = over.add(words[t])
         return top
-    above = [", ".join(plain(nodes[p].word) for p in own) for own in parents]
+    above = [", ".join(plain(nodes[p].word) for p in heads) for heads in parents]
     rows = zip(words, above, strict=True)
     return Group(*(word + Text(f"  ← {names}" if names else "", style="dim") for word, names in rows))
 

@@ -82,5 +82,5 @@ def kinds_of(lists: Iterable[Iterable[Any] | None]) -> dict[str, int]:
 
 
 def is_outside(label: Any) -> bool:
-    """Return whether a label says nothing: O, or one that is not known."""
+    """Return whether a label carries no information: O, or unknown."""
     return label is None or label == "O"

@@ -3,12 +3,24 @@
 Everything here takes estimators as objects, and knows no model.
 """
 
-from fuda.selection.comparison import Comparison as Comparison
-from fuda.selection.comparison import compare as compare
-from fuda.selection.folds import Split as Split
-from fuda.selection.folds import splits as splits
-from fuda.selection.goals import Goal as Goal
-from fuda.selection.goals import goal_for as goal_for
-from fuda.selection.significance import randomization_test as randomization_test
-from fuda.selection.validation import Validation as Validation
-from fuda.selection.validation import cross_validate as cross_validate
+from fuda.selection.comparison import Comparison, compare
+from fuda.selection.folds import Split, splits
+from fuda.selection.goals import Figure, Goal, goal_for
+from fuda.selection.search_report import SearchReport
+from fuda.selection.significance import randomization_test
+from fuda.selection.validation import Times, Validation, cross_validate
+
+__all__ = [
+    "Comparison",
+    "Figure",
+    "Goal",
+    "SearchReport",
+    "Split",
+    "Times",
+    "Validation",
+    "compare",
+    "cross_validate",
+    "goal_for",
+    "randomization_test",
+    "splits",
+]

@@ -37,6 +37,14 @@ class Comparison(Tabular):
     results : dict of (str, int) to Validation
         By model and number of structures fitted on. After an interrupt some have fewer folds, or
         are missing.
+
+    Examples
+    --------
+    >>> from fuda import CRF, HMM
+    >>> X, y = [["a", "b"], ["b"], ["b", "a"]] * 4, [["A", "B"], ["B"], ["B", "A"]] * 4
+    >>> found = compare({"crf": CRF(), "hmm": HMM()}, X, y, folds=3)
+    >>> found.goal.name, sorted(found.results)
+    ('token accuracy', [('crf', 8), ('hmm', 8)])
     """
 
     goal: Goal

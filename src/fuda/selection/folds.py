@@ -16,6 +16,12 @@ class Split(NamedTuple):
     ----------
     train, test : ndarray of int
         The numbers of the structures.
+
+    Examples
+    --------
+    >>> train, test = splits(5, 2, seed=None)[0]
+    >>> train.tolist(), test.tolist()
+    ([3, 4], [0, 1, 2])
     """
 
     train: np.ndarray

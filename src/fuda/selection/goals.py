@@ -37,7 +37,18 @@ _UNBALANCED = 0.8  # share of one label from which token accuracy says little
 
 
 class Figure(NamedTuple):
-    """A percentage over folds: mean and standard deviation."""
+    """A percentage over folds: mean and standard deviation.
+
+    Parameters
+    ----------
+    mean, deviation : float
+        In per cent.
+
+    Examples
+    --------
+    >>> print(Figure(87.5, 1.25))
+    87.50 ± 1.25
+    """
 
     mean: float
     deviation: float

@@ -12,7 +12,7 @@ from fuda.selection.tables import PrintedTable, Tabular
 class SearchReport(Tabular):
     """What was tried, what it reached and what it took.
 
-    Attributes
+    Parameters
     ----------
     goal : str
         The score that was to be large.
@@ -23,6 +23,14 @@ class SearchReport(Tabular):
         What was chosen.
     seconds, cpu_seconds : float
         The time of everything.
+
+    Examples
+    --------
+    >>> from fuda import CRF, HMM, Auto
+    >>> X, y = [["a", "b"], ["b"], ["b", "a"]] * 4, [["A", "B"], ["B"], ["B", "A"]] * 4
+    >>> report = Auto(candidates={"crf": CRF(), "hmm": HMM()}).fit(X, y).report_
+    >>> report.goal, sorted(row["name"] for row in report.rows)
+    ('token accuracy', ['crf', 'hmm'])
     """
 
     goal: str
@@ -32,7 +40,13 @@ class SearchReport(Tabular):
     cpu_seconds: float
 
     def table(self) -> PrintedTable:
-        """Return the table."""
+        """Return the table.
+
+        Returns
+        -------
+        PrintedTable
+            A row per candidate.
+        """
         header = ["candidate", self.goal, "folds", "nodes", "seconds", "CPU", "end"]
         rows = []
         for row in self.rows:

@@ -17,7 +17,19 @@ from fuda.selection.goals import Figure, figure
 
 
 class Times(NamedTuple):
-    """Seconds by the clock, and of all processors."""
+    """Seconds by the clock, and of all processors.
+
+    Parameters
+    ----------
+    wall, cpu : float
+        The seconds by the clock and of processors.
+
+    Examples
+    --------
+    >>> elapsed = Stopwatch()()
+    >>> elapsed.wall >= 0, elapsed.cpu >= 0
+    (True, True)
+    """
 
     wall: float
     cpu: float
@@ -67,6 +79,15 @@ class Validation:
         The numbers of structures fitted on.
     sizes : list of int
         The bytes of the models, where they were measured.
+
+    Examples
+    --------
+    >>> from fuda import HMM
+    >>> from fuda.selection import splits
+    >>> X, y = [["a", "b"], ["b"], ["b", "a"]] * 4, [["A", "B"], ["B"], ["B", "A"]] * 4
+    >>> found = cross_validate(HMM(), X, y, splits(12, folds=3))
+    >>> found.train_sizes, len(found.predictions), found.accuracy.mean
+    ([8, 8, 8], 3, 100.0)
     """
 
     tests: list[np.ndarray] = field(default_factory=list)

@@ -31,7 +31,7 @@ from fuda.progress import warn
 from fuda.storage import container
 
 SECONDS_BETWEEN = 5.0
-_LONG = 0.25  # seconds; longer saves are repeated less often, for a twentieth of the time
+_LONG = 0.25  # seconds; saves that take longer come less often, so that they take a twentieth of the time
 _REMEDY = "delete it or pass another path"
 _CHECKPOINT = container.Format("fuda-checkpoint", 3, (), "checkpoint", _REMEDY)
 
@@ -86,9 +86,9 @@ class _File:
             arrays = file.arrays()
             for number, stage in enumerate(file.meta["stages"]):
                 prefix = f"s{number}_"
-                own = {name: arrays.pop(name) for name in list(arrays) if name.startswith(prefix)}
-                own = {name.removeprefix(prefix): array for name, array in own.items()}
-                self.stages[stage["name"]] = _Stage(stage["ended"], stage["values"], own)
+                stage_arrays = {name: arrays.pop(name) for name in list(arrays) if name.startswith(prefix)}
+                stage_arrays = {name.removeprefix(prefix): array for name, array in stage_arrays.items()}
+                self.stages[stage["name"]] = _Stage(stage["ended"], stage["values"], stage_arrays)
             if arrays:
                 raise container.Damaged(f"its array {next(iter(arrays))!r} is not needed")
 
@@ -243,7 +243,7 @@ class Checkpoint:
                 arrays = {key: array.copy() for key, array in arrays.items()}
             file.stages[name] = _Stage(ended, values, arrays)
         except (DataError, MemoryError) as error:
-            # The arrays of an earlier state are the learner's own, and have changed since.
+            # The arrays of an earlier state belong to the learner, which has changed them since.
             file.stages.pop(name, None)
             file.warn(error)
             return False

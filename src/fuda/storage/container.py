@@ -49,7 +49,7 @@ _DTYPES = {
 }
 _META_LIMIT = 1 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_UNIX = 3  # the system of all members, so that equal content gives equal bytes
+_UNIX = 3  # every member names this system, so that equal content gives equal bytes
 _SEAL_SIZE = len("sha256:") + 64
 
 
@@ -169,11 +169,11 @@ class SealedFile:
 
     def check_seal(self) -> None:
         """Check that the file ends in the checksum of all bytes before it."""
-        digest, left = hashlib.sha256(), self._stream.seek(0, io.SEEK_END) - _SEAL_SIZE
+        digest, remaining = hashlib.sha256(), self._stream.seek(0, io.SEEK_END) - _SEAL_SIZE
         self._stream.seek(0)
-        while left > 0 and (chunk := self._stream.read(min(left, 1 << 20))):
+        while remaining > 0 and (chunk := self._stream.read(min(remaining, 1 << 20))):
             digest.update(chunk)
-            left -= len(chunk)
+            remaining -= len(chunk)
         if self._stream.read() != _seal(digest):
             raise Damaged("its checksum is wrong")
 

@@ -23,7 +23,7 @@ from fuda.features.templates import Template
 from fuda.kernels import Kernel, as_kernel, from_json
 from fuda.registry import MODELS
 from fuda.storage import model_file
-from fuda.storage.tables import put_back, taken_out
+from fuda.storage.tables import extract_tables, insert_tables
 from fuda.vectors import Vectors
 
 
@@ -54,11 +54,11 @@ class Storable(Protocol):
     def _restore(self, arrays: Any, texts: Any, parts: Any) -> None: ...
 
 
-_MAX_DEPTH = 4  # of models within models
+_MAX_DEPTH = 4  # models within models are not nested deeper
 _NOT_STORED = ("callback", "checkpoint", "cluster")  # they belong to a fit, not to its result
 # Stored where they are not None, so that other files are as they were.
 _NEWER = ("class_weight", "parts")
-_LARGEST = 1e100  # in arrays, far above all that is learned; sums and products stay finite
+_LARGEST = 1e100  # no trained array comes near it; sums and products of such numbers are finite
 
 
 def save(model: Storable, path: str | Path) -> None:
@@ -99,6 +99,17 @@ def load(path: str | Path, features: Any = None) -> Any:
     ------
     ModelFileError
         If the file cannot be read, is damaged, or was written by a newer version.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import fuda
+    >>> model = fuda.CRF().fit([["Ana", "lives", "in", "Lima"]], [["PER", "O", "O", "LOC"]])
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/names.fuda")
+    ...     same = fuda.load(f"{folder}/names.fuda")
+    >>> same.predict([["Ana", "is", "in", "Lima"]])[0]
+    ['PER', 'O', 'O', 'LOC']
     """
     meta, vocabularies, arrays = model_file.read(path)
     if features is not None and not (callable(features) and _names_function(meta)):
@@ -153,7 +164,7 @@ def build(
         raise ModelFileError(f"{path}: not a usable model file: {error}; save the model again") from None
     except MemoryError:
         raise ModelFileError(f"{path}: not enough memory to load it; use a larger machine") from None
-    except Exception as error:  # whatever else a foreign file may cause
+    except Exception as error:  # a foreign file may cause any error
         why = f"{type(error).__name__}: {short(str(error))}"
         raise ModelFileError(f"{path}: not a usable model file ({why}); save the model again") from error
 
@@ -178,7 +189,7 @@ def check_resumed(model: Storable, path: str | Path) -> None:
     with np.errstate(all="ignore"):
         try:
             meta, vocabularies, arrays = _serialize(model)
-        except DataError:  # it cannot be saved, as with a kernel of one's own
+        except DataError:  # it cannot be saved, as with a user's kernel function
             meta, vocabularies, arrays = {}, [], model._arrays()
         try:
             _check_numbers(arrays)
@@ -191,14 +202,14 @@ def check_resumed(model: Storable, path: str | Path) -> None:
 
 def _names_function(meta: dict[str, Any]) -> bool:
     """Whether a model, or one within it, was fitted with a feature function."""
-    waiting = [meta["parameters"], meta.get("parts")]
-    while waiting:
-        found = waiting.pop()
-        if isinstance(found, dict):
-            stored = found.get("features")
+    pending = [meta["parameters"], meta.get("parts")]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            stored = part.get("features")
             if isinstance(stored, dict) and "function" in stored:
                 return True
-            waiting += found.values()
+            pending += part.values()
     return False
 
 
@@ -212,7 +223,7 @@ def _serialize(model: Storable) -> tuple[dict[str, Any], list[list[str]], dict[s
     meta: dict[str, Any] = {
         "class": type(model).__name__,
         "class_version": MODELS[type(model).__name__].version,
-        "parameters": taken_out(_parameters(model._params_to_save()), arrays, tables),
+        "parameters": extract_tables(_parameters(model._params_to_save()), arrays, tables),
         "labels": model.classes_.tolist(),
         "shape": model.shape_,
         "observations": {"kind": model.encoder_.observations.name, "size": model.encoder_.observations.size},
@@ -260,18 +271,20 @@ def _deserialize(
             raise DataError(f"its part {short(name)} has no valid number of vocabularies")
         model_file.check_part(part, name)
         prefix = f"{name}__"
-        inner = {key.removeprefix(prefix): arrays.pop(key) for key in list(arrays) if key.startswith(prefix)}
+        part_arrays = {
+            key.removeprefix(prefix): arrays.pop(key) for key in list(arrays) if key.startswith(prefix)
+        }
         cut = len(vocabularies) - count
-        parts[name] = _deserialize(part, vocabularies[cut:], inner, features, depth - 1)
+        parts[name] = _deserialize(part, vocabularies[cut:], part_arrays, features, depth - 1)
         vocabularies = vocabularies[:cut]
     vocabularies, tables = _cut(vocabularies, meta.get("table_texts", 0))
-    model = _unfitted(meta["class"], put_back(meta["parameters"], arrays, tables), features)
+    model = _unfitted(meta["class"], insert_tables(meta["parameters"], arrays, tables), features)
     # Stored with the value that None stood for.
     for name in {"features", "decode"} & set(model._defaults):
         without = ... if name == "decode" or meta["observations"].get("kind") == "features" else None
         # Auto has no use for one.
         if meta["parameters"].get(name, without) is None and meta["class"] != "Auto":
-            raise DataError(f"its parameters have {name}=None, which is no value")
+            raise DataError(f"its parameters have {name}=None, which is not a value")
     model._remember_params()
     model.classes_, model.shape_, model.reading_ = as_object_array(meta["labels"]), meta["shape"], {}
     if model.shape_ not in model._shapes:
@@ -356,7 +369,7 @@ def _unfitted(name: Any, parameters: Any, features: Any) -> Storable:
 def _to_json(name: str, value: Any) -> Any:
     """A parameter as JSON."""
     if isinstance(value, Vectors):
-        return value  # which `taken_out` makes JSON of
+        return value  # which `extract_tables` makes JSON of
     if isinstance(value, Template):
         return {"template": value.text, "name": value.name} | ({"wapiti": True} if value.wapiti else {})
     if name == "kernel" and callable(value):

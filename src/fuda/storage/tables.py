@@ -15,10 +15,10 @@ from fuda.checks import check_arrays, is_count
 from fuda.errors import DataError, short
 from fuda.vectors import Vectors
 
-_LARGE = 1000  # entries of a list from which it is stored as an array
+_LARGE = 1000  # longer lists are stored as arrays
 
 
-def taken_out(value: Any, arrays: dict[str, np.ndarray], texts: list[list[str]]) -> Any:
+def extract_tables(value: Any, arrays: dict[str, np.ndarray], texts: list[list[str]]) -> Any:
     """Return parameters without large tables, which are added to the arrays and texts.
 
     Parameters
@@ -36,7 +36,7 @@ def taken_out(value: Any, arrays: dict[str, np.ndarray], texts: list[list[str]])
         JSON.
     """
     if isinstance(value, dict):
-        return {key: taken_out(inner, arrays, texts) for key, inner in value.items()}
+        return {key: extract_tables(inner, arrays, texts) for key, inner in value.items()}
     if isinstance(value, Vectors):
         return {"vectors": _number(value, arrays, texts), "base": value.base}
     if not isinstance(value, list) or np.size(value) <= _LARGE:
@@ -46,13 +46,13 @@ def taken_out(value: Any, arrays: dict[str, np.ndarray], texts: list[list[str]])
     return {"array": name}
 
 
-def put_back(value: Any, arrays: dict[str, np.ndarray], texts: list[list[str]]) -> Any:
+def insert_tables(value: Any, arrays: dict[str, np.ndarray], texts: list[list[str]]) -> Any:
     """Return parameters with their tables, which are removed from the arrays.
 
     Parameters
     ----------
     value : Any
-        JSON, as `taken_out` returns it.
+        JSON, as `extract_tables` returns it.
     arrays : dict of ndarray
         The arrays of a file.
     texts : list of list of str
@@ -84,10 +84,10 @@ def _vectors(number: int, arrays: dict[str, np.ndarray], texts: list[list[str]])
     """A table of a file, checked."""
     words, distinct = texts[2 * number : 2 * number + 2]
     names = f"vectors{number}", f"vectors{number}_classes"
-    found = {name: arrays.pop(name) for name in names if name in arrays}
+    stored = {name: arrays.pop(name) for name in names if name in arrays}
     shapes = {names[0]: (len(words), None), names[1]: (len(words) if distinct else 0,)}
-    check_arrays(found, shapes, {names[0]: np.float32, names[1]: np.int32})
-    matrix, classes = (found[name] for name in names)
+    check_arrays(stored, shapes, {names[0]: np.float32, names[1]: np.int32})
+    matrix, classes = (stored[name] for name in names)
     if distinct and not ((classes >= 0) & (classes < len(distinct))).all():
         raise DataError("a word of its vectors has a class that is not listed")
     return Vectors(words, matrix, [distinct[k] for k in classes] if distinct else None)

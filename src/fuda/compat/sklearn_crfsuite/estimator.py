@@ -77,7 +77,7 @@ class CRF(BaseEstimator):
     c1, c2 : float or None, default=None
         The weights of ‖w‖₁ (lbfgs) and ‖w‖² (lbfgs, l2sgd); None is 0 and 1.
     max_iterations : int or None, default=None
-        The largest number of iterations; None is no limit (lbfgs), 1000 (l2sgd) or 100.
+        The largest number of iterations; None sets no limit (lbfgs), 1000 (l2sgd) or 100.
     num_memories : int or None, default=None
         Accepted, without effect.
     epsilon : float or None, default=None
@@ -224,8 +224,8 @@ class CRF(BaseEstimator):
             raise DataError("trainer_cls: trainers of python-crfsuite are not used here; leave it out")
         frequency, states, transitions = (getattr(self, name) for name in _GENERATION)
         generation = Generation(float(frequency or 0.0), bool(states), bool(transitions))
-        given = {name: getattr(self, name) for name in _ALGORITHM}
-        options = {name: value for name, value in given.items() if value is not None}
+        values = {name: getattr(self, name) for name in _ALGORITHM}
+        options = {name: value for name, value in values.items() if value is not None}
         return Job(ALGORITHMS[algorithm], generation, options)
 
     def predict(self, X: Any) -> np.ndarray:
@@ -361,7 +361,7 @@ def _evaluation(predicted: Any, labels: list[list[str]]) -> dict[str, Any]:
     """The scores of predictions, as CRFsuite reports them."""
     flat = [(a, b) for x, y in zip(labels, predicted, strict=True) for a, b in zip(x, y, strict=True)]
     right = sum(a == b for a, b in flat)
-    whole = sum(x == y for x, y in zip(labels, predicted, strict=True))
+    right_sequences = sum(x == y for x, y in zip(labels, predicted, strict=True))
     scores = {}
     for label in dict.fromkeys([a for a, _ in flat] + [b for _, b in flat]):
         match = sum(a == b == label for a, b in flat)
@@ -370,11 +370,14 @@ def _evaluation(predicted: Any, labels: list[list[str]]) -> dict[str, Any]:
         f1 = 2 * match / (model + ref)
         scores[label] = LabelScore(match, model, ref, precision, recall, f1)
     means = (float(np.mean([score[k] for score in scores.values()])) for k in (3, 4, 5))
-    found: dict[str, Any] = {"scores": scores}
-    found |= zip(("avg_precision", "avg_recall", "avg_f1"), means, strict=True)
-    for name, accuracy in (("item", Fraction(right, len(flat))), ("instance", Fraction(whole, len(labels)))):
-        found |= {f"{name}_accuracy": accuracy, f"{name}_accuracy_float": float(accuracy)}
-    return found
+    evaluation: dict[str, Any] = {"scores": scores}
+    evaluation |= zip(("avg_precision", "avg_recall", "avg_f1"), means, strict=True)
+    for name, accuracy in (
+        ("item", Fraction(right, len(flat))),
+        ("instance", Fraction(right_sequences, len(labels))),
+    ):
+        evaluation |= {f"{name}_accuracy": accuracy, f"{name}_accuracy_float": float(accuracy)}
+    return evaluation
 
 
 def _line(measured: dict[str, Any]) -> str:

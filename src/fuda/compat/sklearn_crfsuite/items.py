@@ -74,7 +74,7 @@ def _text(name: Any) -> str:
     return name.decode() if isinstance(name, bytes) else str(name)
 
 
-_MOST_KEYS = 1000  # whose values are remembered
+_MOST_KEYS = 1000  # the values of so many keys are remembered
 
 
 class _Unusual(Exception):
@@ -126,7 +126,7 @@ class Vocabulary:
         ids: list[int] = []
         lengths: list[int] = []
         sizes: list[int] = []
-        others: dict[int, float] = {}  # values other than 1, by their positions in ids
+        other_values: dict[int, float] = {}  # values other than 1, by their positions in ids
         for i, sequence in enumerate(X):
             before = len(lengths)
             if hasattr(sequence, "items"):
@@ -134,20 +134,20 @@ class Vocabulary:
                     raise DataError(f"X[{i}] is an item, not a sequence of items; wrap X in a list: [X]")
                 sequence = sequence.items()  # an ItemSequence of python-crfsuite
             for item in sequence:
-                found = self._row(item, len(ids), others)
-                ids += found
-                lengths.append(len(found))
+                columns = self._row(item, len(ids), other_values)
+                ids += columns
+                lengths.append(len(columns))
             sizes.append(len(lengths) - before)
         data = np.ones(len(ids))
-        data[list(others)] = list(others.values())
-        kept = np.array(ids, dtype=np.int64) >= 0
-        indptr = np.append(0, np.cumsum(kept))[np.append(0, np.cumsum(lengths, dtype=np.int64))]
-        parts = data[kept], np.array(ids, dtype=np.int32)[kept], indptr
+        data[list(other_values)] = list(other_values.values())
+        is_known = np.array(ids, dtype=np.int64) >= 0
+        indptr = np.append(0, np.cumsum(is_known))[np.append(0, np.cumsum(lengths, dtype=np.int64))]
+        parts = data[is_known], np.array(ids, dtype=np.int32)[is_known], indptr
         matrix = sp.csr_matrix(parts, shape=(len(lengths), len(self.numbers)))
         matrix.sum_duplicates()
         return matrix, np.append(0, np.cumsum(sizes, dtype=np.int64))
 
-    def _row(self, item: Any, start: int, others: dict[int, float]) -> list[int]:
+    def _row(self, item: Any, start: int, other_values: dict[int, float]) -> list[int]:
         """The numbers of an item's attributes; values other than 1 go to `others` from `start`."""
         columns = self._columns
         if type(item) is dict:
@@ -157,11 +157,11 @@ class Vocabulary:
                 if len(columns) < _MOST_KEYS:
                     new = item.keys() - columns.keys()
                     columns |= {key: _Column(key, self.numbers, self._learn) for key in new}
-                    return self._row(item, start, others)
+                    return self._row(item, start, other_values)
             except (TypeError, _Unusual):  # a list among the values, or a number
                 pass
         pairs = list(_pairs(item))
-        others.update({start + k: value for k, (_, value) in enumerate(pairs) if value != 1.0})
+        other_values.update({start + k: value for k, (_, value) in enumerate(pairs) if value != 1.0})
         if self._learn:
             return [self.numbers.setdefault(name, len(self.numbers)) for name, _ in pairs]
         return [self.numbers.get(name, -1) for name, _ in pairs]

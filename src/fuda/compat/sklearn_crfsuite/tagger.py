@@ -63,8 +63,8 @@ class Tagger:
 
     def marginals(self, X: Iterable[Any]) -> list[list[dict[str, float]]]:
         """Return the probabilities of labels at the items of sequences."""
-        found, bounds = self._solve(X, lambda *problem: marginals(*problem)[1:])
-        rows = [dict(zip(self._labels, row, strict=True)) for row in found.tolist()]
+        probabilities, bounds = self._solve(X, lambda *problem: marginals(*problem)[1:])
+        rows = [dict(zip(self._labels, row, strict=True)) for row in probabilities.tolist()]
         return [rows[a:b] for a, b in pairwise(bounds)]
 
     def _solve(self, X: Iterable[Any], solve: Callable[..., Any]) -> tuple[np.ndarray, list[int]]:
@@ -73,8 +73,8 @@ class Tagger:
         if not offsets[-1]:
             return np.empty(0), offsets.tolist()
         graph = Graph.of_chains(np.unique(offsets))  # without empty sequences
-        found = solve(graph, np.asarray(matrix @ self._weights), self.model.transitions_)
-        return found[0], offsets.tolist()
+        solution = solve(graph, np.asarray(matrix @ self._weights), self.model.transitions_)
+        return solution[0], offsets.tolist()
 
     def labels(self) -> list[str]:
         """Return the labels."""
@@ -128,8 +128,8 @@ class Tagger:
             lines += [f"{title} = {{", *(f"  {name}: {value}" for name, value in entries.items()), "}", ""]
         weights = {"TRANSITIONS": (1, info.transitions), "STATE_FEATURES": (0, info.state_features)}
         for title, (kind, features) in weights.items():
-            named = (f"  ({kind}) {a} --> {b}: {weight:.6f}" for (a, b), weight in features.items())
-            lines += [f"{title} = {{", *named, "}", ""]
+            pairs = (f"  ({kind}) {a} --> {b}: {weight:.6f}" for (a, b), weight in features.items())
+            lines += [f"{title} = {{", *pairs, "}", ""]
         text = "\n".join(lines) + "\n"
         if filename is None:
             sys.stdout.write(text)

@@ -69,20 +69,20 @@ class Generation(NamedTuple):
             shape = matrix.shape[0], label_count
             labelled = sp.csr_matrix((np.ones(corpus.size), (channel.rows, labels)), shape=shape)
             parts.append([(values.T @ labelled).toarray() for values in (matrix, abs(matrix))])
-        state, seen = (np.concatenate(both) for both in zip(*parts, strict=True))
+        state, occurrences = (np.concatenate(both) for both in zip(*parts, strict=True))
         inner = np.ones(corpus.size, dtype=bool)
         inner[corpus.offsets[:-1]] = False
         after = np.flatnonzero(inner)
         pairs = np.zeros((label_count, label_count))
         np.add.at(pairs, (labels[after - 1], labels[after]), 1.0)
-        allowed = [(seen > 0) | self.states, (pairs > 0) | self.transitions]
+        generated = [(occurrences > 0) | self.states, (pairs > 0) | self.transitions]
         frequent = [state >= self.min_freq, pairs >= self.min_freq]
         return np.flatnonzero(
-            np.concatenate([(a & b).ravel() for a, b in zip(allowed, frequent, strict=True)])
+            np.concatenate([(a & b).ravel() for a, b in zip(generated, frequent, strict=True)])
         )
 
 
-class Seen:
+class TrainingView:
     """A training as its callback sees it.
 
     Parameters
@@ -118,44 +118,44 @@ class Seen:
         table = np.zeros((len(self.names) + L, L))
         table.ravel()[self.generated] = self.weights
         state = table[self.rows]
-        kept = np.flatnonzero(state.any(axis=1))
-        weights = np.concatenate([state[kept].ravel(), table[-L:].ravel()])
-        return make_crf("the fitted model", self.labels, [[self.names[k] for k in kept]], weights)
+        attribute_rows = np.flatnonzero(state.any(axis=1))
+        weights = np.concatenate([state[attribute_rows].ravel(), table[-L:].ravel()])
+        return make_crf("the fitted model", self.labels, [[self.names[k] for k in attribute_rows]], weights)
 
 
 class _Generated:
     """A loss as a function of the weights of features that are generated; all others are 0."""
 
-    def __init__(self, loss: TrainingLoss, seen: Seen) -> None:
-        self.loss, self.seen, self.encoded = loss, seen, loss.encoded
-        self.weights = seen.generated
+    def __init__(self, loss: TrainingLoss, view: TrainingView) -> None:
+        self.loss, self.view, self.encoded = loss, view, loss.encoded
+        self.weights = view.generated
         self._all = np.zeros(loss.weights.size)
 
     def __call__(self, weights: np.ndarray) -> tuple[float, np.ndarray]:
-        self._all[self.seen.generated] = self.seen.weights = weights
+        self._all[self.view.generated] = self.view.weights = weights
         value, gradient = self.loss(self._all)
-        return value, gradient[self.seen.generated]
+        return value, gradient[self.view.generated]
 
     def curvature(self) -> np.ndarray:
-        return self.loss.curvature()[self.seen.generated]
+        return self.loss.curvature()[self.view.generated]
 
 
 class _ChainCRF(CRF):
     """A CRF with the features that CRFsuite generates; `weights_` are theirs."""
 
     generation: Generation
-    seen: Seen
-    _merges_features = False  # names of features tell which are generated
+    view: TrainingView
+    _merges_features = False  # generated features are chosen by name
 
     def _fit(self, data: TrainingData) -> None:
-        self.seen.generated = self.generation.weights(data.encoded, data.labels, len(self.classes_))
+        self.view.generated = self.generation.weights(data.encoded, data.labels, len(self.classes_))
         super()._fit(data)
 
     def _start(self) -> np.ndarray:
-        return np.zeros(len(self.seen.generated))  # type: ignore[arg-type]
+        return np.zeros(len(self.view.generated))  # type: ignore[arg-type]
 
     def _training_loss(self, data: TrainingData) -> Any:
-        return _Generated(super()._training_loss(data), self.seen)
+        return _Generated(super()._training_loss(data), self.view)
 
     def _measure_curvature(self, *_: Any) -> None:
         return None
@@ -165,7 +165,7 @@ class _ChainPerceptron(HMPerceptron):
     """A perceptron with the features that CRFsuite generates."""
 
     generation: Generation
-    seen: Seen
+    view: TrainingView
 
     def _variances(self, data: TrainingData, state: State) -> np.ndarray:
         L = len(self.classes_)
@@ -177,11 +177,11 @@ class _ChainPerceptron(HMPerceptron):
     def _measure_firmness(self, data: TrainingData) -> None:
         return None
 
-    def _after_epoch(self, found: Pass, examples: Examples) -> None:
+    def _after_epoch(self, epoch: Pass, examples: Examples) -> None:
         sizes = np.diff(examples.offsets)
-        costs = found.costs if self._update.kind else found.mistaken / sizes
-        self.seen.costs.append(float(costs.sum()))
-        self.seen.weights = self.crfsuite_weights(0)
+        costs = epoch.costs if self._update.kind else epoch.mistaken / sizes
+        self.view.costs.append(float(costs.sum()))
+        self.view.weights = self.crfsuite_weights(0)
 
     def crfsuite_weights(self, more_steps: int) -> np.ndarray:
         """Return the weights of features and label pairs after more steps without a mistake."""
@@ -238,36 +238,38 @@ def train(job: Job, X: Any, y: Any, on_iteration: OnIteration) -> CRF:
         The model, with labels in the order of their first occurrence, without attributes whose
         weights are all 0.
     """
-    learner, seen = _learner(job), Seen([])
-    data = _training_data(X, y, seen, grouped=isinstance(learner, CRF))
+    learner, view = _learner(job), TrainingView([])
+    data = _training_data(X, y, view, grouped=isinstance(learner, CRF))
     size = len(data.encoded.corpus)
-    learner.generation, learner.seen = job.generation, seen
-    learner.set_params(callback=_Watch(job, seen, size, on_iteration))
+    learner.generation, learner.view = job.generation, view
+    learner.set_params(callback=_Watch(job, view, size, on_iteration))
     learner._check_parameters()
     learner._fit_encoded(data)
     if isinstance(learner, HMPerceptron):
         epochs_left = job.option("max_iterations", 100) - len(learner.mistakes_)
         # CRFsuite goes on when there are no mistakes.
         idle = not learner.mistakes_[-1].nodes and not job.option("epsilon", 0.0)
-        seen.weights = learner.crfsuite_weights(epochs_left * size if idle else 0)
+        view.weights = learner.crfsuite_weights(epochs_left * size if idle else 0)
     else:
-        seen.weights = learner.weights_
-    return seen.model()
+        view.weights = learner.weights_
+    return view.model()
 
 
-def _training_data(X: Any, y: Any, seen: Seen, grouped: bool) -> TrainingData:
+def _training_data(X: Any, y: Any, view: TrainingView, grouped: bool) -> TrainingData:
     """Items and labels as training data; empty sequences are left out.
 
-    Labels and attributes are noted in `seen`. The attributes may be grouped by channel.
+    Labels and attributes are noted in `view`. The attributes may be grouped by channel.
     """
     vocabulary = Vocabulary()
     matrix, offsets = vocabulary.rows(X)
     number: dict[str, int] = {}
-    given = list(y)
-    if len(given) != len(offsets) - 1:
-        raise DataError(f"X has {len(offsets) - 1} sequences but y has {len(given)}; give one list each")
+    label_lists = list(y)
+    if len(label_lists) != len(offsets) - 1:
+        raise DataError(
+            f"X has {len(offsets) - 1} sequences but y has {len(label_lists)}; give one list each"
+        )
     flat = []
-    for i, (labels, size) in enumerate(zip(given, np.diff(offsets).tolist(), strict=True)):
+    for i, (labels, size) in enumerate(zip(label_lists, np.diff(offsets).tolist(), strict=True)):
         numbers = [number.setdefault(label, len(number)) for label in labels]
         if len(numbers) != size:
             raise DataError(f"X[{i}] has {size} items but y[{i}] has {len(numbers)} labels; give one each")
@@ -277,11 +279,11 @@ def _training_data(X: Any, y: Any, seen: Seen, grouped: bool) -> TrainingData:
     if bad := [label for label in number if not isinstance(label, str) or not label]:
         raise DataError(f"the label {described(bad[0])}: labels are strings, not empty")
     kind, encoder = Kind("features"), WindowEncoder("word", 0)
-    seen.labels, seen.names = list(number), list(vocabulary.numbers)
-    encoder.restore([seen.names], kind)
-    groups = _groups(seen.names) if grouped else [np.arange(len(seen.names))]
-    seen.rows = np.argsort(np.concatenate(groups))
-    matrix.indices = seen.rows[matrix.indices].astype(matrix.indices.dtype)
+    view.labels, view.names = list(number), list(vocabulary.numbers)
+    encoder.restore([view.names], kind)
+    groups = _groups(view.names) if grouped else [np.arange(len(view.names))]
+    view.rows = np.argsort(np.concatenate(groups))
+    matrix.indices = view.rows[matrix.indices].astype(matrix.indices.dtype)
     matrix.sort_indices()
     tables: list[Table] = []
     channels: list[Channel] = []
@@ -301,8 +303,8 @@ def _groups(names: list[str]) -> list[np.ndarray]:
     Together they have as many combinations as there are tokens, but those of a neighbour have as
     many as there are words, and what is computed once for each combination takes less time.
     """
-    found = [_OFFSET.match(name) for name in names]
-    offsets = [match[0] if match else "" for match in found]
+    matches = [_OFFSET.match(name) for name in names]
+    offsets = [match[0] if match else "" for match in matches]
     frequent = [offset for offset, _ in Counter(offsets).most_common(_MOST_GROUPS)]
     number = {offset: k for k, offset in enumerate(frequent)}
     groups = np.array([number.get(offset, 0) for offset in offsets])
@@ -323,7 +325,7 @@ def _distinct(matrix: sp.csr_matrix) -> tuple[sp.csr_matrix, np.ndarray]:
 
 
 def _learner(job: Job) -> _ChainCRF | _ChainPerceptron:
-    """The learner of an algorithm; its callback ends the training, not a limit of its own."""
+    """The learner of an algorithm; its callback ends the training, not a limit of the learner."""
     if job.algorithm in ("lbfgs", "l2sgd"):
         solver = "lbfgs" if job.algorithm == "lbfgs" else "sgd"
         l1 = job.option("c1", 0.0) if solver == "lbfgs" else 0.0
@@ -348,14 +350,14 @@ def _learner(job: Job) -> _ChainCRF | _ChainPerceptron:
 class _Watch:
     """Ends a training where CRFsuite would, and reports its iterations."""
 
-    def __init__(self, job: Job, seen: Seen, size: int, on_iteration: OnIteration) -> None:
-        self.job, self.seen, self.size, self.on_iteration = job, seen, size, on_iteration
+    def __init__(self, job: Job, view: TrainingView, size: int, on_iteration: OnIteration) -> None:
+        self.job, self.view, self.size, self.on_iteration = job, view, size, on_iteration
         self.losses: list[float] = []
         self.began = time.perf_counter()
 
     def __call__(self, progress: Iteration) -> None:
-        now, weights = time.perf_counter(), self.seen.weights
-        loss = self.seen.costs[-1] if progress.objective is None else progress.objective
+        now, weights = time.perf_counter(), self.view.weights
+        loss = self.view.costs[-1] if progress.objective is None else progress.objective
         norm = float(np.linalg.norm(weights))
         measured = {"num": progress.iteration, "scores": {}, "loss": loss, "feature_norm": norm}
         measured |= {"time": now - self.began}
@@ -364,7 +366,7 @@ class _Watch:
                 "error_norm": progress.gradient_norm,
                 "active_features": int(np.count_nonzero(weights)),
             }
-        self.on_iteration(measured, self.seen.model)
+        self.on_iteration(measured, self.view.model)
         self.began = time.perf_counter()
         self.losses.append(loss)
         if self._converged(progress, loss, norm):

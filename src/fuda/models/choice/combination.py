@@ -36,6 +36,8 @@ from fuda.models.fitting.labelled_data import Probabilities, structures_of
 from fuda.models.labelings import best_labelings, best_of_nodes, check_count, fix_known, label_numbers
 from fuda.schemes import forbid
 
+__all__ = ["Combination"]
+
 Array = np.ndarray
 
 
@@ -148,6 +150,15 @@ class Combination(Probabilities):
     ----------
     classes_ : ndarray of shape (n_labels,), dtype object
         The labels.
+
+    Examples
+    --------
+    >>> from fuda import CRF, MEMM
+    >>> X, y = [["a", "b"], ["b"], ["b", "a"]], [["A", "B"], ["B"], ["B", "A"]]
+    >>> members = [CRF().fit(X, y), MEMM().fit(X, y)]
+    >>> decoder = Decoder(np.ones(2), np.zeros(2), np.zeros((2, 2)), None)
+    >>> Combination(members, decoder).predict([["a", "b"]])[0]
+    ['A', 'B']
     """
 
     def __init__(self, members: list[Labeler], decoder: Decoder) -> None:
@@ -274,7 +285,20 @@ class Combination(Probabilities):
         return corpus, opinions, self.classes_.tolist(), fixed
 
     def opinions(self, corpus: Corpus, known: Any = None) -> list[Opinion]:
-        """Return what each member says of a corpus."""
+        """Return what each member says of a corpus.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            The structures.
+        known : list of lists, optional
+            Labels that are given, one list per structure, None where the label is open.
+
+        Returns
+        -------
+        list of Opinion
+            One per member.
+        """
         by_scores = self.decoder.by_scores or (False,) * len(self.members)
         encoded = [member._encode_corpus(corpus) for member in self.members]
         return [
