@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from fuda.compiled import compiled
 from fuda.data.graph import Links, Span
-from fuda.marginalized.engines.cpu.push import Task, counted, value
+from fuda.marginalized.engines.cpu.push import Task, counted
 from fuda.marginalized.numbers import Array, Cells, plus, read, times, write
 from fuda.marginalized.recursions import chain_prior, pair
 from fuda.marginalized.recursions.chain_prior import Steps
@@ -111,12 +111,21 @@ def codes_of(block: Block, task: Task) -> Array:
 def fill_weight(start: int, stop: int, place: int, size: int, task: Task, weight: Array) -> None:
     """Write weight(τ,t) of source nodes start … stop−1 and `size` places from `place` on."""
     targets, sources, values, _ = task
+    codes, twins = targets.codes[place : place + size], targets.twins[place : place + size]
+    source_codes, source_twins, self_values = sources.codes, sources.twins, sources.self_values
+    table, row_of, column_of, products, counts, count_of = values
+    levels, row_norms, norms = products.levels, products.row_norms, products.column_norms
     for i in range(stop - start):
-        code = sources.codes[start + i]
-        twin, self_value = sources.twins[start + i], sources.self_values[start + i]
-        for t in range(size):
-            same = targets.twins[place + t] == twin
-            weight[i, t] = self_value if same else value(values, code, targets.codes[place + t])
+        code, twin, self_value = source_codes[start + i], source_twins[start + i], self_values[start + i]
+        if len(levels):
+            row, norm = count_of[code], row_norms[code]
+            for t in range(size):
+                level = norms[codes[t]] + counts[row, column_of[codes[t]]]
+                weight[i, t] = self_value if twins[t] == twin else levels[norm, level]
+        else:
+            row = row_of[code]
+            for t in range(size):
+                weight[i, t] = self_value if twins[t] == twin else table[row, column_of[codes[t]]]
 
 
 @compiled

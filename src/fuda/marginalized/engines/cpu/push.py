@@ -152,28 +152,25 @@ def columns_of(codes: Array, count: int, values: Values) -> Columns:
     return columns
 
 
-@compiled
-def gather(values: Values, code: int, columns: Columns, factor: float, row: Array) -> None:
-    """Write the values of a source code with the columns, times a factor, into a row."""
-    at, norms, products = columns.numbers, columns.norms, values.products
-    if len(products.levels):
-        counts, levels = values.counts[values.count_of[code]], products.levels[products.row_norms[code]]
-        for t in range(len(row)):
-            row[t] = factor * levels[norms[t] + counts[at[t]]]
-    else:
-        table = values.table[values.row_of[code]]
-        for t in range(len(row)):
-            row[t] = factor * table[at[t]]
+# Loops over nodes and places take arrays out of tuples before they begin: whatever is taken out of
+# a tuple has a reference that is counted, which takes as long as a row of a sentence.
+@compiled(inline="always")
+def look_up(table: Array, row: int, at: Array, factor: float, rows: Array, i: int, edge: int) -> None:
+    """Write the values of a source code with columns, times a factor, into rows[i, edge:]."""
+    r, n, first = np.uint64(row), np.uint64(i), np.uint64(edge)
+    for t in range(np.uint64(len(at))):
+        rows[n, first + t] = factor * table[r, at[t]]
 
 
-@compiled
-def value(values: Values, code: int, target: int) -> float:
-    """Return the value of a source code with a target code."""
-    column, products = values.column_of[target], values.products
-    if len(products.levels):
-        level = products.column_norms[target] + values.counts[values.count_of[code], column]
-        return products.levels[products.row_norms[code], level]
-    return values.table[values.row_of[code], column]
+@compiled(inline="always")
+def look_up_counted(
+    levels: Array, norm: int, norms: Array, counts: Array, row: int, at: Array, factor: float,
+    rows: Array, i: int, edge: int,
+) -> None:  # fmt: skip
+    """The same by common features."""
+    r, place, n, first = np.uint64(row), np.uint64(norm), np.uint64(i), np.uint64(edge)
+    for t in range(np.uint64(len(at))):
+        rows[n, first + t] = factor * levels[place, norms[t] + counts[r, at[t]]]
 
 
 @compiled
@@ -299,14 +296,20 @@ def fill_rows(
     start: int, stop: int, task: Task, block: Block, mass: float, weight: Array, product: Array
 ) -> None:
     """Write the rows of weight and of k = weight · mass over a block; `mass` is as in `runs`."""
-    sources = task.sources
+    sources, values, lists, at, norms = task.sources, block.values, block.lists, *block.columns
+    codes, twins, self_values, others = sources.codes, sources.twins, sources.self_values, lists[2]
+    table, row_of, counts, count_of = values.table, values.row_of, values.counts, values.count_of
+    levels, row_norms = values.products.levels, values.products.row_norms
     for i in range(stop - start):
-        row = weight[i]
-        gather(block.values, sources.codes[start + i], block.columns, 1.0, row)
-        place = first_twin(sources.twins[start + i], block.lists)
+        code = codes[start + i]
+        if len(levels):
+            look_up_counted(levels, row_norms[code], norms, counts, count_of[code], at, 1.0, weight, i, 0)
+        else:
+            look_up(table, row_of[code], at, 1.0, weight, i, 0)
+        place = first_twin(twins[start + i], lists)
         while place >= 0:
-            row[place] = sources.self_values[start + i]
-            place = block.lists[2][place]
+            weight[i, place] = self_values[start + i]
+            place = others[place]
     if mass:
         for i in range(stop - start):
             row, k = weight[i], product[i]

@@ -41,6 +41,8 @@ from fuda.marginalized.engines.cpu.push import (
     columns_of,
     counted,
     first_twin,
+    look_up,
+    look_up_counted,
     masses,
     most_nodes,
     twin_lists,
@@ -176,38 +178,31 @@ def _buffers(begin: int, end: int, task: Task, first: int, last: int, mass: floa
 @compiled(inline="always")
 def _enter(push: Push, sources: Sources, values: Values, walk: Walk, work: Buffers) -> None:
     """Find the rows of the nodes of a structure: of k, or of weights if masses differ."""
-    slots, twins, gathered = walk.slots, walk.twins, work.gathered
+    slots, twins, gathered, weights, lists = walk.slots, walk.twins, work.gathered, work.weights, work.lists
+    # Arrays in tuples are taken out here: each is counted, which the next loop must not do.
+    ids, codes, at, norms = walk.ids, sources.codes, work.columns.numbers, work.columns.norms
+    table, row_of, counts, count_of = values.table, values.row_of, values.counts, values.count_of
+    levels, row_norms, factor = values.products.levels, values.products.row_norms, walk.factor
     shared = len(gathered)
     spare = shared  # rows of frequent codes are gathered once, other rows each time
     for i in range(push.nodes):
-        twins[i] = first_twin(walk.ids[push.start + i], work.lists)
-        code = sources.codes[push.start + i]
-        row = values.row_of[code]
+        twins[i] = first_twin(ids[push.start + i], lists)
+        code = codes[push.start + i]
+        row = row_of[code]
         slot = row if row < shared else spare
         spare += slot == spare
         slots[i] = slot
         if slot >= shared or not gathered[slot]:
-            _gather(values, code, work.columns, walk.factor, work.weights, slot)
+            for t in range(_EDGE):
+                weights[slot, t] = 0.0
+            if len(levels):
+                look_up_counted(
+                    levels, row_norms[code], norms, counts, count_of[code], at, factor, weights, slot, _EDGE
+                )
+            else:
+                look_up(table, row, at, factor, weights, slot, _EDGE)
             if slot < shared:
                 gathered[slot] = True
-
-
-@compiled(inline="always")
-def _gather(values: Values, code: int, columns: Columns, factor: float, weights: Array, slot: int) -> None:
-    """Write factor · the values of a code into a row, and clear the edge before it."""
-    table, counts, levels = values.table, values.counts, values.products.levels
-    at, norms = columns.numbers, columns.norms
-    s, edge = np.uint64(slot), np.uint64(_EDGE)
-    for t in range(edge):
-        weights[s, t] = 0.0
-    if len(levels):
-        r, n = np.uint64(values.count_of[code]), np.uint64(values.products.row_norms[code])
-        for t in range(np.uint64(len(at))):
-            weights[s, edge + t] = factor * levels[n, norms[t] + counts[r, at[t]]]
-    else:
-        r = np.uint64(values.row_of[code])
-        for t in range(np.uint64(len(at))):
-            weights[s, edge + t] = factor * table[r, at[t]]
 
 
 @compiled
