@@ -56,7 +56,7 @@ def connected(address: str) -> Iterator[Any]:
     finally:
         log = logging.getLogger("distributed.client")
         level = log.level
-        log.setLevel(logging.CRITICAL)  # that it cannot connect again has been said
+        log.setLevel(logging.CRITICAL)  # that it cannot connect again was reported before
         try:
             client.close(timeout=5)
         finally:
@@ -114,7 +114,7 @@ class Residents:
         self._actors: list[Any] = [None] * len(self.recipes)
         self._futures: list[Any] = [None] * len(self.recipes)
         self._places = [""] * len(self.recipes)
-        self._settle(range(len(self.recipes)))
+        self._create(range(len(self.recipes)))
 
     def call(self, function: Callable[..., Any], arguments: Callable[[int], tuple[Any, ...]]) -> list[Any]:
         """Call a function of every object, all at once.
@@ -142,7 +142,7 @@ class Residents:
         for number in numbers:
             answer = self._wait(number, answers.pop(number))
             while answer is None:
-                self._settle([number])
+                self._create([number])
                 answer = self._wait(number, self._ask(number, "call", function, *arguments(number)))
             yield _value(answer)
 
@@ -171,7 +171,7 @@ class Residents:
                 return None
         return None
 
-    def _settle(self, numbers: Sequence[int]) -> None:
+    def _create(self, numbers: Sequence[int]) -> None:
         """Make objects, each on the worker that has the fewest."""
         waiting = list(numbers)
         for number in waiting:
@@ -188,7 +188,7 @@ class Residents:
                 )
             creations = {}
             for number in waiting:
-                self._actors[number] = self._hired(number)
+                self._actors[number] = self._new_actor(number)
                 self._on_created(number)
                 creations[number] = self._ask(number, "make", __version__, *self.recipes[number])
             answers = {number: self._wait(number, answer) for number, answer in creations.items()}
@@ -197,7 +197,7 @@ class Residents:
                 if answer is not None:
                     _value(answer)
 
-    def _hired(self, number: int) -> Any:
+    def _new_actor(self, number: int) -> Any:
         """The actor for an object, on its worker; None if the worker is lost."""
         with self.client.as_current():
             while True:

@@ -107,7 +107,7 @@ def end_on_signals() -> None:
 
     This is for the moments before and after a command runs, in which KeyboardInterrupt would be a
     traceback. Signals that are ignored, as in the background of a shell, stay so. When Python has
-    begun to end, they are ignored: what the process did is decided, and has been said.
+    begun to end, they are ignored: what the process did is decided, and was reported.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):

@@ -64,8 +64,8 @@ def test_vectors_have_the_geometry_of_the_scores(name, beta):
     table = np.array([vectors[a] for a in AMINO_ACIDS])
     gram = table @ table.T
     assert np.diag(gram).mean() == pytest.approx(1.0)
-    given = np.exp(beta * scores(name)) if beta else scores(name)
-    apart = np.diag(given)[:, None] + np.diag(given) - 2 * given
+    values = np.exp(beta * scores(name)) if beta else scores(name)
+    apart = np.diag(values)[:, None] + np.diag(values) - 2 * values
     found = np.diag(gram)[:, None] + np.diag(gram) - 2 * gram
     # all pairs are apart by the distance of the scores, or by that and one number more
     off = ~np.eye(20, dtype=bool)
@@ -107,13 +107,13 @@ def test_numeric_sets_train_and_the_hmm_refuses_them(features):
 
 def test_kmers_by_counting():
     sequence = "MKKLMKV"
-    whole = kmers(sequence, k=3, mismatches=1)
-    assert len(whole) == len(sequence)
-    for i, found in enumerate(whole):
+    expected = kmers(sequence, k=3, mismatches=1)
+    assert len(expected) == len(sequence)
+    for i, found in enumerate(expected):
         word = "".join(sequence[j] if 0 <= j < len(sequence) else "_" for j in range(i - 1, i + 2))
         assert found == [word, "?" + word[1:], word[0] + "?" + word[2], word[:2] + "?"]
     # the inner product counts how alike two words are: equal, or equal up to a mismatch
-    shared = [len(set(whole[1]) & set(other)) for other in whole]
+    shared = [len(set(expected[1]) & set(other)) for other in expected]
     assert (shared[1], shared[5]) == (4, 1)  # MKK with itself, and with MKV
     with pytest.raises(DataError, match="mismatches"):
         kmers("MK", k=2, mismatches=2)

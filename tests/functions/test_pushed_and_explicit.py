@@ -60,8 +60,8 @@ def gram_of(kernel, encoded) -> np.ndarray:
         if name == "Polynomial":
             return (k.scale * dots + k.offset) ** k.degree
         if name == "RBF":
-            own = np.diag(dots)
-            return np.exp(-k.gamma * (own[:, None] + own - 2 * dots))
+            diagonal = np.diag(dots)
+            return np.exp(-k.gamma * (diagonal[:, None] + diagonal - 2 * dots))
         if name == "Delta":
             return shown @ shown.T
         if name == "Constant":
@@ -70,8 +70,8 @@ def gram_of(kernel, encoded) -> np.ndarray:
             table = np.array([[k.function(x, y) for y in words] for x in words])
             marks = len(encoded.tables[0].beyond) - len(words)
             table = np.pad(table, (0, marks))
-            whole = np.kron(np.eye(shown.shape[1] // len(table)), table)
-            return shown @ whole @ shown.T
+            all_channels = np.kron(np.eye(shown.shape[1] // len(table)), table)
+            return shown @ all_channels @ shown.T
         if name == "Sum":
             return value(k.left) + value(k.right)
         if name == "Product":
@@ -87,14 +87,14 @@ def pushed(encoded, kernel, seed: int, explicit: bool = False) -> PushedScores |
     """Scores after a few random changes, some of rows of zeros."""
     rng = np.random.default_rng(seed)
     if explicit:
-        held = ExplicitScores(MonomialVectors(kernel, encoded), LABELS)
+        scores = ExplicitScores(MonomialVectors(kernel, encoded), LABELS)
     else:
-        held = PushedScores(encoded, kernel, LABELS)
+        scores = PushedScores(encoded, kernel, LABELS)
     for _ in range(4):
         begin, end = sorted(rng.integers(0, encoded.corpus.size + 1, 2))
         delta = rng.integers(-1, 2, (end - begin, LABELS)) * rng.integers(0, 2, (end - begin, 1))
-        held.add(begin, end, delta.astype(float))
-    return held
+        scores.add(begin, end, delta.astype(float))
+    return scores
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
@@ -107,12 +107,12 @@ def pushed(encoded, kernel, seed: int, explicit: bool = False) -> PushedScores |
 def test_pushed_scores_are_sums_of_kernel_values(kernel, structures, features, window):
     encoded = WindowEncoder(features, window).fit(structures)
     gram = gram_of(kernel, encoded)
-    held = pushed(encoded, kernel, seed=len(structures))
-    np.testing.assert_allclose(held.scores, gram @ held.beta, atol=1e-9)
-    np.testing.assert_allclose(held.function().of(encoded), held.scores, atol=1e-9)
+    scores = pushed(encoded, kernel, seed=len(structures))
+    np.testing.assert_allclose(scores.scores, gram @ scores.beta, atol=1e-9)
+    np.testing.assert_allclose(scores.function().of(encoded), scores.scores, atol=1e-9)
     nodes = np.arange(encoded.corpus.size)[::-2]
-    np.testing.assert_allclose(held.local(0, 1), held.scores[:1])
-    np.testing.assert_allclose(held.gram(nodes, nodes[:1]), gram[nodes][:, nodes[:1]], atol=1e-9)
+    np.testing.assert_allclose(scores.local(0, 1), scores.scores[:1])
+    np.testing.assert_allclose(scores.gram(nodes, nodes[:1]), gram[nodes][:, nodes[:1]], atol=1e-9)
 
 
 def test_scores_of_other_structures():
@@ -121,17 +121,17 @@ def test_scores_of_other_structures():
     old, new = [Sequence(["a", "b", "c"]), Sequence(["b"])], [Sequence(["x", "b"]), Sequence(["c", "b", "y"])]
     both = WindowEncoder("word", 1).fit(old + new)
     for kernel in KERNELS:
-        held = pushed(encoder.fit(old), kernel, seed=1)
+        scores = pushed(encoder.fit(old), kernel, seed=1)
         gram = gram_of(kernel, both)
         np.testing.assert_allclose(
-            held.function().of(encoder.encode(new)), gram[4:, :4] @ held.beta, atol=1e-9
+            scores.function().of(encoder.encode(new)), gram[4:, :4] @ scores.beta, atol=1e-9
         )
     ids = WindowEncoder("word", 0)
     kernel = Precomputed([[1.0, 0.5], [0.5, 1.0]])
-    held = PushedScores(ids.fit([Sequence([1, 0, 1])]), kernel, 2)
-    held.add(0, 1, np.array([[1.0, 0.0]]))
-    assert held.scores[:, 0].tolist() == [1.0, 0.5, 1.0]
-    assert held.function().of(ids.encode([Sequence([0])])).tolist() == [[0.5, 0.0]]
+    scores = PushedScores(ids.fit([Sequence([1, 0, 1])]), kernel, 2)
+    scores.add(0, 1, np.array([[1.0, 0.0]]))
+    assert scores.scores[:, 0].tolist() == [1.0, 0.5, 1.0]
+    assert scores.function().of(ids.encode([Sequence([0])])).tolist() == [[0.5, 0.0]]
 
 
 def test_blocks_and_threads_change_nothing(monkeypatch):
@@ -149,19 +149,19 @@ def test_blocks_and_threads_change_nothing(monkeypatch):
 def test_rows_that_are_kept(size):
     """With memory for all rows of kernel values, for five, for one, and for none."""
     encoded = WindowEncoder("spelling", 1).fit([Sequence(["a", "B", "c-1"] * 9), Sequence(["B", "d"])])
-    held, rng = PushedScores(encoded, RBF(0.2), LABELS, cache_bytes=size), np.random.default_rng(0)
+    scores, rng = PushedScores(encoded, RBF(0.2), LABELS, cache_bytes=size), np.random.default_rng(0)
     for _ in range(30):
         begin = int(rng.integers(0, 20))
-        held.add(begin, begin + 7, rng.integers(-1, 2, (7, LABELS)) * rng.integers(0, 2, (7, 1)) * 0.5)
-    np.testing.assert_allclose(held.scores, gram_of(RBF(0.2), encoded) @ held.beta, atol=1e-9)
+        scores.add(begin, begin + 7, rng.integers(-1, 2, (7, LABELS)) * rng.integers(0, 2, (7, 1)) * 0.5)
+    np.testing.assert_allclose(scores.scores, gram_of(RBF(0.2), encoded) @ scores.beta, atol=1e-9)
 
 
 def test_templates():
     encoder = TemplateEncoder(Template("U0:%x[0,0]\nU1:%x[-1,0]/%x[0,0]\nB"))
     encoded = encoder.fit([Sequence(["a", "b", "a", "b"])])
-    held = PushedScores(encoded, Polynomial(2), 1)
-    held.add(1, 2, np.array([[1.0]]))
-    assert held.scores[:, 0].tolist() == [1.0, 9.0, 1.0, 9.0]
+    scores = PushedScores(encoded, Polynomial(2), 1)
+    scores.add(1, 2, np.array([[1.0]]))
+    assert scores.scores[:, 0].tolist() == [1.0, 9.0, 1.0, 9.0]
     with pytest.raises(DataError, match="and the lines of a template are not observations"):
         PushedScores(encoded, Delta(), 1)
 
@@ -279,13 +279,13 @@ def test_what_is_no_kernel(kernel, words):
 def test_no_more_bytes_than_the_budget_are_cached(size, cache_bytes):
     """Whatever share of the nodes that is."""
     encoded = WindowEncoder("word", 0).fit([Sequence([f"w{t}" for t in range(size)])])
-    held = PushedScores(encoded, RBF(0.5), 2, cache_bytes=cache_bytes)
-    held.add(0, size, np.ones((size, 2)))
-    arrays = [x for x in vars(held).values() if isinstance(x, np.ndarray)]
-    assert held._rows.nbytes == 8 * size * min(size, cache_bytes // (8 * size)) <= cache_bytes
-    assert sum(x.nbytes for x in arrays) - held._rows.nbytes <= 8 * size * (2 + 2 + 3)
-    gram = held.gram(np.arange(size), np.arange(size))
-    np.testing.assert_allclose(held.scores, gram.sum(axis=1)[:, None] * [1.0, 1.0])
+    scores = PushedScores(encoded, RBF(0.5), 2, cache_bytes=cache_bytes)
+    scores.add(0, size, np.ones((size, 2)))
+    arrays = [x for x in vars(scores).values() if isinstance(x, np.ndarray)]
+    assert scores._rows.nbytes == 8 * size * min(size, cache_bytes // (8 * size)) <= cache_bytes
+    assert sum(x.nbytes for x in arrays) - scores._rows.nbytes <= 8 * size * (2 + 2 + 3)
+    gram = scores.gram(np.arange(size), np.arange(size))
+    np.testing.assert_allclose(scores.scores, gram.sum(axis=1)[:, None] * [1.0, 1.0])
 
 
 def word_and_length(word: str) -> dict[str, str | float]:

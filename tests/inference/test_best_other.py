@@ -41,10 +41,10 @@ def test_the_best_of_all_others(seed, size, lengths, chain, integers, best, resc
     labels, excess = found(corpus, right, loss)
     for i, (parents, scores, transitions) in enumerate(corpus.structures()):
         nodes = slice(*corpus.offsets[i : i + 2])
-        own = loss[nodes] if rescaled else np.zeros(len(parents))
+        losses = loss[nodes] if rescaled else np.zeros(len(parents))
 
-        def total(y, own=own, nodes=nodes, shape=(parents, scores, transitions)):
-            return oracles.labeling_score(*shape, y) + own @ (np.array(y) != right[nodes])
+        def total(y, losses=losses, nodes=nodes, shape=(parents, scores, transitions)):
+            return oracles.labeling_score(*shape, y) + losses @ (np.array(y) != right[nodes])
 
         every = [y for y, _ in oracles.all_labelings(parents, scores, transitions)]
         others = [y for y in every if rescaled or y != tuple(right[nodes])]

@@ -52,14 +52,14 @@ class Batch:
             rows, labels = self.rows[a:b], self.labels[a:b]
             node_weights = self.node_weights[a:b] if pointwise else np.zeros(b - a)
             scores = self.scores[rows].sum(axis=1)
-            given_one = np.repeat(scores[None], b - a + 1, axis=0)  # the last is given nothing
+            conditional = np.repeat(scores[None], b - a + 1, axis=0)  # the last is given nothing
             for t, label in enumerate(labels):
-                given_one[t, t] = -np.inf
-                given_one[t, t, label] = scores[t, label]
+                conditional[t, t] = -np.inf
+                conditional[t, t, label] = scores[t, label]
             copies = np.arange(b - a + 2) * (b - a)
             graph = inference.Graph(copies)
             log_z, node, edge = inference.marginals(
-                graph, given_one.reshape(-1, scores.shape[1]), self.transitions, edges=True
+                graph, conditional.reshape(-1, scores.shape[1]), self.transitions, edges=True
             )
             shares = np.append(-node_weights, omega + node_weights.sum()) * self.weights[i]
             gold = scores[np.arange(b - a), labels].sum() + self.transitions[labels[:-1], labels[1:]].sum()
@@ -122,8 +122,8 @@ def test_bits_do_not_depend_on_lanes_and_neighbours(loss, labels):
     value, *gradients, _ = batch.lanes(*loss)
     alone = [batch.lanes(*loss, chosen=np.array([i])) for i in range(21)]
     assert value == pytest.approx(sum(found[0] for found in alone), rel=1e-15)
-    for whole, *parts in zip(gradients, *([table, pairs] for _, table, pairs, _ in alone), strict=True):
-        np.testing.assert_array_equal(sum(parts), whole)
+    for together, *parts in zip(gradients, *([table, pairs] for _, table, pairs, _ in alone), strict=True):
+        np.testing.assert_array_equal(sum(parts), together)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -17,11 +17,11 @@ TERMS = st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=60)
 @given(TERMS, st.randoms(use_true_random=False), st.integers(1, 5))
 def test_neither_order_nor_division_matters(terms, random, parts):
     by = rounder(sum(map(abs, terms)))
-    given = [rounded(x, by) for x in terms]
-    exact = sum(map(Fraction, given))
-    random.shuffle(given)
-    sums = [sum(given[k::parts]) for k in range(parts)]
-    assert Fraction(sum(given)) == exact
+    rounded_terms = [rounded(x, by) for x in terms]
+    exact = sum(map(Fraction, rounded_terms))
+    random.shuffle(rounded_terms)
+    sums = [sum(rounded_terms[k::parts]) for k in range(parts)]
+    assert Fraction(sum(rounded_terms)) == exact
     assert Fraction(sum(sums)) == exact
 
 

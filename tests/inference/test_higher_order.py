@@ -84,8 +84,10 @@ def check(problem, exact: bool) -> None:
     if exact:
         assert labels.tolist() == [label for _, y in truths for label in y]
     for i, (parents, scores, _) in enumerate(corpus.structures()):
-        own = labels[corpus.offsets[i] : corpus.offsets[i + 1]]
-        assert score(parents, scores, grams, order, own) == pytest.approx(truths[i][0], abs=1e-12)
+        labels_of_structure = labels[corpus.offsets[i] : corpus.offsets[i + 1]]
+        assert score(parents, scores, grams, order, labels_of_structure) == pytest.approx(
+            truths[i][0], abs=1e-12
+        )
 
 
 @given(problems(integers=False))

@@ -56,12 +56,12 @@ def test_bad_scores_are_named(function, bad):
     shared[2, 0] = bad
     with pytest.raises(DataError, match=f"^the transition between labels 2 and 0 is {bad}"):
         function(graph, np.zeros((5, 3)), shared)
-    own = np.zeros((5, 3, 3))
-    own[3, 1, 2] = bad
+    matrices = np.zeros((5, 3, 3))
+    matrices[3, 1, 2] = bad
     with pytest.raises(
         DataError, match=f"structure 1, node 1: the transition between labels 1 and 2 is {bad}"
     ):
-        function(graph, np.zeros((5, 3)), own)
+        function(graph, np.zeros((5, 3)), matrices)
 
 
 @pytest.mark.parametrize("function", EVERY)
@@ -69,10 +69,10 @@ def test_bad_scores_are_named(function, bad):
 def test_transitions_into_roots_are_not_read(function, offsets):
     graph = Graph(offsets)
     rng = np.random.default_rng(0)
-    scores, own = rng.normal(size=(graph.node_count, 3)), rng.normal(size=(graph.node_count, 3, 3))
-    expected = function(graph, scores, own)
-    own[graph.heads < 0] = np.nan
-    np.testing.assert_equal(function(graph, scores, own), expected)
+    scores, matrices = rng.normal(size=(graph.node_count, 3)), rng.normal(size=(graph.node_count, 3, 3))
+    expected = function(graph, scores, matrices)
+    matrices[graph.heads < 0] = np.nan
+    np.testing.assert_equal(function(graph, scores, matrices), expected)
 
 
 @pytest.mark.parametrize("function", EVERY)

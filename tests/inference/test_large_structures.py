@@ -86,17 +86,17 @@ def test_a_chain_is_a_tree(scale, size):
 def test_shared_and_own_transitions_agree(scale, size):
     corpus = oracles.random_corpus(np.random.default_rng(3), [4, 1, 6], size, scale=scale)
     graph = Graph(corpus.offsets, corpus.parents, corpus.order)
-    own = np.repeat(corpus.transitions[None], graph.node_count, axis=0)
+    matrices = np.repeat(corpus.transitions[None], graph.node_count, axis=0)
     for a, b in zip(
         marginals(graph, corpus.scores, corpus.transitions, edges=True),
-        marginals(graph, corpus.scores, own, edges=True),
+        marginals(graph, corpus.scores, matrices, edges=True),
         strict=True,
     ):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
     for function in (viterbi, lambda *arguments: [sample(*arguments, size=5, seed=0)]):
         for a, b in zip(
             function(graph, corpus.scores, corpus.transitions),
-            function(graph, corpus.scores, own),
+            function(graph, corpus.scores, matrices),
             strict=True,
         ):
             np.testing.assert_array_equal(a, b)

@@ -46,9 +46,9 @@ def test_conditioning_on_each_label(seed, lengths, size, chain, own_matrices, sc
                 given_node, given_edge = oracles.marginals(parents, known, transitions)
                 expected += weights[first + t] * (node - given_node)
                 expected_edge += weights[first + t] * (edge - given_edge)
-        own = slice(first, first + len(parents))
-        np.testing.assert_allclose(gradient[own], expected, atol=1e-11)
-        np.testing.assert_allclose(edge_gradient[own], expected_edge, atol=1e-11)
+        nodes = slice(first, first + len(parents))
+        np.testing.assert_allclose(gradient[nodes], expected, atol=1e-11)
+        np.testing.assert_allclose(edge_gradient[nodes], expected_edge, atol=1e-11)
 
 
 def test_no_weight_no_gradient():

@@ -22,8 +22,8 @@ def test_frequencies_converge(chain, own_matrices, forbid):
     assert draws.shape == (size, 7)
     assert draws.dtype == np.int32
     for i, structure in enumerate(corpus.structures()):
-        own = draws[:, corpus.offsets[i] : corpus.offsets[i + 1]]
-        counts = Counter(map(tuple, own.tolist()))
+        samples = draws[:, corpus.offsets[i] : corpus.offsets[i + 1]]
+        counts = Counter(map(tuple, samples.tolist()))
         log_z = oracles.log_partition(*structure)
         truth = {y: np.exp(score - log_z) for y, score in oracles.all_labelings(*structure)}
         assert set(counts) <= set(truth)

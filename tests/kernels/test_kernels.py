@@ -164,9 +164,11 @@ def test_words_not_seen_in_training_keep_their_whole_norm():
     new = encoder.encode([Sequence(["Ana", "Bo"])])
     numbering = Numbering(known.corpus)
     a, b = points(known, numbering), points(new, numbering)
-    whole = points_of(["Ana", "Lima", "Bo"])
+    all_points = points_of(["Ana", "Lima", "Bo"])
     for kernel in (Polynomial(2).normalized(), RBF(0.5), Delta()):
-        np.testing.assert_allclose(kernel.gram(a, b), kernel.gram(whole[[0, 1]], whole[[0, 2]]), atol=1e-12)
+        np.testing.assert_allclose(
+            kernel.gram(a, b), kernel.gram(all_points[[0, 1]], all_points[[0, 2]]), atol=1e-12
+        )
     assert b.ids.tolist() == [0, 3] or b.ids[1] >= 2
 
 
@@ -413,12 +415,12 @@ def test_capabilities_are_those_of_the_values(kernel):
 
 
 def test_what_kernels_see_and_which_are_polynomials():
-    given = (Linear(), RBF(), Constant(), Delta(), Precomputed(np.eye(2)), Function(max), RBF() * Delta())
-    assert [kernel.sees.name for kernel in given] == (
+    kernels = (Linear(), RBF(), Constant(), Delta(), Precomputed(np.eye(2)), Function(max), RBF() * Delta())
+    assert [kernel.sees.name for kernel in kernels] == (
         ["FEATURES"] * 3 + ["EQUALITY", "OBSERVATIONS", "OBSERVATIONS", "EQUALITY"]
     )
     assert Linear().normalized().normalized().polynomial == (1, 0.0, 1.0, True, 1.0)
     assert Polynomial(3).polynomial == (3, 1.0, 1.0, False, 1.0)
     assert (2 * (Polynomial(1).normalized() * 3)).polynomial == (1, 1.0, 1.0, True, 6.0)
     assert (2 * Linear()).normalized().polynomial == (1, 0.0, 1.0, True, 1.0)
-    assert [k.polynomial for k in (*given[1:], Linear() + Delta())] == [None] * 7
+    assert [k.polynomial for k in (*kernels[1:], Linear() + Delta())] == [None] * 7

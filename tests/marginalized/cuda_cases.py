@@ -35,7 +35,7 @@ def _small_steps(monkeypatch):
         # Its launches poll their threads, for as long as they may keep the interpreter's lock.
         sys.setswitchinterval(1e-4)
         monkeypatch.setattr(kernels, "ROWS", 3)
-        monkeypatch.setattr(kernels, "KEPT", 2)
+        monkeypatch.setattr(kernels, "STORED_MARKS", 2)
         monkeypatch.setattr(machine, "_MIN_STAGED_ROWS", 3)
 
 
@@ -118,14 +118,15 @@ def an_orders_case():
 
 def test_perceptrons_that_are_trained_at_the_same_time_are_the_same():
     sources, foreseen, rng = an_orders_case()
-    whole = sources.problem()
-    nodes = int(whole.targets.offsets[-1])
+    problem = sources.problem()
+    nodes = int(problem.targets.offsets[-1])
     labels, amounts = rng.integers(-1, LABELS, nodes), rng.random(nodes) + 0.5
-    problems = [whole, sources.take(foreseen[1].members).problem()]
-    engines = CudaEngine(whole).foresee(foreseen, problems, labels, amounts)
-    for engine, (members, orders), own in zip(engines, foreseen, problems, strict=True):
+    problems = [problem, sources.take(foreseen[1].members).problem()]
+    engines = CudaEngine(problem).foresee(foreseen, problems, labels, amounts)
+    for engine, (members, orders), part_problem in zip(engines, foreseen, problems, strict=True):
         at = sources.examples.encoded.corpus.nodes_of(members)
-        cpu, states = CpuEngine(own), [PerceptronState(np.zeros((2, len(at), LABELS))) for _ in range(2)]
+        states = [PerceptronState(np.zeros((2, len(at), LABELS))) for _ in range(2)]
+        cpu = CpuEngine(part_problem)
         last = orders[1] if members is foreseen[0].members else orders[1][::-1]  # not as foreseen
         for order in (orders[0], last):
             found = [

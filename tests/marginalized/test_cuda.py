@@ -172,9 +172,9 @@ def other_targets(codes=(0, 1, 2, 3, 4, 5, 6, 7)):
 
 
 def test_a_plan_has_all_on_the_card_if_it_fits():
-    whole = 1000 + 8 * 10 + 8 * 50
-    plan = a_plan(whole + 250)
-    assert (plan.needed, plan.has_one_load, plan.perceptrons) == (whole, True, 3)
+    total_bytes = 1000 + 8 * 10 + 8 * 50
+    plan = a_plan(total_bytes + 250)
+    assert (plan.needed, plan.has_one_load, plan.perceptrons) == (total_bytes, True, 3)
     assert loads(plan, np.arange(8), np.array([3, 1, 2, 2])) == [slice(0, 4)]
 
 
@@ -240,13 +240,13 @@ def test_strips_are_full_and_have_whole_structures():
     strips = Strips(sizes, warps=4)
     assert strips.belts == 2
     assert strips.strips <= 1.06 * (sizes + 1).sum() / STRIP
-    taken = np.zeros(strips.size, dtype=int)
+    is_used = np.zeros(strips.size, dtype=int)
     for begin, size in zip(strips.begins.tolist(), sizes.tolist(), strict=True):
-        taken[begin : begin + size] += 1
-        assert not taken[begin - 1]
+        is_used[begin : begin + size] += 1
+        assert not is_used[begin - 1]
         within = 4 * STRIP if begin < 2 * 4 * STRIP else STRIP
         assert begin // within == (begin + size) // within  # and the place after it is there
-    assert taken.max() == 1
+    assert is_used.max() == 1
     assert sorted(strips.of_nodes.tolist()) == sorted(set(strips.of_nodes.tolist()))
     nodes, owners = strips.nodes(strips.visits(np.array([3, 1])))
     assert nodes.tolist() == [*range(*np.cumsum(sizes)[2:4]), *range(*np.cumsum(sizes)[:2])]

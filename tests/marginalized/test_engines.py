@@ -248,8 +248,8 @@ def test_types_that_differ_in_features_of_their_own_share_a_code(monkeypatch):
         table = np.empty((41, 41))
         coded.fill(coded.sources, coded.targets, 1.0, table)
         twins = coded.source_twins[:, None] == coded.target_twins
-        whole = np.where(twins, coded.self_values[:, None], table)
-        np.testing.assert_allclose(whole, kernel.gram(sides[0].points, sides[0].points))
+        expected = np.where(twins, coded.self_values[:, None], table)
+        np.testing.assert_allclose(expected, kernel.gram(sides[0].points, sides[0].points))
     types = Types(Function(lambda a, b: 1.0), sides[0].points)
     assert Codes(types, types).counts == (41, 41)
 
@@ -415,12 +415,12 @@ def test_an_engine_aimed_at_other_targets_shares_its_sources(make, form):
 def test_parts_of_sources_share_codes_and_give_the_same_scores(monkeypatch, make, shape, small):
     monkeypatch.setattr(codes, "_SMALL_TABLE", small)
     case = Case(9, shape, same=True)
-    whole, members = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, 0.0), case.sides[0]), np.array([5, 0, 3])
-    part, asked = whole.take(members), case.sides[0].take(np.array([1, 6]))
+    sources, members = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, 0.0), case.sides[0]), np.array([5, 0, 3])
+    part, asked = sources.take(members), case.sides[0].take(np.array([1, 6]))
     alpha = np.zeros(case.alpha.shape)
     nodes = case.sides[0].encoded.corpus.nodes_of(members)
     alpha[nodes] = case.alpha[nodes]
-    assert part.problem(asked).codes is whole.problem().codes
+    assert part.problem(asked).codes is sources.problem().codes
     found = make(part.problem(asked)).scores(alpha[nodes]).doubles()
     expected = case.expected(alpha)[case.sides[0].encoded.corpus.nodes_of(np.array([1, 6]))]
     np.testing.assert_allclose(found, expected, atol=1e-10)

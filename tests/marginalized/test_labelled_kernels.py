@@ -94,8 +94,8 @@ def test_normalized(case):
     def value(x, y, *labels, **options):
         return labelled_kernel(x, y, *labels, kernel=Polynomial(2), mixing=0.7, **options)
 
-    own = value(a, a, labels_a, labels_a) * value(b, b, labels_b, labels_b)
-    expected = value(a, b, labels_a, labels_b) / math.sqrt(own)
+    product = value(a, a, labels_a, labels_a) * value(b, b, labels_b, labels_b)
+    expected = value(a, b, labels_a, labels_b) / math.sqrt(product)
     assert value(a, b, labels_a, labels_b, normalized=True) == pytest.approx(expected)
     assert value(a, a, labels_a, labels_a, normalized=True) == pytest.approx(1.0)
 

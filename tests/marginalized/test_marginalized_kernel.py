@@ -44,7 +44,9 @@ def cases(draw, shape, chain=False, labels=2, max_size=4):
     k_x = random_gram(rng, 4, draw(st.booleans()))
     k_y = np.eye(labels) if draw(st.booleans()) else random_gram(rng, labels)
     chains = draw(st.sampled_from([(True, True), (True, False)])) if chain else (False, False)
-    priors = tuple(random_prior(rng, len(x), labels, own) for x, own in zip((a, b), chains, strict=True))
+    priors = tuple(
+        random_prior(rng, len(x), labels, is_chain) for x, is_chain in zip((a, b), chains, strict=True)
+    )
     mixing = draw(st.sampled_from([0.3, 1.0, 2.5]))
     gap = draw(st.sampled_from([0.0, 0.4, 1.0])) if shape == "sequence" else 0.0
     return a, b, k_x, k_y, mixing, priors, gap
@@ -168,8 +170,8 @@ def test_observations_of_every_kind():
 @pytest.mark.parametrize("k_y", [Delta(), np.eye(2), Precomputed(np.eye(2)), [[1, 0], [0, 1]], Linear()])
 def test_label_kernels_that_are_the_identity(k_y):
     settings = {"kernel": Delta(), "prior": uniform(2, 3), "mixing": 2.0}
-    given = marginalized_kernel(["a", "b"], ["a", "b", "a"], label_kernel=k_y, **settings)
-    np.testing.assert_array_equal(given, marginalized_kernel(["a", "b"], ["a", "b", "a"], **settings))
+    with_kernel = marginalized_kernel(["a", "b"], ["a", "b", "a"], label_kernel=k_y, **settings)
+    np.testing.assert_array_equal(with_kernel, marginalized_kernel(["a", "b"], ["a", "b", "a"], **settings))
 
 
 def test_a_constant_label_kernel_forgets_the_labels():

@@ -34,8 +34,8 @@ def random_prior(rng, size):
 
 
 def kernel_of(a, b, k_x, k_y, mixing, priors, parts):
-    given = {"kernel": Precomputed(k_x), "label_kernel": k_y, "mixing": mixing, "prior": priors}
-    return marginalized_kernel(a, b, parts=parts, **given)
+    settings = {"kernel": Precomputed(k_x), "label_kernel": k_y, "mixing": mixing, "prior": priors}
+    return marginalized_kernel(a, b, parts=parts, **settings)
 
 
 def check_against_enumeration(a, b, k_x, k_y, mixing, priors, parts):

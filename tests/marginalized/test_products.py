@@ -74,10 +74,10 @@ def test_other_features_have_none(monkeypatch):
 def test_a_table_for_other_engines_has_the_values(monkeypatch):
     monkeypatch.setattr(codes, "_READ_TABLE", 0)
     types = Types(KERNELS[0], random_points(np.random.default_rng(4), 120, 40))
-    made = Codes(types, types)
-    assert made.products is not None
-    assert made.all_values is None
-    assert made.counts == (120, 120)
+    codes_of_types = Codes(types, types)
+    assert codes_of_types.products is not None
+    assert codes_of_types.all_values is None
+    assert codes_of_types.counts == (120, 120)
     rows, columns, table = np.array([90, 3, 77]), np.arange(0, 120, 7), np.empty((3, 18))
-    made.fill(rows, columns, 0.5, table)
+    codes_of_types.fill(rows, columns, 0.5, table)
     np.testing.assert_array_equal(table, types.gram(types)[rows][:, columns] * 0.5)

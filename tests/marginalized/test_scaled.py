@@ -182,12 +182,12 @@ def extreme_structures():
 @pytest.mark.parametrize("product", [1e-4, 0.1, 1.0, 50.0])
 def test_the_bound_holds_where_features_are_most(product):
     for shape, structure, gap in extreme_structures():
-        whole = len(structure)
-        for size in (1, 2, whole // 2, whole):
+        longest = len(structure)
+        for size in (1, 2, longest // 2, longest):
             part = _first(structure, size)
-            weight = np.full((whole, size), 2 * product)
+            weight = np.full((longest, size), 2 * product)
             _, scaled = fill_both(structure, part, weight, np.full(weight.shape, 0.5), gap)
-            bound = pair.log_bound(pair.SHAPES[shape], whole, size, gap, 2 * product, product)
+            bound = pair.log_bound(pair.SHAPES[shape], longest, size, gap, 2 * product, product)
             assert Numbers.of(scaled).logarithms().max() <= bound + 1e-9
 
 

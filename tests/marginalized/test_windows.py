@@ -39,10 +39,10 @@ def problem_of(sources, targets, rng, c=1.5, label_kernel=None):
     priors = (random_prior(rng, side, LABELS, "uniform") for side in (sources, targets))
     sides = two_sides(sources, targets, *priors)
     settings = Settings(Polynomial(2).normalized(), label_gram(label_kernel, LABELS), c, 0.0)
-    made = Sources(settings, sides[0]).problem(sides[1])
+    problem = Sources(settings, sides[0]).problem(sides[1])
     nodes = sum(map(len, sources))
     alpha = rng.integers(-2, 3, (nodes, LABELS)) * (rng.random((nodes, 1)) < 0.6)
-    return made, alpha.astype(float)
+    return problem, alpha.astype(float)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -50,13 +50,13 @@ def problem_of(sources, targets, rng, c=1.5, label_kernel=None):
 def test_windows_of_short_sequences_are_exact(seed, label_kernel):
     rng = np.random.default_rng(seed)
     sources, targets = (random_structures(rng, "sequence", count, 5) for count in (60, 40))
-    made, alpha = problem_of(sources, targets, rng, label_kernel=label_kernel)
-    assert made.codes.is_shared
-    assert (made.targets.twins >= 0).any()
-    expected = CpuEngine(made).scores(alpha).doubles()
-    found = CpuEngine(made).scores(alpha, LAST).doubles()
+    problem, alpha = problem_of(sources, targets, rng, label_kernel=label_kernel)
+    assert problem.codes.is_shared
+    assert (problem.targets.twins >= 0).any()
+    expected = CpuEngine(problem).scores(alpha).doubles()
+    found = CpuEngine(problem).scores(alpha, LAST).doubles()
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    assert len(WindowSupport(made, alpha).stages[-1].middles) < np.count_nonzero(alpha.any(axis=1))
+    assert len(WindowSupport(problem, alpha).stages[-1].middles) < np.count_nonzero(alpha.any(axis=1))
 
 
 def long_case(rng, marks="xy", label_kernel=None):
@@ -69,8 +69,8 @@ def long_case(rng, marks="xy", label_kernel=None):
         ]
         for mark in marks
     ]
-    made, alpha = problem_of(*sides, rng, label_kernel=label_kernel)
-    return made, alpha * (rng.random((len(alpha), 1)) < 0.3)
+    problem, alpha = problem_of(*sides, rng, label_kernel=label_kernel)
+    return problem, alpha * (rng.random((len(alpha), 1)) < 0.3)
 
 
 def one_way(values, step, reach):
@@ -85,11 +85,11 @@ def kappa_of(values, reach):
     return values[len(values) // 2] * one_way(values, -1, reach) * one_way(values, 1, reach)
 
 
-def by_definition(made, alpha, reach):
+def by_definition(problem, alpha, reach):
     """Scores pair by pair: κ_r by codes, but by observations where equal ones are near."""
-    k, farthest = made.mixing**2 * made.mass * made.codes.all_values, windows._REACH
-    sides, gamma = (made.sources, made.targets), made.gamma(alpha)
-    scores = np.zeros((len(made.targets.codes), LABELS))
+    k, farthest = problem.mixing**2 * problem.mass * problem.codes.all_values, windows._REACH
+    sides, gamma = (problem.sources, problem.targets), problem.gamma(alpha)
+    scores = np.zeros((len(problem.targets.codes), LABELS))
     bounds = [list(zip(side.offsets[:-1], side.offsets[1:], strict=True)) for side in sides]
     pairs = [(s, t) for s in bounds[0] for t in bounds[1]]
     for (i, t), source, target in ((p, s, e) for s, e in pairs for p in np.ndindex(s[1] - s[0], e[1] - e[0])):
@@ -103,30 +103,34 @@ def by_definition(made, alpha, reach):
                 equal_near |= is_equal and abs(distance) <= reach
                 value = k[sides[0].codes[a], sides[1].codes[b]]
                 by_code[farthest + distance] = value
-                by_observation[farthest + distance] = made.mass * made.self_values[a] if is_equal else value
+                by_observation[farthest + distance] = (
+                    problem.mass * problem.self_values[a] if is_equal else value
+                )
         kappa = kappa_of(by_observation, farthest) if equal_near else kappa_of(by_code, reach)
-        scores[t] += kappa / made.mass * gamma[i] * made.targets.prior[t]
+        scores[t] += kappa / problem.mass * gamma[i] * problem.targets.prior[t]
     return scores
 
 
 @pytest.mark.parametrize("marks", ["xy", "xx"])
 @pytest.mark.parametrize("label_kernel", [None, np.eye(3) + 0.2])
 def test_windows_of_long_sequences_are_cut(marks, label_kernel):
-    made, alpha = long_case(np.random.default_rng(0), marks, label_kernel)
-    assert made.codes.is_shared
-    assert np.isin(made.targets.twins, made.sources.twins[made.sources.twins >= 0]).any() == (marks == "xx")
+    problem, alpha = long_case(np.random.default_rng(0), marks, label_kernel)
+    assert problem.codes.is_shared
+    assert np.isin(problem.targets.twins, problem.sources.twins[problem.sources.twins >= 0]).any() == (
+        marks == "xx"
+    )
     for stage, reach in enumerate(REACHES):
-        found = WindowSupport(made, alpha).scores(made, only(stage), 1)
-        np.testing.assert_allclose(found, by_definition(made, alpha, reach), rtol=1e-12, atol=1e-12)
+        found = WindowSupport(problem, alpha).scores(problem, only(stage), 1)
+        np.testing.assert_allclose(found, by_definition(problem, alpha, reach), rtol=1e-12, atol=1e-12)
 
 
-def by_stages(made, scores, margins):
+def by_stages(problem, scores, margins):
     """The scores of the stages, of which each node gets the first that is clear."""
     found, late = scores[0].copy(), np.ones(len(scores[0]), dtype=bool)
     for stage in range(len(margins)):
         best, lead = windows.leads(found)
         narrow = late & (lead < margins[stage][best])
-        for a, b in zip(made.targets.offsets[:-1], made.targets.offsets[1:], strict=True):
+        for a, b in zip(problem.targets.offsets[:-1], problem.targets.offsets[1:], strict=True):
             at = a + np.flatnonzero(narrow[a:b])
             late[a:b] &= [(np.abs(at - t) <= 1).any() for t in range(a, b)]
         found[late] = scores[stage + 1][late]
@@ -134,30 +138,30 @@ def by_stages(made, scores, margins):
 
 
 def test_narrow_margins_and_their_neighbours_are_scored_again(monkeypatch):
-    made, alpha = long_case(np.random.default_rng(2))
-    support = WindowSupport(made, alpha)
-    scores = [support.scores(made, only(stage), 1) for stage in range(len(REACHES))]
+    problem, alpha = long_case(np.random.default_rng(2))
+    support = WindowSupport(problem, alpha)
+    scores = [support.scores(problem, only(stage), 1) for stage in range(len(REACHES))]
     typical = np.median(windows.leads(scores[0])[1])
     margins = typical * np.array([[0.8, 1.0, 1.2], [0.5, 0.6, 0.3]])
-    expected = by_stages(made, scores, margins)
-    found = support.scores(made, margins, 1)
+    expected = by_stages(problem, scores, margins)
+    found = support.scores(problem, margins, 1)
     np.testing.assert_array_equal(found, expected)
     for one in scores:
         assert (found == one).all(axis=1).any()
         assert not np.array_equal(found, one)
     monkeypatch.setattr(windows, "_BLOCK", 50)
-    np.testing.assert_array_equal(support.scores(made, margins, 2), expected)
+    np.testing.assert_array_equal(support.scores(problem, margins, 2), expected)
 
 
 def test_many_equal_windows_have_the_same_scores():
     rng = np.random.default_rng(5)
     sources, targets = (random_structures(rng, "sequence", count, 9) for count in (60, 90))
-    made, alpha = problem_of(sources, [*targets, *targets], rng)
-    found = CpuEngine(made).scores(alpha, LAST).doubles()
+    problem, alpha = problem_of(sources, [*targets, *targets], rng)
+    found = CpuEngine(problem).scores(alpha, LAST).doubles()
     once, twice = np.split(found, 2)
     np.testing.assert_array_equal(once, twice)
     assert len(np.unique(once, axis=0)) > windows._TILE  # of more than one tile
-    np.testing.assert_allclose(found, by_definition(made, alpha, REACHES[-1]), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(found, by_definition(problem, alpha, REACHES[-1]), rtol=1e-12, atol=1e-12)
 
 
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=LABELS, max_size=LABELS), min_size=1, max_size=9))
@@ -173,25 +177,25 @@ def test_leads_are_in_units_of_the_largest_score(rows):
 def test_a_support_is_prepared_once():
     rng = np.random.default_rng(6)
     sources, targets = (random_structures(rng, "sequence", count, 5) for count in (60, 40))
-    made, alpha = problem_of(sources, targets, rng)
-    engine = CpuEngine(made)
+    problem, alpha = problem_of(sources, targets, rng)
+    engine = CpuEngine(problem)
     engine.scores(alpha, LAST)
-    kept = engine._prepared.windows_of(made, alpha)
-    assert kept is engine._prepared.windows_of(made, alpha)
+    support = engine._prepared.windows_of(problem, alpha)
+    assert support is engine._prepared.windows_of(problem, alpha)
     other, _ = problem_of(sources, random_structures(rng, "sequence", 50, 5), rng)
     again = engine.aimed_at(other)
     found = again.scores(alpha, LAST).doubles()
     np.testing.assert_array_equal(found, CpuEngine(other).scores(alpha, LAST).doubles())
     assert again._prepared is engine._prepared
-    assert engine._prepared.windows_of(other, alpha) is kept
-    assert engine._prepared.windows_of(made, 2 * alpha) is not kept
+    assert engine._prepared.windows_of(other, alpha) is support
+    assert engine._prepared.windows_of(problem, 2 * alpha) is not support
 
 
 def test_single_precision_is_enough(monkeypatch):
-    made, alpha = long_case(np.random.default_rng(3))
-    expected = WindowSupport(made, alpha).scores(made, LAST, 1)
+    problem, alpha = long_case(np.random.default_rng(3))
+    expected = WindowSupport(problem, alpha).scores(problem, LAST, 1)
     monkeypatch.setattr(windows, "_NUMBER", np.float32)
-    found = WindowSupport(made, alpha).scores(made, LAST, 1)
+    found = WindowSupport(problem, alpha).scores(problem, LAST, 1)
     assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
 
 
@@ -200,7 +204,7 @@ def test_problems_without_windows_are_scored_exactly(monkeypatch):
     sources, targets = (random_structures(rng, "sequence", count, 9) for count in (60, 40))
     for c, small in ((1.5, 1 << 20), (6.0, 0)):  # codes that are not shared, and large numbers
         monkeypatch.setattr(codes, "_SMALL_TABLE", small)
-        made, alpha = problem_of(sources, targets, rng, c)
-        assert not has_windows(made)
-        expected = CpuEngine(made).scores(alpha).doubles()
-        np.testing.assert_array_equal(CpuEngine(made).scores(alpha, LAST).doubles(), expected)
+        problem, alpha = problem_of(sources, targets, rng, c)
+        assert not has_windows(problem)
+        expected = CpuEngine(problem).scores(alpha).doubles()
+        np.testing.assert_array_equal(CpuEngine(problem).scores(alpha, LAST).doubles(), expected)

@@ -80,7 +80,7 @@ def test_gradient_of_the_likelihood_beside_a_joint_prior():
     parts = calibration._parts(evidence, evidence.joint)
 
     def loss(numbers):
-        return calibration._whole_loss(numbers, parts, evidence.joint, labels, graph, pairs, None)
+        return calibration._labeling_loss(numbers, parts, evidence.joint, labels, graph, pairs, None)
 
     numbers, step = np.array([0.7, 1.1, 0.4]), 1e-6
     expected = [(loss(numbers + d)[0] - loss(numbers - d)[0]) / (2 * step) for d in step * np.eye(3)]

@@ -22,10 +22,10 @@ def parts(count: int):
 
 
 def test_it_gets_near():
-    functions, whole, best = parts(5)
-    start = whole(np.zeros(6))
+    functions, total, best = parts(5)
+    start = total(np.zeros(6))
     result = AdaGrad(functions, np.zeros(6), seed=0).minimize(tol=0, max_iter=40)
-    assert whole(result.x) - best < 0.02 * (start - best)
+    assert total(result.x) - best < 0.02 * (start - best)
     assert result.history[-1].objective < result.history[0].objective
     assert len(result.history) == 40
 

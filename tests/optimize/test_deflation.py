@@ -107,7 +107,7 @@ def test_resumed_from_its_state_it_ends_bit_for_bit_the_same(stop):
     def minimizer():
         return Lbfgs(function, np.zeros(SIZE), memory=4, deflation=deflation(matrix, scale))
 
-    whole, killed, resumed = minimizer().minimize(tol=1e-8), minimizer(), minimizer()
+    uninterrupted, killed, resumed = minimizer().minimize(tol=1e-8), minimizer(), minimizer()
 
     def kill(progress):
         if progress.iteration == stop:
@@ -119,9 +119,9 @@ def test_resumed_from_its_state_it_ends_bit_for_bit_the_same(stop):
         killed.minimize(tol=1e-8, on_iteration=kill)
     resumed.restore(*states[0])
     result = resumed.minimize(tol=1e-8)
-    assert len(whole.history) > 26
-    np.testing.assert_array_equal(result.x, whole.x)
-    assert [p.objective for p in result.history] == [p.objective for p in whole.history]
+    assert len(uninterrupted.history) > 26
+    np.testing.assert_array_equal(result.x, uninterrupted.x)
+    assert [p.objective for p in result.history] == [p.objective for p in uninterrupted.history]
 
 
 def test_threads_change_nothing():

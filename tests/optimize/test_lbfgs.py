@@ -101,8 +101,8 @@ def test_l1_against_bound_constrained_scipy():
 def test_resumed_from_its_state_it_ends_bit_for_bit_the_same(stop, l1):
     """Stopped by an error after any iteration, taken up by another minimizer."""
     penalties = None if l1 is None else np.full(15, l1)
-    whole = Lbfgs(logistic(5)[0], np.zeros(15), penalties, memory=4).minimize(tol=1e-9)
-    assert len(whole.history) > 14
+    uninterrupted = Lbfgs(logistic(5)[0], np.zeros(15), penalties, memory=4).minimize(tol=1e-9)
+    assert len(uninterrupted.history) > 14
     killed = Lbfgs(logistic(5)[0], np.zeros(15), penalties, memory=4)
     states = []
 
@@ -117,9 +117,9 @@ def test_resumed_from_its_state_it_ends_bit_for_bit_the_same(stop, l1):
     resumed = Lbfgs(logistic(5)[0], np.zeros(15), penalties, memory=4)
     resumed.restore(*states[0])
     result = resumed.minimize(tol=1e-9)
-    np.testing.assert_array_equal(result.x, whole.x)
-    assert result.reason == whole.reason
-    steps = [(p.iteration, p.evaluations, p.objective, p.gradient_norm) for p in whole.history]
+    np.testing.assert_array_equal(result.x, uninterrupted.x)
+    assert result.reason == uninterrupted.reason
+    steps = [(p.iteration, p.evaluations, p.objective, p.gradient_norm) for p in uninterrupted.history]
     assert [(p.iteration, p.evaluations, p.objective, p.gradient_norm) for p in result.history] == steps
     seconds = [p.seconds for p in result.history]
     assert seconds == sorted(seconds)

@@ -21,10 +21,10 @@ def best_of_all_faces(Q, b, bound) -> float:
     best = 0.0  # at the origin
     for size in range(1, len(b) + 1):
         for face in map(list, itertools.combinations(range(len(b)), size)):
-            own, target = Q[np.ix_(face, face)], b[face]
-            points = [np.linalg.lstsq(own, target)[0]]
+            block, target = Q[np.ix_(face, face)], b[face]
+            points = [np.linalg.lstsq(block, target)[0]]
             if np.isfinite(bound):
-                both = np.block([[own, np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]])
+                both = np.block([[block, np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]])
                 points.append(np.linalg.lstsq(both, np.append(target, bound))[0][:size])
             for point in points:
                 if (point >= -1e-9).all() and point.sum() <= bound * (1 + 1e-9):

@@ -48,11 +48,11 @@ def test_a_gap_is_never_negative_and_closes_at_one_position_alone(position) -> N
     prior = np.sqrt(curvature)[None]  # so that P² κ is the curvature, with κ = 1
     # As they are where there is nothing else.
     scores, alpha = (curvature * alpha)[None], alpha[None].copy()
-    given_ = (np.array([label]), np.array([bound]))
-    assert duality_gaps(scores, alpha, *given_)[0] >= -1e-9
-    ascend(np.ones((1, 1, 1)), prior, np.eye(len(curvature)), *given_, 0.0, np.array([0]), scores, alpha)
+    conditions = (np.array([label]), np.array([bound]))
+    assert duality_gaps(scores, alpha, *conditions)[0] >= -1e-9
+    ascend(np.ones((1, 1, 1)), prior, np.eye(len(curvature)), *conditions, 0.0, np.array([0]), scores, alpha)
     np.testing.assert_allclose(scores[0], curvature * alpha[0], atol=1e-9)
-    assert duality_gaps(scores, alpha, *given_)[0] == pytest.approx(0.0, abs=1e-6)
+    assert duality_gaps(scores, alpha, *conditions)[0] == pytest.approx(0.0, abs=1e-6)
 
 
 def test_positions_without_a_label_have_no_gap_and_stay() -> None:

@@ -47,10 +47,10 @@ class Enumerated:
             for channel, part in zip(encoded.channels, by_channel, strict=True):
                 self._add(part[:, self.labels[:, t]].T, self._seen(encoded, channel, node))
             if self.heads[t] >= 0:
-                above, own = self.labels[:, self.heads[t]], self.labels[:, t]
-                self._add(transitions[above, own][:, None], 1.0)
+                parent_label, label = self.labels[:, self.heads[t]], self.labels[:, t]
+                self._add(transitions[parent_label, label][:, None], 1.0)
                 for channel, part in zip(encoded.edge_channels, by_edge, strict=True):
-                    self._add(part[:, above, own].T, self._seen(encoded, channel, node))
+                    self._add(part[:, parent_label, label].T, self._seen(encoded, channel, node))
 
     def _add(self, columns, values) -> None:
         """Add the values of features to their columns, (n, features), of all labelings."""
@@ -71,8 +71,8 @@ class Enumerated:
     def less(self, vector, keep) -> tuple[float, np.ndarray]:
         """−log P(keep), and its gradient."""
         every, expected = self.part(vector, slice(None))
-        some, given_them = self.part(vector, keep)
-        return every - some, expected - given_them
+        some, log_z_given_labels = self.part(vector, keep)
+        return every - some, expected - log_z_given_labels
 
     def fitting(self, known, nodes) -> np.ndarray:
         """Which labelings agree with the labels of the nodes, where known."""

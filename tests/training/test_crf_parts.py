@@ -252,21 +252,21 @@ def test_parts_add_up_to_the_whole(count):
     encoded = WindowEncoder("text", 1).fit(X[:50])
     names = sorted({label for labels in Y for label in labels})
     labels = np.array([names.index(label) for of in Y[:50] for label in of])
-    kind, whole = Loss(2.0, True), None
-    whole = TrainingLoss(encoded, labels, len(names), kind)
-    vector = np.random.default_rng(0).normal(size=whole.weights.size)
+    kind = Loss(2.0, True)
+    reference = TrainingLoss(encoded, labels, len(names), kind)
+    vector = np.random.default_rng(0).normal(size=reference.weights.size)
     value, gradient, curvature = 0.0, np.zeros(vector.size), np.zeros(vector.size)
     shares = _shares(encoded.corpus.offsets, count)
     assert np.concatenate(shares).tolist() == list(range(50))
     for members in shares:
         part, columns = _cut(encoded, members)
-        at, nodes = Part(part, columns, whole.weights), encoded.corpus.nodes_of(members)
+        at, nodes = Part(part, columns, reference.weights), encoded.corpus.nodes_of(members)
         loss = TrainingLoss(part, labels[nodes], len(names), kind)
-        assert count == 1 or loss.weights.size < whole.weights.size
+        assert count == 1 or loss.weights.size < reference.weights.size
         found = loss(at.of(vector))
         value += found[0]
         at.add(found[1], gradient)
         at.add(loss.curvature(), curvature)
-    np.testing.assert_allclose(value, whole(vector)[0], rtol=1e-12)
-    np.testing.assert_allclose(gradient, whole(vector)[1], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(curvature, whole.curvature(), rtol=1e-12)
+    np.testing.assert_allclose(value, reference(vector)[0], rtol=1e-12)
+    np.testing.assert_allclose(gradient, reference(vector)[1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(curvature, reference.curvature(), rtol=1e-12)

@@ -110,8 +110,8 @@ class Unmerged(CRF):
 @pytest.mark.parametrize("shape", ["sequence", "tree"])
 def test_fits_end_at_the_same_minimum(parameters, shape):
     structures = X if shape == "sequence" else [Tree(x.observations, x.heads) for x in DATA.X[:30]]
-    given = {"tol": 1e-9, "max_iter": 3000} | parameters
-    one, other = (model(**given).fit(structures, Y) for model in (CRF, Unmerged))
+    settings = {"tol": 1e-9, "max_iter": 3000} | parameters
+    one, other = (model(**settings).fit(structures, Y) for model in (CRF, Unmerged))
     assert one.result_.value == pytest.approx(other.result_.value, rel=1e-6)
     assert one.objective(structures, Y) == pytest.approx(one.result_.value, rel=1e-9)
     np.testing.assert_allclose(one.weights_, other.weights_, atol=5e-3)

@@ -41,8 +41,8 @@ class Plain:
     def score(self, x, heads, labels):
         return sum(value * self.weights.get(key, 0.0) for key, value in self.phi(x, heads, labels).items())
 
-    def best(self, x, heads, given):
-        choices = [LABELS if label is None else [label] for label in given]
+    def best(self, x, heads, known):
+        choices = [LABELS if label is None else [label] for label in known]
         return max(itertools.product(*choices), key=lambda labels: self.score(x, heads, labels))
 
     def step(self, x, heads, labels, eta):
@@ -134,13 +134,13 @@ def test_learning_goes_on_from_files_and_pieces(tmp_path, update):
     X, _, y, _ = random_case(1, False, unknown=False)
     every = [[{f"f{k}": 0.0 for k in range(5)}] * 3]  # all features and labels, without effect
     parameters = {"window": 0, "update": update, "shuffle": False, "average": False, "epochs": 1, "order": 2}
-    whole = HMPerceptron(**parameters).fit([*every, *X], [LABELS, *y])
+    reference = HMPerceptron(**parameters).fit([*every, *X], [LABELS, *y])
     path = tmp_path / "model.fuda"
     HMPerceptron(**parameters).fit([*every, *X[:2]], [LABELS, *y[:2]]).save(path)
     parts = fuda.load(path).partial_fit(X[2:], y[2:])
-    np.testing.assert_allclose(parts.weights_, whole.weights_, atol=1e-12)
+    np.testing.assert_allclose(parts.weights_, reference.weights_, atol=1e-12)
     new = fuda.load(path).partial_fit([[{"new": 1.0}]], [["C"]])
-    assert len(new.weights_) == len(whole.weights_) + 1
+    assert len(new.weights_) == len(reference.weights_) + 1
     assert new.predict([[{"new": 1.0}]])[0] == ["C"]
 
 

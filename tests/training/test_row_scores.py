@@ -21,10 +21,10 @@ def encodings():
     words = [[f"w{k}" for k in random.integers(9, size=n)] for n in random.integers(1, 9, size=12)]
     numbers = [[{"a": 0.3 * k, f"b{k}": 1.7} for k in random.integers(5, size=len(x))] for x in words]
     chains = WindowEncoder("text", 1).fit([Sequence(x) for x in words])
-    own = chains.channels[1]
+    channel = chains.channels[1]
     return {
         "words": chains,
-        "pairs": replace(chains, edge_channels=[own]),
+        "pairs": replace(chains, edge_channels=[channel]),
         "numbers": WindowEncoder("text", 1).fit([Sequence(x) for x in numbers]),
         "vectors": WindowEncoder("word", 1).fit([Sequence(list(random.normal(size=(4, 2)))) for _ in words]),
         "trees": WindowEncoder("word", 1).fit([Tree(x, range(-1, len(x) - 1)) for x in words]),

@@ -45,10 +45,10 @@ def test_the_gradient_is_the_transpose(words: bool, n_jobs: int) -> None:
     table = np.empty((scores.height, L))
     scores.exponentiate(weights.stacked(vector), table)
     parts = [random.randn(scores.height, L) for _ in range(3)]
-    whole = sum(parts)
-    whole -= whole.mean(axis=1, keepdims=True)
-    scores.collect([whole - parts[0], parts[0]], weights.stacked(gradient))
-    assert vector @ gradient == pytest.approx(float((np.log(table) * whole).sum()))
+    expected = sum(parts)
+    expected -= expected.mean(axis=1, keepdims=True)
+    scores.collect([expected - parts[0], parts[0]], weights.stacked(gradient))
+    assert vector @ gradient == pytest.approx(float((np.log(table) * expected).sum()))
 
 
 def test_frequent_rows_come_first_and_others_as_they_are_visited() -> None:

@@ -24,9 +24,11 @@ def arguments(loss=SEQUENTIAL):
     return encoded, np.array([classes.index(label) for label in labels]), len(classes), loss
 
 
-def spectrum(given, w, weights):
-    loss = TrainingLoss(*given)
-    return spectrum_module.leading_crf_curvature(w, (*given, None, None), loss.curvature() + weights, L2, 1)
+def spectrum(loss_arguments, w, weights):
+    loss = TrainingLoss(*loss_arguments)
+    return spectrum_module.leading_crf_curvature(
+        w, (*loss_arguments, None, None), loss.curvature() + weights, L2, 1
+    )
 
 
 @pytest.mark.parametrize("loss", [SEQUENTIAL, Loss(2.0, True)], ids=str)
@@ -34,14 +36,14 @@ def test_eigenvectors_of_the_hessian(monkeypatch, loss):
     """H v_i = λ_i v_i, where all λ_i ratio_i² are θ, and v_1 has the largest one."""
     monkeypatch.setattr(spectrum_module, "_SAMPLE_EVERY", 1)
     monkeypatch.setattr(spectrum_module, "_COUNT", 5)
-    given = arguments(loss)
-    whole = TrainingLoss(*given)
+    loss_arguments = arguments(loss)
+    all_structures = TrainingLoss(*loss_arguments)
     random = np.random.default_rng(0)
-    w = random.normal(size=whole.weights.size) * 0.1
-    found = spectrum(given, w, np.zeros_like(w))
+    w = random.normal(size=all_structures.weights.size) * 0.1
+    found = spectrum(loss_arguments, w, np.zeros_like(w))
 
     def product(v, step=1e-5):
-        difference = whole(w + step * v)[1].copy() - whole(w - step * v)[1]
+        difference = all_structures(w + step * v)[1].copy() - all_structures(w - step * v)[1]
         return difference / (2 * step) + 2 * L2 * v
 
     np.testing.assert_array_equal(found.at, np.arange(len(w)))
@@ -56,20 +58,22 @@ def test_eigenvectors_of_the_hessian(monkeypatch, loss):
 
 
 def test_digits_that_depend_on_the_order_of_sums_change_nothing():
-    given = arguments()
-    size = TrainingLoss(*given).weights.size
+    loss_arguments = arguments()
+    size = TrainingLoss(*loss_arguments).weights.size
     random = np.random.default_rng(1)
     w = random.normal(size=size)
-    one, other = (spectrum(given, v, np.zeros(size)) for v in (w, w * (1 + 1e-14 * random.normal(size=size))))
+    one, other = (
+        spectrum(loss_arguments, v, np.zeros(size)) for v in (w, w * (1 + 1e-14 * random.normal(size=size)))
+    )
     for a, b in zip(one, other, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def test_without_curvature_coordinates_stay(monkeypatch):
     """All structures of the sample of weight 0, and no L2 term."""
-    given = arguments()
-    size = TrainingLoss(*given).weights.size
-    weightless = (*given, np.zeros(FEW), None)
+    loss_arguments = arguments()
+    size = TrainingLoss(*loss_arguments).weights.size
+    weightless = (*loss_arguments, np.zeros(FEW), None)
     found = spectrum_module.leading_crf_curvature(np.zeros(size), weightless, np.ones(size), 0.0, 1)
     assert len(found.ratios) == len(found.vectors) == 0
 
@@ -95,15 +99,17 @@ def test_a_fit_ends_at_the_same_optimum_with_any_number_of_threads(monkeypatch, 
 def test_resumed_from_a_checkpoint(monkeypatch, tmp_path, stop):
     monkeypatch.setattr("fuda.models.crf.LEAST_NODES", 1)
     monkeypatch.setattr("fuda.storage.checkpoint.SECONDS_BETWEEN", 0.0)
-    given = {"max_iter": 32, "tol": 0.0}
-    whole = CRF(**given).fit(X, Y)
+    settings = {"max_iter": 32, "tol": 0.0}
+    uninterrupted = CRF(**settings).fit(X, Y)
 
     def kill(progress):
         if progress.iteration == stop:
             raise RuntimeError("killed")
 
     with pytest.raises(RuntimeError, match="killed"):
-        CRF(**given, checkpoint=tmp_path / "state", callback=kill).fit(X, Y)
-    resumed = CRF(**given, checkpoint=tmp_path / "state").fit(X, Y)
-    np.testing.assert_array_equal(resumed.weights_, whole.weights_)
-    assert [p.objective for p in resumed.result_.history] == [p.objective for p in whole.result_.history]
+        CRF(**settings, checkpoint=tmp_path / "state", callback=kill).fit(X, Y)
+    resumed = CRF(**settings, checkpoint=tmp_path / "state").fit(X, Y)
+    np.testing.assert_array_equal(resumed.weights_, uninterrupted.weights_)
+    assert [p.objective for p in resumed.result_.history] == [
+        p.objective for p in uninterrupted.result_.history
+    ]

@@ -1,8 +1,8 @@
-"""The texts of stretches of nodes: lower-cased words, and the classes of their characters.
+"""The texts of runs of nodes: lower-cased words, and the classes of their characters.
 
 A vocabulary has the texts of training segments of 2 … `MOST_WORDS` nodes, by both keys, that occur
 at least twice in the training data, with any label. Texts are words with spaces in between; words
-that contain spaces are in none. Looking all stretches of a corpus up is a walk along prefixes from
+that contain spaces are in none. Looking all runs of a corpus up is a walk along prefixes from
 every node.
 """
 

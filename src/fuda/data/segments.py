@@ -5,7 +5,7 @@ begins, where it ends, or both. A node outside of all segments is a kind of its 
 a scheme every label is a kind, and its runs are its segments.
 
 ==============  ==========================  ==========================
-scheme          the first node is told by   the last node is told by
+scheme          the first node is shown by  the last node is shown by
 ==============  ==========================  ==========================
 IOB2            B, not I
 IOE2                                        E, not I
@@ -139,7 +139,7 @@ class SegmentLabels:
             The longest chunk of each kind that may start at a node, and what the boundary before
             it must not be.
         """
-        kind_of_node, first, last = self._told(labels)
+        kind_of_node, first, last = self._kinds_and_ends(labels)
         possible = (kind_of_node[:, None] == np.arange(len(self.kinds))) | (kind_of_node < 0)[:, None]
         possible[offsets[1:] - 1] &= (last[offsets[1:] - 1] != 0)[:, None]
         before = np.append(-1, last[:-1])
@@ -155,7 +155,7 @@ class SegmentLabels:
 
         A segment ends where a label is not known.
         """
-        kinds, first, last = self._told(labels)
+        kinds, first, last = self._kinds_and_ends(labels)
         starts = np.append(True, (kinds[1:] != kinds[:-1]) | (first[1:] == 1) | (last[:-1] == 1))
         starts[offsets[:-1]] = True
         bounds = np.flatnonzero(np.append(starts, True))
@@ -178,9 +178,9 @@ class SegmentLabels:
         longest[self.outside] = 1
         return longest
 
-    def _told(self, labels: Array) -> tuple[Array, Array, Array]:
+    def _kinds_and_ends(self, labels: Array) -> tuple[Array, Array, Array]:
         """The kinds of label numbers, and whether they are first and last; −1 where unknown."""
-        first, last = (np.append(told, np.int8(-1))[labels] for told in (self.first, self.last))
+        first, last = (np.append(flags, np.int8(-1))[labels] for flags in (self.first, self.last))
         return np.append(self.kind_of, -1)[labels], first, last
 
     def check(self, labels: Array, corpus: Corpus) -> None:

@@ -1,4 +1,4 @@
-"""Features of secondary structure: residues, pairs of them, and how amphipathic a stretch is.
+"""Features of secondary structure: residues, pairs of them, and how amphipathic a run of them is.
 
 A helix that is half buried has hydrophobic residues on one side, every 3.6 residues, a strand
 every second one. The *hydrophobic moment* (D. Eisenberg, R. M. Weiss, T. C. Terwilliger,

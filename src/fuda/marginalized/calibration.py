@@ -202,8 +202,9 @@ def _labeling_scores(numbers: Array, parts: Array, joint: Joint | None, pairs: A
 def _fitted(loss: Callable[[Array], tuple[float, Array]], start: Array) -> Array:
     """Return the positive coefficients that minimize a loss, optimized as logarithms.
 
-    In units of the loss at the start, since the gradient of a sum over thousands of nodes cannot
-    vanish as far as that of one of them: rounding would keep the search for steps going.
+    The loss is divided by its value at the start, since the gradient of a sum over thousands of
+    nodes cannot vanish as far as that of one of them: rounding would keep the search for steps
+    going.
     """
     unit = max(1.0, loss(start)[0])
 

@@ -1,15 +1,15 @@
-"""The observation kernel between two corpora by inner products of features that are there or not.
+"""The observation kernel between two corpora by inner products of binary features.
 
-Such inner products are small whole numbers, and norms are few different ones. A kernel of one
-inner product then has few values: with the features "text" the 27,801 words of a Dutch corpus have
+Such inner products are small integers, and there are few different norms. A kernel of one inner
+product then has few values: with the features "text" the 27,801 words of a Dutch corpus have
 13 norms and inner products up to 17,
 
     k_x(a, b) = levels[n(a), n(b) + ⟨a, b⟩],
 
-with n the place of a norm. A byte says what a pair is worth, so that all pairs that are needed
-together fit into a cache, and to count common features takes less time than to read from memory
-what was counted before. `levels` are computed by the kernel: values are those of a table to the
-last bit.
+with n the place of a norm. The inner product of a pair fits into a byte, so that all pairs that
+are needed together fit into a cache, and counting common features again takes less time than
+reading their numbers from memory. `levels` are computed by the kernel: values are those of a table
+to the last bit.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def products_of(kernel: Kernel, rows: Any, columns: Any) -> Products | None:
         are too many.
     """
     sides = rows.points.features, columns.points.features
-    if not _is_of_one_product(kernel) or not all(map(_are_there_or_not, sides)):
+    if not _is_of_one_product(kernel) or not all(map(_are_binary, sides)):
         return None
     norms, numbers = np.unique(np.concatenate([rows.norms[0], columns.norms[0]]), return_inverse=True)
     width = 1 + min(int(np.diff(side.indptr).max(initial=0)) for side in sides)
@@ -109,7 +109,7 @@ def _is_of_one_product(kernel: Kernel) -> bool:
     return kernel.polynomial is not None and kernel.sees == Sees.FEATURES
 
 
-def _are_there_or_not(features: Any) -> bool:
+def _are_binary(features: Any) -> bool:
     """Return whether the features of a matrix are 1 or missing."""
     is_matrix = sp.issparse(features)
     return is_matrix and features.has_canonical_format and bool((features.data == 1.0).all())

@@ -82,7 +82,7 @@ def merged(parts: list[Support]) -> list[Support]:
 
 
 def relabelled(part: Support, structure: Structure, labels: Array) -> Support:
-    """Let nodes that speak for other labels than these speak for these, as much as for the others.
+    """Exchange the coefficients of nodes whose largest one is not that of the label given here.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ def relabelled(part: Support, structure: Structure, labels: Array) -> Support:
     for k in np.flatnonzero(examples.sizes == len(structure)).tolist():
         start = int(examples.offsets[k])
         rows = alpha[start : start + len(structure)]
-        speaks = (labels >= 0) & (rows.max(axis=1, initial=0.0) > 0)
-        others = np.flatnonzero(speaks & (rows.argmax(axis=1) != labels))
+        has_positive = (labels >= 0) & (rows.max(axis=1, initial=0.0) > 0)
+        others = np.flatnonzero(has_positive & (rows.argmax(axis=1) != labels))
         if len(others) and examples.encoded.corpus.structures[k] == structure:
             alpha, known = alpha.copy(), others[labels[others] < rows.shape[1]]
             at, before, now = start + known, rows[known].argmax(axis=1), labels[known]

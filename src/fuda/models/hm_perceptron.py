@@ -44,7 +44,7 @@ from fuda.models.teaching.perceptron import Firmness, firmness_of, grow_labels, 
 from fuda.parallel import one_blas_thread
 from fuda.progress import Callback, Iterations, warn
 from fuda.storage.checkpoint import Checkpoint
-from fuda.training.online_updates import UPDATES, Sized, Update
+from fuda.training.online_updates import UPDATES, OnlineLearner, Update
 from fuda.training.perceptron import Dual, Examples, Learner, Mistakes, Pass, State
 from fuda.training.perceptron_epochs import Epochs
 from fuda.training.voted_perceptron import Correction, votes
@@ -357,7 +357,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         examples = Examples.of(encoded.corpus.graph, labels, eta, self.order_, len(self.classes_))
         learner: Learner
         if self._update.kind or len(self._state.variances):
-            learner = Sized(encoded, examples, self._state, self._update)
+            learner = OnlineLearner(encoded, examples, self._state, self._update)
             self._state = learner.state
         elif self.kernel_ is None:
             learner = WholePrimal(encoded, examples, self._state)

@@ -16,9 +16,9 @@ from fuda.optimize.line_search import wolfe
 from fuda.optimize.result import Function, Minimizer, Point, Watch
 from fuda.optimize.vectors import VectorArithmetic
 
-# What a first step promises to gain at least, relative to the value: of less than that the search
-# could not tell a decrease from rounding.
-_VISIBLE = 1e-12
+# The first step is so long that it promises to decrease the value by at least this share of it:
+# the search could not tell a smaller decrease from rounding.
+_MIN_PROMISED_DECREASE = 1e-12
 
 
 class ConjugateGradient(Minimizer):
@@ -52,7 +52,7 @@ class ConjugateGradient(Minimizer):
                 direction, slope = -gradient, -vectors.dot(gradient, gradient)
             # a sharper curvature condition than quasi-Newton methods need keeps
             # directions conjugate
-            step = max(self.step, _VISIBLE * abs(value) / max(-slope, 1e-300))
+            step = max(self.step, _MIN_PROMISED_DECREASE * abs(value) / max(-slope, 1e-300))
             accepted = wolfe(function, self.x, value, slope, direction, step, vectors, curvature=0.2)
             if accepted is None:
                 return

@@ -89,7 +89,7 @@ def leading(product: Callable[[Array], Array], start: Array, steps: int, count: 
 
 
 @compiled(fastmath={"reassoc", "contract", "nsz"})
-def _stretch(vectors: Array, factors: Array, at: Array, x: Array) -> None:
+def _scale_along(vectors: Array, factors: Array, at: Array, x: Array) -> None:
     """x(at) += Σ_i factors_i (v_i · x(at)) v_i, where the v_i are orthonormal."""
     part, added = np.empty(len(at), dtype=np.float32), np.zeros(len(at), dtype=np.float32)
     for j in range(len(at)):
@@ -136,18 +136,18 @@ class Deflation:
     def gradient(self, by_z: Array, by_u: Array) -> Array:
         """Compute the gradient by u from that by z, in another or the same array; returns it."""
         self.vectors.multiply(by_z, self.scale, by_u)
-        return self._stretched(by_u, inverse=False)
+        return self._scaled_along(by_u, inverse=False)
 
     def step(self, u: Array) -> Array:
         """Replace a difference of points in u by the same in z; returns it."""
-        self._stretched(u, inverse=False)
+        self._scaled_along(u, inverse=False)
         self.vectors.multiply(u, self.scale, u)
         return u
 
     def step_back(self, z: Array) -> Array:
         """Replace a difference of points in z by the same in u; returns it."""
         self.vectors.multiply(z, self.inverse, z)
-        return self._stretched(z, inverse=True)
+        return self._scaled_along(z, inverse=True)
 
     def state(self) -> dict[str, Array]:
         """Return the arrays of the spectrum; none before `begin`."""
@@ -166,8 +166,8 @@ class Deflation:
             raise DataError("its eigenvectors do not fit this problem")
         self.spectrum = Spectrum(*map(np.array, spectrum))
 
-    def _stretched(self, x: Array, inverse: bool) -> Array:
+    def _scaled_along(self, x: Array, inverse: bool) -> Array:
         assert self.spectrum is not None  # it has begun
         at, ratios, vectors = self.spectrum
-        _stretch(vectors, (1.0 / ratios if inverse else ratios) - 1.0, at, x)
+        _scale_along(vectors, (1.0 / ratios if inverse else ratios) - 1.0, at, x)
         return x

@@ -34,8 +34,8 @@ _COLUMNS = 4096
 # The vectors in memory besides the pairs: x, the next x, their gradients, and the direction.
 _VECTORS = 5
 _STORED = ("s", "y", "sy", "yy")  # the arrays of `Pairs` that a state contains
-# After how many iterations the coordinates are changed: at the start curvatures are other ones.
-_DEFLATED = 22
+# The coordinates are changed after so many iterations: at the start the curvatures still differ.
+_DEFLATED_AFTER = 22
 
 
 # The matrices are passed whole, with the columns begin..end to work on: numba vectorises rows only
@@ -242,7 +242,7 @@ class Lbfgs(Minimizer):
             pull = self._pseudo_gradient(gradient)
             value = smooth + self._penalty(self.x)
             yield self.x, value, self.vectors.norm(pull), self.vectors.norm(self.x)
-            if self.deflation is not None and len(self.history) == _DEFLATED:
+            if self.deflation is not None and len(self.history) == _DEFLATED_AFTER:
                 self.deflation.begin(self.x)
                 self.pairs.deflate(self.deflation, gradient)
             accepted = self._step(function, smooth, value, pull)

@@ -30,7 +30,7 @@ from fuda.compiled import compiled
 
 Array = np.ndarray
 
-# Times the largest curvature: a lower bound, which slows the ascent but never stops it.
+# Curvatures are at least this times the largest one: that slows the ascent but never stops it.
 _FLAT = 1e-9
 
 
@@ -61,7 +61,7 @@ def ascend(
     scores: Array,
     alpha: Array,
 ) -> None:
-    """Maximize over each position in `order` whose gap is above `least`.
+    """Maximize over each position in `order` whose duality gap is above `least`.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def ascend(
     bounds : (T,) array
         C_t.
     least : float
-        The largest gap of a position that is left as it is.
+        The largest duality gap of a position that is left as it is.
     order : array of int
         Positions.
     scores, alpha : (T, L) arrays

@@ -147,7 +147,7 @@ def _curvature_at(loss: TrainingLoss, vector: Array) -> tuple[None, Array]:
 
 
 class Part:
-    """Which weights a part has: the rows of the whole weights of each channel."""
+    """Which weights a part has: the rows of the weights of all parts, by channel."""
 
     def __init__(self, part: Encoded, columns: list[Array], total_weights: Weights) -> None:
         self.total_weights, self.part_weights = total_weights, Weights.of(part, total_weights.labels)
@@ -175,7 +175,7 @@ class Part:
     def _pairs(
         self, total_weights: Array, part_weights: Array
     ) -> Iterator[tuple[tuple[Array, Array], Array]]:
-        """The weights of each channel, which rows of them the part has, and those of the part."""
+        """Per channel: the weights of all parts, the rows that the part has, and its weights."""
         total_views, _, total_edges = self.total_weights.views(total_weights)
         part_views, _, part_edges = self.part_weights.views(part_weights)
         rows = zip([*total_views, *total_edges], [*self.by_channel, *self.by_edge], strict=True)

@@ -91,7 +91,7 @@ class Flat(NamedTuple):
     values: Array
 
 
-class Sized(Learner):
+class OnlineLearner(Learner):
     """The perceptron with weights W of features and corrections of other sizes.
 
     Parameters
@@ -125,13 +125,15 @@ class Sized(Learner):
             for pair in zip(np.split(weights, ends), np.split(late_weights, ends), parts, strict=True)
             for part, like in ((pair[0], pair[2]), (pair[1], pair[2]))
         ]
-        kept_variances = variances if len(state.variances) else state.variances
-        self.state = State._make([*views, state.steps.copy(), kept_variances])
+        stored_variances = variances if len(state.variances) else state.variances
+        self.state = State._make([*views, state.steps.copy(), stored_variances])
 
-    def run(self, which: Array, result: Pass) -> None:
-        """Learn from the structures `which`, in that order, and note the outcome."""
+    def run(self, structures: Array, result: Pass) -> None:
+        """Learn from structures, in that order, and note the outcome."""
         work = work_for(self.examples)
-        _sized_pass(which, self.examples, self.features, self.state, self.flat, self.update, result, work)
+        _online_pass(
+            structures, self.examples, self.features, self.state, self.flat, self.update, result, work
+        )
 
 
 def _most_summands(features: PackedFeatures, examples: Examples) -> int:
@@ -145,7 +147,7 @@ def _most_summands(features: PackedFeatures, examples: Examples) -> int:
 def _add_features(
     begin: int, features: PackedFeatures, size: int, target: Array, predicted: Array, flat: Flat
 ) -> int:
-    """δ += its part of features; how many summands there are. `size` is L."""
+    """δ += its part of features; returns the number of summands. `size` is L."""
     count = 0
     for j in range(len(target)):
         if target[j] == predicted[j]:
@@ -164,7 +166,7 @@ def _add_features(
 def _add_grams(
     begin: int, shape: Shape, grams: Grams, target: Array, predicted: Array, flat: Flat, count: int
 ) -> int:
-    """δ += its part of label n-grams, after `count` summands; how many there are then."""
+    """δ += its part of label n-grams, after `count` summands; returns their new number."""
     _, _, depths, bounds = shape
     most = len(bounds) - 2
     if most == 0:
@@ -219,11 +221,11 @@ def _correct(flat: Flat, count: int, update: Update, mistaken: int, eta: float, 
 
 
 @compiled
-def _sized_pass(
+def _online_pass(
     structures: Array, examples: Examples, features: PackedFeatures, state: State, flat: Flat, update: Update,
     result: Pass, work: tuple,
 ) -> None:  # fmt: skip
-    """Learn from the structures `structures`, in that order."""
+    """Learn from structures, in that order."""
     shape, grams, size = examples.shape, Grams(state.short, state.full), state.nodes.shape[1]
     scores = np.empty((len(work[0]), size))
     for i in structures:

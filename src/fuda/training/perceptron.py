@@ -329,13 +329,13 @@ def fill_target(
 
 @compiled
 def _primal_pass(
-    which: Array, examples: Examples, features: PackedFeatures, state: State, result: Pass, work: tuple
+    structures: Array, examples: Examples, features: PackedFeatures, state: State, result: Pass, work: tuple
 ) -> None:
-    """Learn from the structures `which`, in that order."""
+    """Learn from structures, in that order."""
     weights, late_weights, shape, steps = state.nodes, state.late_nodes, examples.shape, state.steps
     grams, late_grams = Grams(state.short, state.full), Grams(state.late_short, state.late_full)
     scores = np.empty((len(work[0]), weights.shape[1]))
-    for i in which:
+    for i in structures:
         begin, end = examples.offsets[i], examples.offsets[i + 1]
         labels = examples.labels[begin:end]
         target, predicted = result.targets[begin:end], result.predicted[begin:end]
@@ -370,8 +370,8 @@ class Learner:
     state: State
     is_compiled: ClassVar[bool] = True
 
-    def run(self, which: Array, result: Pass) -> None:
-        """Learn from the structures `which`, in that order, and note the outcome."""
+    def run(self, structures: Array, result: Pass) -> None:
+        """Learn from structures, in that order, and note the outcome."""
         raise NotImplementedError
 
     @property
@@ -400,9 +400,9 @@ class Primal(Learner):
     def __init__(self, encoded: Encoded, examples: Examples, state: State) -> None:
         self.examples, self.state, self.features = examples, state, pack_features(encoded)
 
-    def run(self, which: Array, result: Pass) -> None:
-        """Learn from the structures `which`, in that order, and note the outcome."""
-        _primal_pass(which, self.examples, self.features, self.state, result, work_for(self.examples))
+    def run(self, structures: Array, result: Pass) -> None:
+        """Learn from structures, in that order, and note the outcome."""
+        _primal_pass(structures, self.examples, self.features, self.state, result, work_for(self.examples))
 
 
 class Dual(Learner):
@@ -432,12 +432,12 @@ class Dual(Learner):
         scores.add(0, len(state.nodes), state.nodes)
         self.state = state._replace(nodes=scores.beta, late_nodes=late)
 
-    def run(self, which: Array, result: Pass) -> None:
-        """Learn from the structures `which`, in that order, and note the outcome."""
+    def run(self, structures: Array, result: Pass) -> None:
+        """Learn from structures, in that order, and note the outcome."""
         examples, state, shape = self.examples, self.state, self.examples.shape
         grams, late_grams = state.grams, Grams(state.late_short, state.late_full)
         work = work_for(examples)
-        for i in which:
+        for i in structures:
             begin, end = examples.offsets[i : i + 2].tolist()
             labels = examples.labels[begin:end]
             target, predicted = result.targets[begin:end], result.predicted[begin:end]

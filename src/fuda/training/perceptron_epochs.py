@@ -52,7 +52,7 @@ class Epochs:
         changes: list[Correction] | None,
     ) -> None:
         self.learner, self.examples, self.shuffle, self.changes = learner, learner.examples, shuffle, changes
-        self.random, self.which = check_random_state(seed), np.flatnonzero(learner.examples.eta)
+        self.random, self.structures = check_random_state(seed), np.flatnonzero(learner.examples.eta)
         self.mistakes: list[Mistakes] = []
         self._begun: tuple[int, Array, int, Pass] | None = None  # the last epoch: see `run`
         self._kept: State | None = None  # after it, where an interrupt may come within a structure
@@ -64,7 +64,7 @@ class Epochs:
 
     def run(self) -> Pass:
         """Learn for one more epoch, and return what was found in it."""
-        order = self.random.permutation(self.which) if self.shuffle else self.which
+        order = self.random.permutation(self.structures) if self.shuffle else self.structures
         found = new_pass(self.examples)
         self._begun = len(self.mistakes), order, self.learner.steps, found
         self.learner.run(order, found)

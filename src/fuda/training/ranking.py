@@ -51,11 +51,11 @@ class Ranking:
     def run_epoch(self, row: Callable[[int], Array]) -> None:
         """Learn in one more epoch; `row` returns a row of the kernel between the numbers."""
         first, mistakes, count = self.first, 0, len(self.weight)
-        numbers, began, is_told = self.number[self.group], time.monotonic(), bool(self.mistakes)
+        numbers, began, is_estimated = self.number[self.group], time.monotonic(), bool(self.mistakes)
         for i in range(count):
-            if not is_told and time.monotonic() - began > _ESTIMATE_SECONDS:
-                self._tell((time.monotonic() - began) * count / i)
-                is_told = True
+            if not is_estimated and time.monotonic() - began > _ESTIMATE_SECONDS:
+                self._warn_if_long((time.monotonic() - began) * count / i)
+                is_estimated = True
             best = first[i] + int(self.ranking[self.group[first[i] : first[i + 1]]].argmax())
             target, weight = int(self.right[i]), self.weight[i]
             if self.wrong[best] > self.wrong[target]:
@@ -67,8 +67,8 @@ class Ranking:
                     self.lag[c] += (len(self.mistakes) * count + i) * change
         self.mistakes = [*self.mistakes, mistakes]
 
-    def _tell(self, seconds: float) -> None:
-        """Warn where an epoch takes so long that one would not want to wait for it unawares."""
+    def _warn_if_long(self, seconds: float) -> None:
+        """Warn where an epoch takes long, so that nobody waits for it unawares."""
         if seconds > _LONG_SECONDS:
             long = f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.0f} hours"
             warn(

@@ -36,7 +36,7 @@ Array = np.ndarray
 
 
 def length_features(most: int) -> Array:
-    """Features of the lengths 0 … most: a bucket each, and the logarithm.
+    """Features of the lengths 0 … most: the bucket of each length, and its logarithm.
 
     >>> length_features(3).round(2).tolist()
     [[0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.69], [0.0, 0.0, 1.0, 1.1]]
@@ -75,7 +75,8 @@ class Parts(NamedTuple):
     texts: Array
 
 
-# Longest segments, and the scores of lengths, transitions and joins, and single nodes; and texts.
+# The longest segments, the scores of lengths, transitions and joins, whether segments may be
+# single nodes; and the scores of texts.
 ByKind = tuple[tuple[Array, Array, Array, Array, Array], Array]
 
 
@@ -123,7 +124,7 @@ class SegmentWeights:
         return Parts(views[:-4], *views[-4:])
 
     def by_kind(self, parts: Parts, possible: PossibleSegmentations) -> ByKind:
-        """What does not depend on nodes of what segmentations score."""
+        """The parts of the scores of segmentations that do not depend on nodes."""
         K = len(self.longest)
         lengths, texts = np.zeros((K, len(self.table))), np.zeros((len(parts.texts) + 1, K))
         if len(self.wide):

@@ -37,7 +37,7 @@ _DIFFERENCE = 1e-3
 
 
 def sample_of(corpus: Corpus) -> Array:
-    """Return the structures whose Hessian is looked at."""
+    """Return the structures of the sample whose Hessian is measured."""
     return np.arange(0, len(corpus), max(_SAMPLE_EVERY, corpus.size // _SAMPLE_NODES))
 
 
@@ -53,7 +53,7 @@ def leading_curvature(
     w : ndarray
         The weights.
     curvature : ndarray
-        A rough diagonal of the Hessian: the weights for which it is largest are looked at.
+        A rough diagonal of the Hessian: only the weights for which it is largest are measured.
     l2 : float
         The factor of ‖w‖².
     share : float

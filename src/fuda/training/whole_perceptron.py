@@ -189,16 +189,22 @@ def _correct(
 
 @compiled
 def _whole_pass(
-    which: Array, examples: Examples, lists: _Lists, whole: _Whole, state: State, result: Pass, limit: int
+    structures: Array,
+    examples: Examples,
+    lists: _Lists,
+    whole: _Whole,
+    state: State,
+    result: Pass,
+    limit: int,
 ) -> int:
-    """Learn from the structures `which`, in that order, until a number of `whole` is beyond M.
+    """Learn from structures, in that order, until a number of `whole` is beyond M.
 
     How many structures that are.
     """
     shape = examples.shape
     unknown = np.full(len(whole.values), -1, dtype=np.int32)
-    for n in range(len(which)):
-        i = which[n]
+    for n in range(len(structures)):
+        i = structures[n]
         begin, end = examples.offsets[i], examples.offsets[i + 1]
         labels = examples.labels[begin:end]
         target, predicted = result.targets[begin:end], result.predicted[begin:end]
@@ -212,7 +218,7 @@ def _whole_pass(
             eta = int(examples.eta[i])
             if _correct(begin, shape, lists, whole, state, target, predicted, eta) > limit:
                 return n + 1
-    return len(which)
+    return len(structures)
 
 
 class WholePrimal(Primal):
@@ -256,16 +262,18 @@ class WholePrimal(Primal):
         """The number of steps so far."""
         return int(self._state.steps[0])
 
-    def run(self, which: Array, result: Pass) -> None:
-        """Learn from the structures `which`, in that order, and note the outcome."""
+    def run(self, structures: Array, result: Pass) -> None:
+        """Learn from structures, in that order, and note the outcome."""
         whole, done = self._whole or self._in_whole_numbers(), 0
         self._whole = None  # unless it is good for one more pass
         if whole is not None:
             self._newer = whole
-            done = _whole_pass(which, self.examples, self._lists, whole, self._state, result, self._limit)
-            self._whole = whole if done == len(which) else None
-        if done < len(which):
-            super().run(which[done:], result)
+            done = _whole_pass(
+                structures, self.examples, self._lists, whole, self._state, result, self._limit
+            )
+            self._whole = whole if done == len(structures) else None
+        if done < len(structures):
+            super().run(structures[done:], result)
 
     def restore(self, state: State) -> None:
         """Continue from another state."""

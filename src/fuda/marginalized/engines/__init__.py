@@ -19,8 +19,8 @@ ENGINES = {
     "cpu": "fuda.marginalized.engines.cpu.engine.CpuEngine",
     "cuda": "fuda.marginalized.engines.cuda.engine.CudaEngine",
 }
-# Pairs of nodes from which on "auto" asks for a card: fewer are soon done by the CPU. Training
-# comes by them again in every epoch.
+# With at least so many pairs of nodes, "auto" uses a card: the CPU is fast with fewer. In training
+# the limit is lower, since every epoch computes the pairs again.
 _LARGE, _LARGE_IN_TRAINING = 1 << 30, 1 << 24
 
 

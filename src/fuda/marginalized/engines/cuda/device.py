@@ -1,4 +1,4 @@
-"""The card that the CUDA engine runs on, or a sentence that says why there is none."""
+"""The card that the CUDA engine runs on, or an explanation why there is none."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def card(cuda: Any) -> Card:
 
 @contextmanager
 def explained_errors(cuda: Any, *more: type[Exception]) -> Iterator[None]:
-    """Within the block, raise errors of the driver, and of more classes, as sentences."""
+    """Within the block, raise errors of the driver, and of more classes, with an explanation."""
     errors = () if cuda.config.ENABLE_CUDASIM else (cuda.cudadrv.error.CudaDriverError, *more)
     try:
         yield

@@ -68,7 +68,7 @@ class CudaEngine(OnlineEngine):
         self.problem, self._n_jobs, self._ahead = problem, n_jobs, ahead
         self._cpu: CpuEngine | None = None
         self._visits = np.arange(len(problem.targets.offsets) - 1)
-        self._past: list[tuple[Array, Array, Array]] = []  # epochs that were found ahead
+        self._past: list[tuple[Array, Array, Array]] = []  # epochs that were computed in advance
         if like is None:
             cuda = device.load()
             self._card, self._shared = device.card(cuda), Shared(problem, cuda)
@@ -90,7 +90,7 @@ class CudaEngine(OnlineEngine):
 
     @cached_property
     def _scores(self) -> OnCard:
-        """Q (1, L, places) after repeating the epochs found ahead; from then on none is."""
+        """Q (1, L, places) after repeating the epochs that were computed in advance."""
         scores = self._machine.zeros()
         for order, labels, amounts in self._past:
             self._machine.epochs(scores, [order], labels, amounts)

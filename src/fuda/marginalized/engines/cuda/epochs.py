@@ -31,9 +31,10 @@ from fuda.marginalized.engines.cuda.positions import place_of, position_of
 from fuda.marginalized.engines.cuda.scores import Variant, options, pushes_of, threads
 from fuda.marginalized.engines.cuda.strips import together
 
-# What the block of a perceptron tells the others: the first place of a structure or STOP, its size
-# and its number of marks; what stays from launch to launch: how many places were visited, mistakes
-# logged, structures pushed; and how many places there are to visit.
+# The entries of `control`. By the first three the block of a perceptron informs the others: the
+# first place of a structure or STOP, its size and its number of marks. The next three stay from
+# launch to launch: how many places were visited, mistakes logged, and structures pushed. The last
+# is the number of places to visit.
 BEGIN, SIZE, MARKS, VISITED, LOGGED, PUSHED, VISITS, CONTROLS = range(8)
 STOP = -1
 _ROW = min(3, WARP)  # the logarithm of the threads that share a row of a square

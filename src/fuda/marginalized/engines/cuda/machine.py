@@ -262,7 +262,7 @@ class Machine:
             yield load, self._shared.pushes(log, some, part.places.begins)
 
     def synchronize(self) -> None:
-        """Wait until the card has done all it was told."""
+        """Wait until the card has finished all launches."""
         self._cuda.synchronize()
 
     def log_of(self, alpha: Array) -> Log:
