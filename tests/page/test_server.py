@@ -490,7 +490,7 @@ def test_messages_reach_all_tabs(page):
 
 
 def test_a_lesson_that_cannot_be_learned_does_not_end_the_page(page, monkeypatch):
-    monkeypatch.setattr("fuda.page.teacher.unfitted", lambda *_: 1 / 0)
+    monkeypatch.setattr("fuda.page.teacher.new_estimator", lambda *_: 1 / 0)
     page.accept(page.get("items/1")["item"], [(0, 1, "PER")])
     wait_until(lambda: page.desk.teacher.problem)
     assert page.get("state")["model"]["text"] == "the model does not learn: division by zero"

@@ -151,7 +151,7 @@ class _Messages(io.FileIO):
         return len(data)
 
 
-def _lasting(stderr: io.TextIOWrapper) -> io.TextIOWrapper:
+def _never_failing(stderr: io.TextIOWrapper) -> io.TextIOWrapper:
     """Standard error as a stream that never fails."""
     raw = _Messages(stderr.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
@@ -195,7 +195,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _without_short_writes(sys.stdout)
     if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
-        sys.stderr = _lasting(sys.stderr)
+        sys.stderr = _never_failing(sys.stderr)
     try:
         try:
             group(prog_name="fuda")

@@ -48,7 +48,7 @@ def demo() -> None:
     for learner, name, shape in _learners():
         flat = shape == "sequence"
         known, new = ([Sequence(tree) for tree in part] if flat else part for part in (X, X_test))
-        predicted, row = _measured(learner, f"{name} on {shape}s", known, new, y, y_test)
+        predicted, row = _fitted_and_scored(learner, f"{name} on {shape}s", known, new, y, y_test)
         table.add_row(name, shape, *row)
     show(table)
     kernel = learner  # the last one, on trees
@@ -78,7 +78,9 @@ def _learners() -> list[tuple[Any, str, str]]:
     return learners + [(kernel(), "marginalized kernel", shape) for shape in ("sequence", "tree")]
 
 
-def _measured(learner: Any, title: str, X: Any, X_test: Any, y: Any, y_test: Any) -> tuple[Any, list[str]]:
+def _fitted_and_scored(
+    learner: Any, title: str, X: Any, X_test: Any, y: Any, y_test: Any
+) -> tuple[Any, list[str]]:
     """Fit a model after it has been compiled; its predictions, and its row of the table."""
     from fuda import metrics
 

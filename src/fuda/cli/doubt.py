@@ -90,14 +90,14 @@ def _lines(number: int, doubt: Doubt, data: Dataset, where: str) -> Any:
     text.append(f"  {100 * doubt.probability:.1f} %\n")
     for name, labels in (("given", doubt.given), ("suggested", doubt.suggested)):
         text.append(f"   {name:<11}", style="dim")
-        text.append(_marked(data.X[doubt.structure], doubt, labels))
+        text.append(_words_with_labels(data.X[doubt.structure], doubt, labels))
         text.append("\n")
     if doubt.explanation:
         text.append(f"   {plain(doubt.explanation)}\n", style="dim")
     return text
 
 
-def _marked(structure: Any, doubt: Doubt, labels: list[Any]) -> Any:
+def _words_with_labels(structure: Any, doubt: Doubt, labels: list[Any]) -> Any:
     """The words around a doubt, with the labels of its nodes after them."""
     from rich.text import Text
 

@@ -148,13 +148,13 @@ def _lines(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "labels", f"{len(meta['labels'])}: {labels}"
     yield "shape", f"{meta['shape']}s"
     chosen = meta.get("chosen", {})
-    yield "parameters", _assigned({k: value for k, value in meta["parameters"].items() if k not in chosen})
+    yield "parameters", _assignments({k: value for k, value in meta["parameters"].items() if k not in chosen})
     if chosen:
-        yield "by the data", _assigned(chosen)
+        yield "by the data", _assignments(chosen)
     for name, part in meta.get("parts", {}).items():
-        yield "contains", f"{name}: {part['class']}, {_assigned(part['parameters'])}"
+        yield "contains", f"{name}: {part['class']}, {_assignments(part['parameters'])}"
     if meta["reading"]:
-        yield "reads", _assigned(meta["reading"])
+        yield "reads", _assignments(meta["reading"])
     yield "size", f"{sum(listed['bytes'] for listed in members.values()):,} bytes"
     arrays = {
         name.removeprefix("arrays/").removesuffix(".npy"): listed
@@ -167,7 +167,7 @@ def _lines(meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", f"{name:<{width}}  {listed['dtype']}  {size}"
 
 
-def _assigned(values: dict[str, Any]) -> str:
+def _assignments(values: dict[str, Any]) -> str:
     """Parameters as name=value pairs."""
     return ", ".join(f"{name}={_shown(value)}" for name, value in values.items())
 
@@ -180,7 +180,7 @@ def _shown(value: Any) -> str:
     """
     if isinstance(value, dict) and ("type" in value or "labeler" in value):
         inner = value.get("parameters", {k: v for k, v in value.items() if k != "type"})
-        return f"{value.get('type', value.get('labeler'))}({_assigned(inner)})"
+        return f"{value.get('type', value.get('labeler'))}({_assignments(inner)})"
     if isinstance(value, dict) and "kernel" in value:
         return _shown(value["kernel"])
     if isinstance(value, dict) and "vectors" in value:

@@ -246,7 +246,7 @@ def reproduce(name: str, data: str, table: int | None, report: str | None, plots
         for experiment in names:
             if status:  # else a file that is not there would be a second line
                 status.update(experiment)
-            show = _showing(report, experiment, table or 1)
+            show = _table_printer(report, experiment, table or 1)
             drawn = {"plots": plots} if experiment in _DRAWN else {}
             EXPERIMENTS[experiment](data, table, show, progress, **drawn)
     seconds = time.perf_counter() - started
@@ -264,7 +264,7 @@ def _memory() -> str:
     return f", {gigabytes:.1f} GB of memory at most"
 
 
-def _showing(report: str | None, experiment: str, first: int) -> Callable[..., None]:
+def _table_printer(report: str | None, experiment: str, first: int) -> Callable[..., None]:
     """A function that shows tables and writes them into the report, numbered from the first on."""
     from rich.table import Table
 

@@ -177,7 +177,7 @@ def _label(labeller: _Labeller | _ClusterLabeller, sources: Sequence[_Source], o
             if target.appends:
                 batches.flush()
         batches.finish()
-        show(batches.described())
+        show(batches.summary())
     for note in notes:
         click.echo(f"fuda: {note}", err=True)
 
@@ -205,16 +205,16 @@ class _Labeller:
             raise DataError(f"--marginals: {target.name} cannot contain them; choose {_CAPABLE_FORMATS}")
 
     def begin(self, records: list[Record], keys: bool) -> Callable[[], list[Record]]:
-        """Begin to label records: a function that returns what `labelled` does."""
-        return partial(self.labelled, records, keys)
+        """Begin to label records: a function that returns what `label_records` does."""
+        return partial(self.label_records, records, keys)
 
-    def labelled(self, records: list[Record], keys: bool) -> list[Record]:
+    def label_records(self, records: list[Record], keys: bool) -> list[Record]:
         """Return records with predicted labels; further labelings under keys or as records."""
         X = [record.structure for record in records]
         constraints: dict[str, Any] = {}
         if self.known:
             constraints["known"] = [record.labels or [None] * len(record.structure) for record in records]
-        copies = [self._cleared(record) for record in records]
+        copies = [self._without_results(record) for record in records]
         if self.marginals:
             classes = list(self.model.classes_)
             for record, table in zip(copies, self.model.predict_marginals(X, **constraints), strict=True):
@@ -233,7 +233,7 @@ class _Labeller:
         return labelled_records
 
     @staticmethod
-    def _cleared(record: Record) -> Record:
+    def _without_results(record: Record) -> Record:
         """A copy without the n-best lists and marginals of an earlier run."""
         more = {key: value for key, value in record.more.items() if key not in _RESULT_KEYS}
         return replace(record, more=more)
@@ -249,7 +249,7 @@ class _ClusterLabeller:
 
     def begin(self, records: list[Record], keys: bool) -> Callable[[], list[Record]]:
         """See `_Labeller`."""
-        return partial(self._shared.result, self._shared.submit(_Labeller.labelled, records, keys))
+        return partial(self._shared.result, self._shared.submit(_Labeller.label_records, records, keys))
 
 
 @contextmanager
@@ -335,7 +335,7 @@ class _Batches:
         self.write(text)
         self.first = self.first or labelled[0]
 
-    def described(self) -> str:
+    def summary(self) -> str:
         """What was written, in words."""
         shape = "" if self.first is None else self.first.structure.shape
         return f"{options.counted(self.structures, shape)}, {options.counted(self.nodes, 'node')}"

@@ -31,14 +31,14 @@ _MOST_COLUMNS = 14
 _TAG = re.compile(r"O|[BIESLU]-\S+")
 
 
-def format_for(path: str, named: str | None) -> tuple[Format, dict[str, Any]]:
+def format_for(path: str, format_name: str | None) -> tuple[Format, dict[str, Any]]:
     """Return the format of a file and options for it: raw text or columns by what it contains.
 
     Parameters
     ----------
     path : str
         The file.
-    named : str or None
+    format_name : str or None
         The format that a person has named.
 
     Returns
@@ -50,8 +50,8 @@ def format_for(path: str, named: str | None) -> tuple[Format, dict[str, Any]]:
     """
     extension = os.path.splitext(path.lower().removesuffix(".gz"))[1]
     known = any(extension in format.extensions for format in FORMATS.values())
-    if named is not None or (known and extension not in (".txt", ".tsv")):
-        format = format_of(path, named)
+    if format_name is not None or (known and extension not in (".txt", ".tsv")):
+        format = format_of(path, format_name)
         is_columns = format.name == "conll"
         return format, {"label": None} if is_columns and _columns(path) == 1 else {}
     count = _columns(path)
@@ -203,11 +203,11 @@ def _unknown(store: Store, name: str, records: list[Record]) -> list[tuple[int, 
 def _add_labels(store: Store, digest: bytes, occurrence: int, labels: list[Any]) -> None:
     """Give labels of a file to a structure that has none."""
     with store.transaction() as writer:
-        number, given, version = writer.execute(
+        number, known_labels, version = writer.execute(
             "SELECT id, given, version FROM items WHERE digest = ? ORDER BY id LIMIT 1 OFFSET ?",
             (digest, occurrence - 1),
         ).fetchone()
-        if given is not None or version > 0:
+        if known_labels is not None or version > 0:
             return
         lesson = store.log("file", more={"structures": 0, "labelled": 1})
         writer.execute(
@@ -224,14 +224,14 @@ def _row(file: int, place: int, record: Record, unit: Unit, format: str) -> dict
         "file": file,
         "place": place,
         "digest": digest_of(record.structure),
-        "words": _searched(record),
+        "words": _search_text(record),
         "record": jsonl.write([replace(record, labels=None, rows=None, marginals=None)]),
         "original": _original(record, format),
         **_label_columns(unit.stored(record.labels or []) if known else None),
     }
 
 
-def _searched(record: Record) -> str:
+def _search_text(record: Record) -> str:
     """What a search looks through: the words apart, and the text as it is, if there is one."""
     words = " ".join(map(shown, record.structure.observations))
     return words if record.text is None else f"{words}\n{record.text.content}"

@@ -70,7 +70,9 @@ def feature_sets_of(structure: Structure, has_given_model: bool) -> dict[str, st
     return _LETTERS if all(len(observation) == 1 for observation in structure.observations) else _WORDS
 
 
-def unfitted(learner: Learner, sample: Sequence[Structure], scheme: str | None, labelled: int = 0) -> Any:
+def new_estimator(
+    learner: Learner, sample: Sequence[Structure], scheme: str | None, labelled: int = 0
+) -> Any:
     """Return an estimator for such structures, not fitted.
 
     Parameters

@@ -69,7 +69,7 @@ class Sessions:
         """Return whether a password is the right one."""
         return self.password is not None and secrets.compare_digest(password.encode(), self.password.encode())
 
-    def opened(self) -> str:
+    def open_session(self) -> str:
         """Return the value of the cookie of a new session."""
         value = secrets.token_urlsafe(32)
         with self._store.transaction() as writer:

@@ -136,7 +136,7 @@ def _pages(sessions: Sessions) -> list[Any]:
             if not sessions.has_token(token):
                 sentence = "the token is not the right one; open the address that `fuda label` printed last"
                 return JSONResponse({"error": sentence}, 403)
-            return await _admitted(request, sessions)
+            return await _admit(request, sessions)
         if sessions.password is not None and request.state.who is None:
             return FileResponse(STATIC / "login.html")
         return FileResponse(STATIC / "index.html")
@@ -148,24 +148,24 @@ def _pages(sessions: Sessions) -> list[Any]:
         async with trying:
             if not sessions.has_password(form.get("password", "")):
                 await asyncio.sleep(1.0)
-                return HTMLResponse(_refused(), 403)
-        return await _admitted(request, sessions)
+                return HTMLResponse(_refusal_page(), 403)
+        return await _admit(request, sessions)
 
     static = Mount("/static", StaticFiles(directory=STATIC))
     return [Route("/", index), Route("/login", login, methods=["POST"]), static]
 
 
-def _refused() -> str:
+def _refusal_page() -> str:
     """The form for the password, with the message that it was wrong."""
     form = (STATIC / "login.html").read_text(encoding="utf-8")
     return form.replace("<!-- refused -->", '<p class="refused" role="alert">This is not the password.</p>')
 
 
-async def _admitted(request: Request, sessions: Sessions) -> Response:
+async def _admit(request: Request, sessions: Sessions) -> Response:
     """Let a browser in: to the page, with a cookie."""
     response = RedirectResponse("/", 303)
     if request.state.who is None:
-        value = await run_in_threadpool(sessions.opened)
+        value = await run_in_threadpool(sessions.open_session)
         response.set_cookie(sessions.cookie, value, max_age=30 * 24 * 3600, httponly=True, samesite="strict")
     return response
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fuda.errors import DataError
-from fuda.page.learners import BY_DATA, Learner, from_bytes, learners_of, to_bytes, unfitted
+from fuda.page.learners import BY_DATA, Learner, from_bytes, learners_of, new_estimator, to_bytes
 from fuda.page.store import LABELLED, Snapshot, Store
 
 _EVERY = 25  # a snapshot is stored after so many lessons
@@ -151,7 +151,7 @@ class Teacher:
         if self.current.model is None:
             self._warm_up()
         self._catch_up()  # with what was accepted meanwhile
-        self._prepared()
+        self._announce_prepared()
         while not self._stopped:
             with self._changed:
                 self._changed.wait_for(self._is_behind, 1.0)
@@ -161,9 +161,9 @@ class Teacher:
                 text = f"a better model is in use, {self.text()}"
                 self.announce({"type": "model", "version": self.current.version, "text": text})
             self._catch_up()
-            self._prepared()
+            self._announce_prepared()
 
-    def _prepared(self) -> None:
+    def _announce_prepared(self) -> None:
         """Say that the model is ready, where pages may wait for it."""
         if self.preparing:
             self.preparing = False
@@ -172,7 +172,7 @@ class Teacher:
     def _warm_up(self) -> None:
         """Teach a model that nobody uses, to load compiled code before the first lesson."""
         some, classes = self._sampled()[:2], self.store.unit.classes(self.store.kinds or ["X"])
-        pupil, labels = self._unfitted(), [[classes[0]] * len(x) for x in some]
+        pupil, labels = self._new_estimator(), [[classes[0]] * len(x) for x in some]
         pupil.partial_fit(some[:1], labels[:1], classes=classes).partial_fit(some[1:], labels[1:])
         pupil.predict_marginals(some)
 
@@ -231,7 +231,7 @@ class Teacher:
         lesson = self.store.lesson(number)
         if not lesson.structures:
             return model
-        pupil = self._unfitted() if model is None else copy.copy(model)
+        pupil = self._new_estimator() if model is None else copy.copy(model)
         classes, began = self.store.unit.classes(self.store.kinds), time.perf_counter()
         try:
             if model is not None and hasattr(pupil, "_relabel"):  # those that are corrected now
@@ -243,9 +243,9 @@ class Teacher:
             return model
         return pupil
 
-    def _unfitted(self) -> Any:
+    def _new_estimator(self) -> Any:
         """A model that has learned nothing."""
-        return unfitted(self.learner, self._sampled(), self.store.unit.scheme)
+        return new_estimator(self.learner, self._sampled(), self.store.unit.scheme)
 
     def _sampled(self) -> list[Any]:
         """The first structures."""
@@ -286,7 +286,7 @@ class Teacher:
         self.refitting = True
         self.announce({"type": "refit", "running": True})
         try:
-            content = to_bytes(self._fitted(X, y))
+            content = to_bytes(self._fit(X, y))
             stored = self.store.add_snapshot(Snapshot(event, learner.key, True, content))
         finally:
             self.refitting = False
@@ -294,9 +294,9 @@ class Teacher:
         if stored and learner == self.learner:
             self.notice(again=True)
 
-    def _fitted(self, X: list[Any], y: list[list[Any]]) -> Any:
+    def _fit(self, X: list[Any], y: list[list[Any]]) -> Any:
         """A model of all labels; one that can start from what it has learned does."""
-        fresh = unfitted(self.learner, self._sampled(), self.store.unit.scheme, len(X))
+        fresh = new_estimator(self.learner, self._sampled(), self.store.unit.scheme, len(X))
         last = self.current.model
         model = fresh
         if getattr(fresh, "warm_start", False) and type(last) is type(fresh):

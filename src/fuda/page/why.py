@@ -62,7 +62,7 @@ def why(store: Store, model: Any, item: Item, start: int, end: int) -> Json:
                 witnesses.of(f, explanation.observation, side.label) for f in features if f is not None
             )
             witness = next(filter(None, candidates), None)
-            entry |= {} if witness is None else _witnessed(unit, witness, side.label)
+            entry |= {} if witness is None else _witness_entry(unit, witness, side.label)
     rest = sum(part.value for part in explanation.contributions) - sum(values)
     chosen, rival = unit.kind(explanation.chosen.label), None
     if explanation.rival is not None:
@@ -95,7 +95,7 @@ def _groups(explanation: Explanation, classes: Collection[str]) -> list[list[Con
     return sorted(groups, key=lambda group: -abs(sum(part.value for part in group)))
 
 
-def _witnessed(unit: Unit, witness: Witness, label: Any) -> Json:
+def _witness_entry(unit: Unit, witness: Witness, label: Any) -> Json:
     """What a sentence that has the feature adds to its voice."""
     item = witness.item
     return {

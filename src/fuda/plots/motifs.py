@@ -74,7 +74,7 @@ def motif_effects(
         start = max(0, t - 2 * window)
         cut, node = sequences[i][start : t + 2 * window + 1], t - start
         offsets = [d for d in range(-window, window + 1) if 0 <= node + d < len(cut)]
-        changed = [_replaced(cut, node + d, letter) for d in offsets for letter in letters]
+        changed = [_with_letter(cut, node + d, letter) for d in offsets for letter in letters]
         odds = np.array([_log_odds(p[node, column]) for p in model.predict_marginals(changed)])
         rows = np.array(offsets) + window
         totals[rows] += odds.reshape(len(offsets), -1)
@@ -83,7 +83,7 @@ def motif_effects(
     return effects - effects.mean(axis=1, keepdims=True), letters, centres
 
 
-def _replaced(letters: Sequence[str], at: int, letter: str) -> list[str]:
+def _with_letter(letters: Sequence[str], at: int, letter: str) -> list[str]:
     """The letters with one of them replaced."""
     return [*letters[:at], letter, *letters[at + 1 :]]
 

@@ -53,8 +53,8 @@ def convergence(runs: Any, *, quantity: str | None = None, by: str = "iteration"
     if quantity not in _QUANTITIES:
         raise DataError(f"quantity={quantity!r}: give one of {', '.join(_QUANTITIES)}")
     for number, (name, history) in enumerate(histories.items()):
-        values = [_measured(entry, quantity) for entry in history]
-        over = [_measured(entry, by) for entry in history]
+        values = [_measurement(entry, quantity) for entry in history]
+        over = [_measurement(entry, by) for entry in history]
         if None in values or (by != "iteration" and None in over):
             missing = quantity if None in values else by
             raise DataError(f"{name or 'the run'} has not measured {missing}; collect it by a callback")
@@ -82,7 +82,7 @@ def _history(run: Any) -> list[Any]:
     return list(history)
 
 
-def _measured(entry: Any, quantity: str) -> Any:
+def _measurement(entry: Any, quantity: str) -> Any:
     """A quantity of an entry; a bare number is a number of mistakes."""
     if isinstance(entry, int):
         return entry if quantity == "mistakes" else None
@@ -93,6 +93,6 @@ def _measured(entry: Any, quantity: str) -> Any:
 def _common(histories: list[list[Any]]) -> str | None:
     """The first quantity that all histories have."""
     for quantity in _QUANTITIES:
-        if all(_measured(history[-1], quantity) is not None for history in histories):
+        if all(_measurement(history[-1], quantity) is not None for history in histories):
             return quantity
     raise DataError("the runs have measured nothing in common; draw them one by one")

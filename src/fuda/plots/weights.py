@@ -39,7 +39,7 @@ def feature_weights(model: Any, label: Any, *, n: int = 20, ax: Any = None) -> A
     >>> len(ax.get_yticklabels())
     5
     """
-    weights = _named(model, "state_features_")
+    weights = _weights_by_name(model, "state_features_")
     if label not in list(model.classes_):
         raise DataError(f"label is {described(label)}; give one of {', '.join(map(str, model.classes_))}")
     weights_of_label = [(feature, weight) for (feature, of), weight in weights.items() if of == label]
@@ -78,7 +78,7 @@ def transition_weights(model: Any, *, ax: Any = None) -> Any:
     >>> [label.get_text() for label in ax.get_xticklabels()]
     ['LOC', 'O', 'PER']
     """
-    pairs = _named(model, "transition_features_")
+    pairs = _weights_by_name(model, "transition_features_")
     labels = list(model.classes_)
     values = np.array([[pairs.get((a, b), 0.0) for b in labels] for a in labels])
     texts = np.array([[f"{value:.1f}" if abs(value) >= 0.05 else "" for value in row] for row in values])
@@ -87,7 +87,7 @@ def transition_weights(model: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def _named(model: Any, attribute: str) -> dict[Any, float]:
+def _weights_by_name(model: Any, attribute: str) -> dict[Any, float]:
     """The weights of a model by name."""
     if not hasattr(type(model), attribute):
         raise DataError(
