@@ -12,8 +12,7 @@ Precomputed(G)         G[a, b], a and b integers                   of ids
 Substitution(m)        scores of residues, by a matrix m           of observations
 Function(f)            f(a, b)                                     of observations
 Constant(v)            v
-k + l, k * l           sums and products; l may be a number
-                       or a function
+k + l, k * l           l may be a number or a function
 k.normalized()         k(a, b) / √(k(a, a) k(b, b))                0 where a root is 0
 =====================  ==========================================  =============================
 

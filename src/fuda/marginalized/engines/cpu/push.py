@@ -296,7 +296,7 @@ def fill_rows(
     start: int, stop: int, task: Task, block: Block, mass: float, weight: Array, product: Array
 ) -> None:
     """Write the rows of weight and of k = weight · mass over a block; `mass` is as in `runs`."""
-    sources, values, lists, at, norms = task.sources, block.values, block.lists, *block.columns
+    sources, values, lists, (at, norms) = task.sources, block.values, block.lists, block.columns
     codes, twins, self_values, others = sources.codes, sources.twins, sources.self_values, lists[2]
     table, row_of, counts, count_of = values.table, values.row_of, values.counts, values.count_of
     levels, row_norms = values.products.levels, values.products.row_norms
