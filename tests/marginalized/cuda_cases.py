@@ -12,7 +12,7 @@ from fuda.errors import DataError
 from fuda.kernels import Delta, Polynomial
 from fuda.marginalized import codes, problem
 from fuda.marginalized.engines import make_engine
-from fuda.marginalized.engines.base import Foreseen, Margins, PerceptronState
+from fuda.marginalized.engines.base import Margins, PerceptronState, PlannedTraining
 from fuda.marginalized.engines.cpu.engine import CpuEngine
 from fuda.marginalized.engines.cuda import epochs, kernels, layout, machine, plan, strips
 from fuda.marginalized.engines.cuda.engine import CudaEngine
@@ -113,20 +113,20 @@ def an_orders_case():
     sources = Sources(Settings(KERNEL, np.eye(LABELS), 1.3, 0.0), side)
     parts = np.arange(4), np.array([0, 2, 3])
     orders = [[rng.permutation(len(part)) for _ in range(2)] for part in parts]
-    return sources, [Foreseen(*each) for each in zip(parts, orders, strict=True)], rng
+    return sources, [PlannedTraining(*each) for each in zip(parts, orders, strict=True)], rng
 
 
 def test_perceptrons_that_are_trained_at_the_same_time_are_the_same():
-    sources, foreseen, rng = an_orders_case()
+    sources, planned, rng = an_orders_case()
     whole = sources.problem()
     nodes = int(whole.targets.offsets[-1])
     labels, amounts = rng.integers(-1, LABELS, nodes), rng.random(nodes) + 0.5
-    problems = [whole, sources.take(foreseen[1].members).problem()]
-    engines = CudaEngine(whole).foresee(foreseen, problems, labels, amounts)
-    for engine, (members, orders), own in zip(engines, foreseen, problems, strict=True):
+    problems = [whole, sources.take(planned[1].members).problem()]
+    engines = CudaEngine(whole).plan_joint_training(planned, problems, labels, amounts)
+    for engine, (members, orders), own in zip(engines, planned, problems, strict=True):
         at = sources.examples.encoded.corpus.nodes_of(members)
         cpu, states = CpuEngine(own), [PerceptronState(np.zeros((2, len(at), LABELS))) for _ in range(2)]
-        last = orders[1] if members is foreseen[0].members else orders[1][::-1]  # not as foreseen
+        last = orders[1] if members is planned[0].members else orders[1][::-1]  # not as planned
         for order in (orders[0], last):
             found = [
                 trainer.perceptron_epoch(order, labels[at], amounts[at], state)
@@ -261,7 +261,12 @@ def test_epochs_and_scores_are_the_same_where_the_table_comes_in_loads(monkeypat
     assert mistakes == expected
     assert (state.sums == other.sums).all()
     assert (engine.all_scores().doubles() == cpu.all_scores().doubles()).all()
-    assert engine.foresee([Foreseen(np.arange(3), [])] * 2, [case] * 2, np.zeros(0), np.zeros(0)) is None
+    assert (
+        engine.plan_joint_training(
+            [PlannedTraining(np.arange(3), [])] * 2, [case] * 2, np.zeros(0), np.zeros(0)
+        )
+        is None
+    )
     alpha = coefficients(case)
     assert (engine.scores(alpha).doubles() == cpu.scores(alpha).doubles()).all()
     monkeypatch.setattr(plan, "available_memory", lambda: 1)  # the table is computed in loads, too

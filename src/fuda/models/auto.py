@@ -28,7 +28,7 @@ from fuda.models.choice.combination import Combination, Decoder
 from fuda.models.choice.opinions import has_scores
 from fuda.models.choice.tuning import LARGEST_POWER, Said, Tuner
 from fuda.models.explained.combination import combined_decision
-from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.one_state import on_snapshot
 from fuda.progress import Callback, Iterations, warn
 from fuda.schemes import scheme_name
 from fuda.selection.folds import Split
@@ -136,7 +136,7 @@ class Auto(Labeler):
     """
 
     _shapes: ClassVar[tuple[str, ...]] = ("sequence", "tree", "dag")
-    _least_numbers: ClassVar[tuple[int, int]] = (0, 1)  # those of candidates come on top
+    _minimum_counts: ClassVar[tuple[int, int]] = (0, 1)  # those of candidates come on top
     _live_params: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
     _defaults: ClassVar[dict[str, Any]] = {"features": "word"}
     window = 0  # of the encoder that all candidates do without
@@ -160,7 +160,7 @@ class Auto(Labeler):
         self.n_jobs, self.random_state = n_jobs, random_state
         self.callback, self.verbose = callback, verbose
 
-    @of_one_state
+    @on_snapshot
     def predict(self, X: Any, **keywords: Any) -> Array:
         """Label structures by the model that was chosen.
 

@@ -211,7 +211,7 @@ class CRF(NamedWeights, MarkovLabeler):
     def partial_fit(
         self, X: Any, y: Any, sample_weight: Any = None, position_weight: Any = None, classes: Any = None
     ) -> Self:
-        """Learn from more structures, such as corrected predictions; they hold from now on.
+        """Learn from more structures, such as corrections; they are predicted from then on.
 
         The structures learned before are not visited again: what they say is summed up by the
         weights and by how firmly the data held each of them. New features and labels are added. A
@@ -243,7 +243,7 @@ class CRF(NamedWeights, MarkovLabeler):
             else:
                 learner.fit(X, y, sample_weight, position_weight)
                 grow_labels(learner, added_labels(learner, [], classes))
-        self._become(learner)
+        self._adopt_state(learner)
         return self
 
     @property
@@ -266,7 +266,7 @@ class CRF(NamedWeights, MarkovLabeler):
             return
         encoder, encoded = self.encoder_.grown(new.corpus)
         encoded.check_values()
-        labels = self._numbers(y, new.corpus)
+        labels = self._label_numbers(y, new.corpus)
         weights = data_weights(new.corpus, sample_weight, position_weight)
         data = TrainingData(encoder, encoded, self.classes_.tolist(), labels, *weights)
         teach(self, encoder, data.weighted(self._fitted_params.get("class_weight")))
@@ -456,12 +456,12 @@ class CRF(NamedWeights, MarkovLabeler):
             parts.append(l2_regularized(loss, self.l2 * len(members) / len(corpus), ones, self.n_jobs))
         return parts
 
-    def _unfitted(self) -> Self:
+    def _without_fit(self) -> Self:
         """A copy without what was learned, except for what a warm start continues from.
 
         The weights of the last fit and their names outlive a fit that fails.
         """
-        other = super()._unfitted()
+        other = super()._without_fit()
         if self.warm_start and hasattr(self, "classes_"):
             other._last = self._names, self.weights_
         return other
@@ -479,7 +479,7 @@ class CRF(NamedWeights, MarkovLabeler):
         return not self.has_pairs_
 
     def _scores(self, encoded: Encoded) -> tuple[np.ndarray, np.ndarray]:
-        function, transitions, by_edge = self._prepare(self.weights_, self._predictor)
+        function, transitions, by_edge = self._cached_for(self.weights_, self._predictor)
         return function.of(encoded), pair_scores(self._with_pairs(encoded), transitions, by_edge)
 
     def _predictor(self) -> tuple[LinearFunction, np.ndarray, list[np.ndarray]]:

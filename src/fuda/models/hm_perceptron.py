@@ -163,7 +163,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
 
     decode = "viterbi"
     _defaults: ClassVar[dict[str, Any]] = {"features": "text"}
-    _least_numbers: ClassVar[tuple[int, int]] = (0, 2)  # where there is a kernel
+    _minimum_counts: ClassVar[tuple[int, int]] = (0, 2)  # where there is a kernel
     _state: State
     _firmness: Firmness | None
 
@@ -203,7 +203,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
 
     @one_blas_thread
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
-        """Learn from more structures, such as corrected predictions; they hold from now on.
+        """Learn from more structures, such as corrections; they are predicted from then on.
 
         New features and labels are added. A model that is not fitted begins with the structures,
         in one epoch. With a kernel, votes or an order above 1, and in files of older versions of
@@ -237,15 +237,15 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
                 learner.checkpoint = learner._fitted_params["checkpoint"] = self.checkpoint
                 grow_labels(learner, added_labels(learner, [], classes))
                 learner._prepare_predictions()
-        self._become(learner)
+        self._adopt_state(learner)
         return self
 
-    def _best(self, encoded: Encoded, known: Any) -> Array:
+    def _best_labels(self, encoded: Encoded, known: Any) -> Array:
         if self.order_ < 2 or self._voted:
-            return super()._best(encoded, known)
+            return super()._best_labels(encoded, known)
         pairs = np.zeros((len(self.classes_),) * 2)
         scores = self._penalized(self._node_scores(encoded))
-        scores, pairs = self._allowed(encoded.corpus, scores, pairs, known)
+        scores, pairs = self._constrained(encoded.corpus, scores, pairs, known)
         grams = higher_order.with_pairs(self._grams, self.order_, pairs)
         return higher_order.viterbi(encoded.corpus.graph, scores, grams, self.order_, self.n_jobs)[0]
 
@@ -373,7 +373,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
             probe._state, probe._changes = learner.state, training.changes or []
             probe._keep_support(encoded)
             probe._prepare_predictions()
-            return self._named(others, probe._best(others, None))
+            return self._labels_of_numbers(others, probe._best_labels(others, None))
 
         self._run(training, epochs, Validation(training, held, predict))
         self._keep_support(encoded)
@@ -464,7 +464,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
             return super()._marginals(encoded, known)
         shares = self._votes(encoded)
         if known is not None:
-            labels = self._numbers(known, encoded.corpus)
+            labels = self._label_numbers(known, encoded.corpus)
             shares[labels >= 0] = np.eye(len(self.classes_))[labels[labels >= 0]]
         return shares
 

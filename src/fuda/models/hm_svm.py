@@ -176,7 +176,7 @@ class HMSVM(MarkovLabeler):
 
     decode = "viterbi"
     _defaults: ClassVar[dict[str, Any]] = {"kernel": _LINEAR, "features": "text", "rescale": True}
-    _least_numbers: ClassVar[tuple[int, int]] = (0, 2)  # those of monomials come on top
+    _minimum_counts: ClassVar[tuple[int, int]] = (0, 2)  # those of monomials come on top
 
     def __init__(
         self,
@@ -339,7 +339,7 @@ class HMSVM(MarkovLabeler):
             probe = copy(self)
             probe._keep_support(problem.multipliers(), right, encoded)
             probe._prepare_predictions()
-            return self._named(others, probe._best(others, None))
+            return self._labels_of_numbers(others, probe._best_labels(others, None))
 
         validation = Validation(problem, data.held, predict)
         reason, (self.history_, multipliers) = self._run(problem, validation)

@@ -211,7 +211,7 @@ class MEMM(NamedWeights, MarkovLabeler):
         self.weights_ = self.result_.solution("MEMM").reshape(shape)
 
     def _scores(self, encoded: Encoded) -> tuple[Array, Array]:
-        scores = self._prepare(self.weights_, self._function).of(encoded)
+        scores = self._cached_for(self.weights_, self._function).of(encoded)
         _normalize(encoded.corpus.graph.heads, self.transitions_, self.start_, scores.copy(), scores)
         return scores, self.transitions_
 

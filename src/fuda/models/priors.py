@@ -280,7 +280,7 @@ def _posterior(labeler: MarkovLabeler, form: str, classes: list[Any], encoded: E
     if isinstance(labeler, SemiCRF):
         return Prior(_mixed(_of_labels(labeler._marginals(encoded, None), own, 0.0), L))
     free = labeler._log_scores(encoded)
-    scores, transitions = labeler._allowed(encoded.corpus, free[0].copy(), free[1], None)
+    scores, transitions = labeler._constrained(encoded.corpus, free[0].copy(), free[1], None)
     scores, transitions = _of_labels(scores, own, -np.inf), _of_labels(transitions, own, 0.0, pairs=True)
     joint = _joint(*free, own) if free[1].ndim == 2 else None
     if form == "marginals":

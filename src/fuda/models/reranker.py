@@ -49,7 +49,7 @@ from fuda.models.base import Labeler, check_without_checkpoint
 from fuda.models.crf import CRF
 from fuda.models.explained.markov import encoded_question
 from fuda.models.explained.reranker import RankedCandidates
-from fuda.models.fitting.one_state import of_one_state
+from fuda.models.fitting.one_state import on_snapshot
 from fuda.models.fitting.training_data import TrainingData
 from fuda.models.fitting.validation import Validation
 from fuda.models.reranker_candidates import Candidates, Distinct, distinct
@@ -166,7 +166,7 @@ class Reranker(Labeler):
 
     window = 0  # a run of nodes is its own context
     _live_params = (*Labeler._live_params, "n")
-    _least_numbers: ClassVar[tuple[int, int]] = (0, 1)  # those of the base labeler come on top
+    _minimum_counts: ClassVar[tuple[int, int]] = (0, 1)  # those of the base labeler come on top
     _defaults: ClassVar[dict[str, Any]] = {"base": CRF(), "kernel": Polynomial(2).normalized()}
 
     def __init__(
@@ -193,7 +193,7 @@ class Reranker(Labeler):
         self.n_jobs, self.random_state = n_jobs, random_state
         self.checkpoint, self.callback = checkpoint, callback
 
-    @of_one_state
+    @on_snapshot
     def predict(self, X: Any) -> Array:
         """Label structures by their best-ranked candidates.
 
@@ -212,9 +212,9 @@ class Reranker(Labeler):
             candidates = self._candidates(encoded)
             return candidates.chosen(self._ranking(encoded, candidates))
 
-        return self._by_structure(X, best)
+        return self._for_each_structure(X, best)
 
-    @of_one_state
+    @on_snapshot
     def explain(self, x: Any, node: int, top: int = 5) -> Explanation:
         """Explain the label that `predict` gives a node, against that of the best other candidate.
 
@@ -239,7 +239,7 @@ class Reranker(Labeler):
         """What `predict` decides about one structure."""
         return RankedCandidates(self, encoded)
 
-    @of_one_state
+    @on_snapshot
     def oracle_report(self, X: Any, y: Any) -> OracleReport:
         """Compare base labeler, re-ranking, and the best that re-ranking could do.
 
@@ -296,7 +296,7 @@ class Reranker(Labeler):
         check_kernel(self.kernel_, types, corpus.place_of_type)
         largest = float(self.kernel_.diagonal(types).max())
         self.mixing_ = 1 / math.sqrt(largest + 1) if self.mixing is None else float(self.mixing)
-        y = self._named(encoded, data.labels)
+        y = self._labels_of_numbers(encoded, data.labels)
         by_node = None if data.position_weight is None else corpus.split(data.position_weight)
 
         base = self._fitted_params["base"]
@@ -403,7 +403,7 @@ class Reranker(Labeler):
         ranking = self._fitted_params["base_weight"] * candidates.log_p
         if not len(self.alpha_):
             return ranking
-        similarity, support = self._prepare(self.alpha_, self._support)
+        similarity, support = self._cached_for(self.alpha_, self._support)
         alike = distinct(encoded.corpus, self._flat(candidates.labels), candidates.first)
         new = similarity.prepare(encoded.take(alike.structures), alike.labels, alike.first)
         ranking, number, group = alike.groups(ranking)

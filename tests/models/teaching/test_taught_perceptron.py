@@ -43,7 +43,7 @@ def test_the_crf_scores_as_the_perceptron_does(parameters):
     scale = model._firmness.scale
     np.testing.assert_allclose(own_nodes, scale * nodes, atol=1e-9)
     np.testing.assert_allclose(own_pairs, scale * pairs, atol=1e-9)
-    assert twin._best(twin.seen(encoded), None).tolist() == model._best(encoded, None).tolist()
+    assert twin._best_labels(twin.seen(encoded), None).tolist() == model._best_labels(encoded, None).tolist()
 
 
 def test_the_scale_is_the_likeliest():

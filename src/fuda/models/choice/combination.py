@@ -87,9 +87,9 @@ class Decoder(NamedTuple):
             if said.pairs is not None:
                 scores += said.nodes
                 pairs = pairs + said.pairs
-        return self._allowed(corpus, scores, pairs, classes, known)
+        return self._constrained(corpus, scores, pairs, classes, known)
 
-    def _allowed(
+    def _constrained(
         self, corpus: Corpus, scores: Array, pairs: Array, classes: list[Any], known: Array | None
     ) -> tuple[Array, Array]:
         """Scores (changed in place) and pairs, −inf where scheme or known labels forbid."""
@@ -129,8 +129,8 @@ class Decoder(NamedTuple):
             else:
                 nodes, pairs = said.times(power)
                 assert pairs is not None
-                allowed = self._allowed(corpus, nodes, pairs, classes, known)
-                found += inference.marginals(corpus.graph, *allowed, n_jobs=n_jobs)[1]
+                constrained = self._constrained(corpus, nodes, pairs, classes, known)
+                found += inference.marginals(corpus.graph, *constrained, n_jobs=n_jobs)[1]
         return found / len(opinions)
 
 
@@ -165,7 +165,7 @@ class Combination(Probabilities):
         X : list of structures
             Of the shape that the members were fitted on.
         known : list of lists, optional
-            Labels that are given, one list per structure, None where the label is open.
+            Labels that are known, one list per structure, None where the label is open.
 
         Returns
         -------
@@ -189,7 +189,7 @@ class Combination(Probabilities):
         n : int
             How many labelings to find, at most.
         known : list of lists, optional
-            Labels that are given, one list per structure, None where the label is open.
+            Labels that are known, one list per structure, None where the label is open.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class Combination(Probabilities):
         X : list of structures
             Of the shape that the members were fitted on.
         known : list of lists, optional
-            Labels that are given, one list per structure, None where the label is open.
+            Labels that are known, one list per structure, None where the label is open.
 
         Returns
         -------
@@ -246,7 +246,7 @@ class Combination(Probabilities):
         top : int, default=5
             How many contributions of each kind to list; all of them add up to the difference.
         known : list, optional
-            Labels of x that are given, None where the label is open.
+            Labels of x that are known, None where the label is open.
 
         Returns
         -------

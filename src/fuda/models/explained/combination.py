@@ -31,7 +31,7 @@ def combined_decision(combination: Any, corpus: Corpus, known: Any = None) -> De
     decoder, classes = combination.decoder, combination.classes_.tolist()
     given = None if known is None else label_numbers(known, corpus, combination.classes_)
     opinions = combination.opinions(corpus, known)
-    scores, allowed = decoder.scored(corpus, opinions, classes, given)
+    scores, transitions = decoder.scored(corpus, opinions, classes, given)
     parts = decoder.weighted(opinions)
     names = [short(member) for member in combination.members]
     rest = sum(part.pairs is None for part in parts)
@@ -60,7 +60,7 @@ def combined_decision(combination: Any, corpus: Corpus, known: Any = None) -> De
         return Pointwise(structure, classes, labels, "score", lambda node: scores[node], terms)
 
     def best(scores: Array) -> Array:
-        return inference.viterbi(corpus.graph, scores, allowed)[0]
+        return inference.viterbi(corpus.graph, scores, transitions)[0]
 
-    contexts = pairs(corpus.graph.heads, allowed)
+    contexts = pairs(corpus.graph.heads, transitions)
     return Labelings(structure, classes, best(scores), unit, scores, contexts, best, terms)

@@ -31,9 +31,9 @@ def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None, known
     corpus, classes = encoded.corpus, model.classes_.tolist()
     of_x = model._prior_of(corpus, None if prior is None else [prior])
     scores = model._scores_by(model._support, encoded, of_x)
-    evidence = model._with_memory(encoded, of_x, scores)
-    about = corpus.structures[0], classes, model._decided(encoded, evidence, known)
-    given = np.full(corpus.size, -1) if known is None else model._numbers(known, corpus)
+    evidence = model._evidence_with_memory(encoded, of_x, scores)
+    about = corpus.structures[0], classes, model._decode(encoded, evidence, known)
+    given = np.full(corpus.size, -1) if known is None else model._label_numbers(known, corpus)
     calibration = model._calibration
     if model._decoding == "posterior":
         scale = calibration.point[0] if evidence.memory.any() else None
@@ -48,13 +48,13 @@ def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None, known
             return positions(node).terms(a, b, node, top)
 
         return Pointwise(*about, "score", values, terms, positions)
-    table, allowed = model._allowed(corpus, *calibration.labelings(evidence), known)
+    table, transitions = model._constrained(corpus, *calibration.labelings(evidence), known)
     positions = _marginalized_positions(model, encoded, of_x, scores, calibration.whole[0])
     # The prior alone:
     logs, _ = calibration.labelings(Evidence(np.zeros_like(of_x.nodes), of_x.nodes, joint=of_x.joint))
 
     def best(scores: Array) -> Array:
-        return inference.viterbi(corpus.graph, scores, allowed)[0]
+        return inference.viterbi(corpus.graph, scores, transitions)[0]
 
     def node_terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
         found = positions(node).terms(a, b, node, top)
@@ -63,7 +63,7 @@ def marginalized_decision(model: Any, encoded: Encoded, prior: Any = None, known
             by_prior = replace(by_prior, text=f"{by_prior.text}, apart from its transitions")
         return [*found[:-1], by_prior]
 
-    contexts = pairs(corpus.graph.heads, allowed)
+    contexts = pairs(corpus.graph.heads, transitions)
     return Labelings(*about, "score of the best labeling", table, contexts, best, node_terms, positions)
 
 

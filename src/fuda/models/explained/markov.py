@@ -40,7 +40,7 @@ Array = np.ndarray
 
 
 def encoded_question(model: Any, x: Any, node: Any, top: Any) -> Encoded:
-    """Encode the structure that a question is about, after checking the question."""
+    """Check the parameters of `explain`, and encode the structure to be explained."""
     encoded: Encoded | None = model._encode([x])
     if encoded is None:
         raise DataError("structure 0 is empty: it has no node to explain; give one with nodes")
@@ -49,14 +49,14 @@ def encoded_question(model: Any, x: Any, node: Any, top: Any) -> Encoded:
 
 
 def markov_decision(model: Any, encoded: Encoded, known: Any = None) -> Decision:
-    """Return what a Markov model decides about one structure."""
+    """Return the decision of a Markov model about one structure."""
     model._check_live_params()
     voted = getattr(model, "_voted", False)
     if model._decoding != "posterior" and not (voted and model.scheme is None):
         return markov_labelings(model, encoded, known)
     corpus, heads = encoded.corpus, encoded.corpus.graph.heads
-    scores, transitions = model._allowed(corpus, *_decided_by(model, encoded), known)
-    labels = scores.argmax(axis=1) if voted else model._best(encoded, known)
+    scores, transitions = model._constrained(corpus, *_decided_by(model, encoded), known)
+    labels = scores.argmax(axis=1) if voted else model._best_labels(encoded, known)
     about = corpus.structures[0], model.classes_.tolist(), labels
     if voted:
         terms = _with_score(model, encoded, scores)
@@ -64,16 +64,17 @@ def markov_decision(model: Any, encoded: Encoded, known: Any = None) -> Decision
     odds = _Odds(model, encoded, heads, scores, transitions)
     if model.scheme is None:
         return Pointwise(*about, "log-probability", odds.log_p, odds.terms)
-    right = inference.marginals(corpus.graph, scores, transitions)[1]
-    table, allowed = model._allowed(corpus, right.copy(), np.zeros((right.shape[1],) * 2), known)
+    marginals = inference.marginals(corpus.graph, scores, transitions)[1]
+    no_scores = np.zeros((marginals.shape[1],) * 2)
+    table, rules = model._constrained(corpus, marginals.copy(), no_scores, known)  # rules: 0 or −inf
 
     def best(scores: Array) -> Array:
-        return inference.viterbi(corpus.graph, scores, allowed)[0]
+        return inference.viterbi(corpus.graph, scores, rules)[0]
 
     def scaled(node: int, a: int, b: int, top: int) -> list[Contribution]:
-        return odds.scaled_terms(node, a, b, top, right[node])
+        return odds.scaled_terms(node, a, b, top, marginals[node])
 
-    return Labelings(*about, "expected number of right labels", table, pairs(heads, allowed), best, scaled)
+    return Labelings(*about, "expected number of right labels", table, pairs(heads, rules), best, scaled)
 
 
 def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelings:
@@ -82,15 +83,15 @@ def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelin
     unit = "score of the best labeling"
     if getattr(model, "order_", 1) > 1 and not model._voted:
         scores = model._penalized(model._node_scores(encoded))
-        scores, allowed = model._allowed(corpus, scores, np.zeros((size, size)), known)
-        grams = higher_order.with_pairs(model._grams, model.order_, allowed)
+        scores, transitions = model._constrained(corpus, scores, np.zeros((size, size)), known)
+        grams = higher_order.with_pairs(model._grams, model.order_, transitions)
         contexts = _gram_contexts(graph.heads, grams, model.order_)
 
         def best(scores: Array) -> Array:
             return higher_order.viterbi(graph, scores, grams, model.order_)[0]
 
     else:
-        scores, transitions = model._allowed(corpus, *_decided_by(model, encoded), known)
+        scores, transitions = model._constrained(corpus, *_decided_by(model, encoded), known)
         contexts = pairs(graph.heads, transitions)
         if getattr(model, "_voted", False):
             unit = "shares of votes"
@@ -111,7 +112,7 @@ def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelin
 
 
 def _decided_by(model: Any, encoded: Encoded) -> tuple[Array, Array]:
-    """The node and pair scores that predictions are found from."""
+    """The node and pair scores that `predict` maximizes."""
     scores, transitions = model._scores(encoded)
     return model._penalized(scores), transitions
 
@@ -160,13 +161,13 @@ class _Odds:
         self.messages = cache(lambda node: messages_to(node, heads, scores, transitions))
 
     def log_p(self, node: int) -> Array:
-        """(L,) the log-probabilities."""
+        """The log-probabilities (L,)."""
         sums = self.scores[node] + sum(message.values for message in self.messages(node).values())
         top = sums.max()
         return sums - (top + np.log(np.exp(sums - top).sum()))
 
     def terms(self, node: int, a: int, b: int, top: int) -> list[Contribution]:
-        """What the log-odds of two labels consist of."""
+        """The contributions to the log-odds of two labels."""
         found = self.node_terms(node, a, b, top)
         for u, message in self.messages(node).items():
             value = float(message.values[a] - message.values[b])
@@ -175,13 +176,13 @@ class _Odds:
 
     def _neighbour(self, u: int, message: Message) -> str:
         """A neighbour in words: its observation, and its likeliest label without the node."""
-        weights = np.exp(message.own - message.own.max())
+        weights = np.exp(message.log_weights - message.log_weights.max())
         likeliest = int(weights.argmax())
         share = weights[likeliest] / weights.sum()
         return f"{shown(self.structure.observations[u])}, by itself {self.classes[likeliest]} {share:.0%}"
 
     def scaled_terms(self, node: int, a: int, b: int, top: int, right: Array) -> list[Contribution]:
-        """What the difference of two probabilities consists of."""
+        """The contributions to the difference of two probabilities."""
         log_p, difference = self.log_p(node), float(right[a] - right[b])
         if not np.isfinite(log_p[[a, b]]).all():
             text = f"probability {right[a]:.3g}, not {right[b]:.3g}"
@@ -193,31 +194,35 @@ class _Odds:
 
 def _features_of(encoded: Encoded, channel: Channel, node: int) -> tuple[sp.csr_matrix, float]:
     """The features of a node in a channel as a row, and how much is not in the vocabulary."""
-    at, table = channel.take(np.array([node])), encoded.tables[channel.table]
-    row = sp.csr_matrix(at.incidence(table.matrix.shape[0]) @ table.matrix)
-    return row, float(table.unknown[at.rows].sum())
+    of_node, table = channel.take(np.array([node])), encoded.tables[channel.table]
+    row = sp.csr_matrix(of_node.incidence(table.matrix.shape[0]) @ table.matrix)
+    return row, float(table.unknown[of_node.rows].sum())
 
 
 def _feature_terms(
     model: Any, encoded: Encoded, weights: list[Array], node: int, a: int, b: int, unknown: Any = None
 ) -> list[Contribution]:
-    """What each feature of a node and its window adds; `unknown` has weights of unseen ones."""
-    found = []
+    """The contributions of the features of a node and its window.
+
+    `unknown` has the weights of features that were not seen in training, by channel.
+    """
+    contributions = []
     for c, channel in enumerate(encoded.channels):
         row, unknown_amount = _features_of(encoded, channel, node)
         names = model.encoder_.feature_names(c) if row.nnz else []
         for k, amount in zip(row.indices.tolist(), row.data.tolist(), strict=True):
             value = float(amount * (weights[c][k, a] - weights[c][k, b]))
-            found.append(Contribution("feature", f"[{channel.name}] {names[k]}", value, node))
+            contributions.append(Contribution("feature", f"[{channel.name}] {names[k]}", value, node))
         if unknown is not None:
             value = unknown_amount * float(unknown[c][a] - unknown[c][b])
-            found.append(Contribution("feature", f"[{channel.name}] unseen in training", value, node))
-    return found
+            text = f"[{channel.name}] unseen in training"
+            contributions.append(Contribution("feature", text, value, node))
+    return contributions
 
 
 def pair_terms(model: Any, encoded: Encoded, node: int, ours: Context, theirs: Context) -> list[Contribution]:
-    """What features add with the labels of a node and its parent, if a CRF has such weights."""
-    whole, found = model._with_pairs(encoded), []
+    """The contributions of features that a CRF has weights of for label pairs."""
+    with_pairs, contributions = model._with_pairs(encoded), []
     names = [model.encoder_.edge_feature_names(k) for k in range(len(encoded.edge_channels))]
     if model.has_pairs_:
         names.append(model.encoder_.feature_names(model.encoder_.own_channel()))
@@ -225,17 +230,17 @@ def pair_terms(model: Any, encoded: Encoded, node: int, ours: Context, theirs: C
     (above, label), (other_above, other) = ours, theirs
     if not above:  # a root
         return []
-    for channel, own, part in zip(whole.edge_channels, names, weights, strict=True):
-        row, _ = _features_of(whole, channel, node)
+    for channel, features, part in zip(with_pairs.edge_channels, names, weights, strict=True):
+        row, _ = _features_of(with_pairs, channel, node)
         for k, amount in zip(row.indices.tolist(), row.data.tolist(), strict=True):
             value = float(amount * (part[k, above[0], label] - part[k, other_above[0], other]))
-            text = f"[{channel.name}] {own[k]} after {model.classes_[above[0]]}"
-            found.append(Contribution("feature", text, value, node))
-    return found
+            text = f"[{channel.name}] {features[k]} after {model.classes_[above[0]]}"
+            contributions.append(Contribution("feature", text, value, node))
+    return contributions
 
 
 def _transition(model: Any, text: str, values: Array, node: int, a: int, b: int) -> Contribution:
-    """What the start or the end adds; `text` has a {} for the label."""
+    """The contribution of the start or the end; `text` has a {} for the label."""
     both = ", not ".join(text.format(model.classes_[k]) for k in (a, b))
     return Contribution("transition", both, float(values[a] - values[b]), node)
 
@@ -280,7 +285,7 @@ def perceptron_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, to
 
 
 def position_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
-    """What each training position adds; nothing where nothing was learned."""
+    """The contributions of the training positions; none if the model has no support."""
     positions = model._node_positions(encoded, node)
     return [] if positions is None else positions.terms(a, b, node, top)
 

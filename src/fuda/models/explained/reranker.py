@@ -46,7 +46,7 @@ class RankedCandidates:
         model = self.model
         if not len(model.alpha_):
             return np.zeros((0, len(self.ranking)))
-        similarity, support = model._prepare(model.alpha_, model._support)
+        similarity, support = model._cached_for(model.alpha_, model._support)
         new = similarity.prepare(encoded, self.candidates.ravel(), listed.first)
         bounds = pairwise(model.support_first_.tolist())
         return np.array(

@@ -69,7 +69,7 @@ def restore(model: Model, arrays: dict[str, Array], texts: list[str], prior: Lab
     model.mixing_ = float(arrays["mixing"][0])
     priors.check_prior(source, model.prior_form)
     model.prior_source_ = PriorSource(source, model.prior_form, model.classes_.tolist())
-    model._resolve()
+    model._resolve_parameters()
     whole = _whole(arrays)
     model._calibration = Calibration(arrays["point"], arrays[whole], arrays["pairs"], whole == "joint")
     model._support, model._memory = [], []

@@ -87,12 +87,12 @@ def calibrated(
         return fitted
     # A CRF's scores of labelings are better than its marginals on some data, and worse on others.
     by_marginals = [] if evidence.joint is None else [calibration.fit(evidence._replace(joint=None), *data)]
-    true = learner._named(held_out, of_members)
+    true = learner._labels_of_numbers(held_out, of_members)
     goal = goal_for(true)
 
     def quality(candidate: Calibration) -> float:
-        predicted = learner._best(held_out, *candidate.labelings(evidence))
-        return goal.score(goal.counts(true, learner._named(held_out, predicted)))
+        predicted = learner._viterbi_labels(held_out, *candidate.labelings(evidence))
+        return goal.score(goal.counts(true, learner._labels_of_numbers(held_out, predicted)))
 
     candidates = [candidate for one in (fitted, *by_marginals) for candidate in one.candidates()]
     return max(candidates, key=quality)
@@ -165,7 +165,7 @@ def _quality(
 
     @cache
     def quality(choice: Choice) -> float:
-        trial = learner._trial(choice)._quick()
+        trial = learner._trial_copy(choice)._for_comparison()
         sources = Sources(trial._settings, some, learner.n_jobs, *whole)
         whole[:] = [sources]
         with part(f"{choice.parts} at {choice.mixing!r}, {most} nodes"), without(ConvergenceWarning):
@@ -198,11 +198,11 @@ def _held_out(
     examples, corpus = sources.examples, sources.examples.encoded.corpus
     others_of = [_rest(examples, part) for part in parts]
     if engines is None:
-        engines = copy(learner)._foresee(sources, others_of, labels, amounts)
+        engines = copy(learner)._plan_joint_training(sources, others_of, labels, amounts)
     found = []
     for number, (members, rest, own) in enumerate(zip(parts, others_of, engines, strict=True), start=1):
         others, held_out, nodes = sources.take(rest), examples.take(members), corpus.nodes_of(rest)
-        alpha, _ = copy(learner)._learned(f"fold {number}", others, labels[nodes], amounts[nodes], own)
+        alpha, _ = copy(learner)._trained(f"fold {number}", others, labels[nodes], amounts[nodes], own)
         by_others = Numbers(np.zeros(held_out.prior.nodes.shape))
         if alpha.any():
             support = members_of(others.examples, alpha)

@@ -53,9 +53,9 @@ class Pruning:
 
     def __init__(self, model: Model, encoded: Encoded, labels: Array, prior: Prior, loss: float) -> None:
         self._model, self._encoded, self._prior = model, encoded, prior
-        self._true = model._named(encoded, labels)
+        self._true = model._labels_of_numbers(encoded, labels)
         self._goal = goal_for(self._true)
-        self._loss, self._enough = loss, self._quality(model._predicted(encoded, prior, None)) - loss
+        self._loss, self._enough = loss, self._quality(model._predict_numbers(encoded, prior, None)) - loss
 
     def chosen(self) -> tuple[list[Support], Array | None]:
         """Return parts of the support, and the margins; None if all scores have to be exact."""
@@ -91,19 +91,21 @@ class Pruning:
 
     def _is_enough(self, scores: Array) -> bool:
         """Whether labels are predicted well enough by scores."""
-        evidence = self._model._with_memory(self._encoded, self._prior, Numbers(scores))
-        return self._quality(self._model._decided(self._encoded, evidence)) >= self._enough
+        evidence = self._model._evidence_with_memory(self._encoded, self._prior, Numbers(scores))
+        return self._quality(self._model._decode(self._encoded, evidence)) >= self._enough
 
     def _suffices(self, support: list[Support], margins: Array | None) -> bool:
         """Whether labels are predicted well enough by a support."""
         trial = copy(self._model)
         trial._support = support
-        return self._quality(trial._predicted(self._encoded, self._prior, margins)) >= self._enough
+        return self._quality(trial._predict_numbers(self._encoded, self._prior, margins)) >= self._enough
 
     def _quality(self, labels: Array) -> float:
         """The quality of predicted label numbers."""
         return float(
-            self._goal.score(self._goal.counts(self._true, self._model._named(self._encoded, labels)))
+            self._goal.score(
+                self._goal.counts(self._true, self._model._labels_of_numbers(self._encoded, labels))
+            )
         )
 
 

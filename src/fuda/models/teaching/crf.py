@@ -120,7 +120,7 @@ class _Step:
 
     def wrong_structures(self) -> Array:
         """Whether a structure has a known label that is not the one predicted."""
-        wrong = (self.model._best(self.encoded, None) != self.labels) & (self.labels >= 0)
+        wrong = (self.model._best_labels(self.encoded, None) != self.labels) & (self.labels >= 0)
         return np.logical_or.reduceat(wrong, self.encoded.corpus.offsets[:-1])
 
     def curvature_with(self, stored: Array) -> Array:

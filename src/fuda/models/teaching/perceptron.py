@@ -162,14 +162,14 @@ def learn_more(model: Model, X: Any, y: Any, sample_weight: Any, classes: Any) -
     model._prepare_predictions()
     if new is None:
         return
-    labels, eta = model._numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
+    labels, eta = model._label_numbers(y, new.corpus), structure_weights(sample_weight, new.corpus)
     encoder, encoded = model.encoder_.grown(new.corpus)
     encoded.check_values()
     data = TrainingData(encoder, encoded, model.classes_.tolist(), labels, eta, None)
     if model._firmness is None:
         _one_epoch(model, data)
     else:
-        _teach(model, data, (model._best(new, None) != labels) & (labels >= 0))
+        _teach(model, data, (model._best_labels(new, None) != labels) & (labels >= 0))
     model._prepare_predictions()
 
 
