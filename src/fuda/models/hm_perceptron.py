@@ -335,7 +335,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         self._firmness = self._measure_firmness(data)
 
     def _measure_firmness(self, data: TrainingData) -> Firmness | None:
-        """How firmly the data hold the weights; None if `partial_fit` is to go on by epochs."""
+        """The curvature of the weights; None if `partial_fit` continues by epochs."""
         return firmness_of(self, data)
 
     def _variances(self, data: TrainingData, state: State) -> Array:
@@ -343,7 +343,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         return np.ones(sum(part.size for part in state[:6:2]) if self.update == "arow" else 0)
 
     def _resolve_parameters(self) -> None:
-        """Parameters as they are when the model is fitted; later changes do not affect it."""
+        """Set attributes from the current parameters; later changes do not affect the model."""
         self.kernel_ = None if self.kernel is None else clone(as_kernel(self.kernel))
         self.order_ = int(self.order)
         self._update = Update(UPDATES.index(self.update), float(self.C), bool(self.rescale))
@@ -380,9 +380,9 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
 
     def _run(self, training: Epochs, epochs: int, validation: Validation) -> None:
         learner, checkpoint = training.learner, Checkpoint(validation)
-        before, whole = self.mistakes_, None
+        before, saved = self.mistakes_, None
         if training.mistakes and not is_inner():
-            whole = learner.state.copy(), training.mistakes, training.changes
+            saved = learner.state.copy(), training.mistakes, training.changes
         watch = Iterations("HM-perceptron", self.verbose, checkpoint, self.callback, validation=validation)
         with watch as progress:
             progress.count = len(training.mistakes)
@@ -392,42 +392,42 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
                         break
                     self._after_epoch(training.run(), learner.examples)
                     if not is_inner():
-                        whole = learner.state.copy(), training.mistakes, training.changes
+                        saved = learner.state.copy(), training.mistakes, training.changes
                     if progress.report(mistakes=training.mistakes[-1].nodes):
                         break
                 validation.return_to_best()
                 checkpoint.finish()
-                whole = self._state, training.mistakes, training.changes
+                saved = self._state, training.mistakes, training.changes
             except KeyboardInterrupt:
-                if whole is None or is_inner():
+                if saved is None or is_inner():
                     raise  # there is nothing to keep yet
                 # part of an epoch would distort the mean
-                text = f"the weights are those after {len(before) + len(whole[1])} epochs"
+                text = f"the weights are those after {len(before) + len(saved[1])} epochs"
                 warn(f"the perceptron was interrupted; {text}", ConvergenceWarning)
         if validation.return_to_best():  # after an interrupt
-            whole = learner.state, training.mistakes, training.changes
-        self._state, self.mistakes_, self._changes = whole[0], [*before, *whole[1]], whole[2] or []
+            saved = learner.state, training.mistakes, training.changes
+        self._state, self.mistakes_, self._changes = saved[0], [*before, *saved[1]], saved[2] or []
         if validation.held is not None:
             self.validation_curve_ = validation.curve
 
-    def _after_epoch(self, found: Pass, examples: Examples) -> None:
-        """Look at what was found in an epoch; for subclasses."""
+    def _after_epoch(self, mistakes: Pass, examples: Examples) -> None:
+        """Called after each epoch with its mistakes; for subclasses."""
 
     def _keep_support(self, encoded: Encoded) -> None:
-        """Keep the structures that predictions need."""
+        """Keep only the structures that predictions need."""
         corpus = encoded.corpus
-        kept = np.zeros(len(corpus), dtype=bool)
-        kept[[change.structure for change in self._changes]] = True
+        is_support = np.zeros(len(corpus), dtype=bool)
+        is_support[[change.structure for change in self._changes]] = True
         if self.kernel_ is not None:
             nodes = self._state.nodes.any(axis=1) | self._state.late_nodes.any(axis=1)
-            kept |= np.logical_or.reduceat(nodes, corpus.offsets[:-1])
-            self._state = self._state.take(np.repeat(kept, np.diff(corpus.offsets)))
-        number = np.cumsum(kept) - 1
+            is_support |= np.logical_or.reduceat(nodes, corpus.offsets[:-1])
+            self._state = self._state.take(np.repeat(is_support, np.diff(corpus.offsets)))
+        number = np.cumsum(is_support) - 1
         self._changes = [change._replace(structure=int(number[change.structure])) for change in self._changes]
-        self._support = encoded.take(np.flatnonzero(kept)) if kept.any() else None
+        self._support = encoded.take(np.flatnonzero(is_support)) if is_support.any() else None
 
     def _prepare_predictions(self) -> None:
-        """Prepare what predictions use; sums of whole numbers stay whole until divided."""
+        """Compute what predictions use; sums of integers stay integers until they are divided."""
         state = self._state
         self._divisor = max(1.0, float(state.steps[0])) if self._averaged else 1.0
         self._nodes, grams = state.sums() if self._averaged else (state.nodes, state.grams)
@@ -451,7 +451,7 @@ class HMPerceptron(NamedWeights, MarkovLabeler):
         return scores / self._divisor
 
     def _votes(self, encoded: Encoded) -> Array:
-        """(N, L) the share of votes for each label."""
+        """The share of votes (N, L) for each label."""
         L = len(self.classes_)
         if self._support is None:
             return np.eye(L)[np.zeros(encoded.corpus.size, dtype=np.int64)]

@@ -1,4 +1,4 @@
-"""What labelers say of the labels of nodes, in the two forms in which several decide together."""
+"""The opinions of labelers about labels, in two forms: scores of labelings, or marginals."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fuda.models.base import Labeler
 from fuda.models.markov import MarkovLabeler
 
 Array = np.ndarray
-LEAST = 1e-6  # probability, below which logarithms are those of this value
+LEAST = 1e-6  # smaller probabilities are replaced by this one before taking logarithms
 
 
 class Opinion(NamedTuple):
-    """What a labeler says of the nodes of a corpus.
+    """The opinion of a labeler about the nodes of a corpus.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Opinion(NamedTuple):
     pairs: Array | None = None
 
     def first(self, count: int) -> Opinion:
-        """Return what is said of the first nodes."""
+        """Return the opinion about the first nodes."""
         return self._replace(nodes=self.nodes[:count])
 
     def times(self, factor: float) -> Opinion:
@@ -50,7 +50,7 @@ def has_scores(labeler: Any) -> bool:
     Returns
     -------
     bool
-        Whether `scores_over` can tell them.
+        Whether `scores_over` can return them.
     """
     return isinstance(labeler, MarkovLabeler) and labeler._has_pair_scores
 
@@ -58,7 +58,7 @@ def has_scores(labeler: Any) -> bool:
 def scores_over(labeler: Any, corpus: Corpus, classes: Any) -> Opinion:
     """Return the scores by which a labeler decides, over all of `classes`.
 
-    A label that the labeler does not know is as unlikely as probabilities can be here.
+    A label that the labeler does not know gets the probability `LEAST`.
 
     Parameters
     ----------
@@ -75,18 +75,18 @@ def scores_over(labeler: Any, corpus: Corpus, classes: Any) -> Opinion:
         With pairs.
     """
     scores, pairs = labeler._log_scores(labeler._encode_corpus(corpus))
-    own = _numbers(labeler, classes)
+    columns = _columns(labeler, classes)
     nodes = np.repeat(scores.max(axis=1, keepdims=True) + np.log(LEAST), len(classes), axis=1)
-    nodes[:, own] = scores
-    wide = np.zeros((len(classes),) * 2)
-    wide[np.ix_(own, own)] = pairs
-    return Opinion(nodes, wide)
+    nodes[:, columns] = scores
+    all_pairs = np.zeros((len(classes),) * 2)
+    all_pairs[np.ix_(columns, columns)] = pairs
+    return Opinion(nodes, all_pairs)
 
 
 def marginals_over(labeler: Any, X: list[Any], classes: Any, known: Any = None) -> Opinion:
     """Return the marginals of a labeler over all of `classes`, 0 for those it does not know.
 
-    Labels that are known are taken into account by labelers that can.
+    Labelers whose `predict_marginals` has a parameter `known` take known labels into account.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def marginals_over(labeler: Any, X: list[Any], classes: Any, known: Any = None) 
     classes : list
         The labels.
     known : list of lists, optional
-        Labels that are given, None where the label is open.
+        Labels that are known, None where the label is open.
 
     Returns
     -------
@@ -105,14 +105,14 @@ def marginals_over(labeler: Any, X: list[Any], classes: Any, known: Any = None) 
         Without pairs.
     """
     takes_known = "known" in inspect.signature(labeler.predict_marginals).parameters
-    given = {"known": known} if known is not None and takes_known else {}
-    own = np.concatenate(list(labeler.predict_marginals(X, **given)))
-    found = np.zeros((len(own), len(classes)))
-    found[:, _numbers(labeler, classes)] = own
-    return Opinion(found)
+    keywords = {"known": known} if known is not None and takes_known else {}
+    marginals = np.concatenate(list(labeler.predict_marginals(X, **keywords)))
+    over_classes = np.zeros((len(marginals), len(classes)))
+    over_classes[:, _columns(labeler, classes)] = marginals
+    return Opinion(over_classes)
 
 
-def _numbers(labeler: Labeler, classes: Any) -> list[int]:
+def _columns(labeler: Labeler, classes: Any) -> list[int]:
     """The numbers of the labels of a labeler among `classes`."""
     number = {label: k for k, label in enumerate(classes)}
     return [number[label] for label in labeler.classes_]
