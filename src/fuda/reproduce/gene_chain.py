@@ -60,14 +60,17 @@ TIED: dict[str, tuple[float, list[tuple[str, str]]]] = {
     "stop": (np.log(64 / 3), [("stop", "T")]),
 }
 COUNTED = np.array([weight for weight, _ in TIED.values()])
-_L2 = 1.0  # of the distance from these weights
+# The weight of the squared distance from these weights.
+_L2 = 1.0
 _ITERATIONS = 25
-_PIECE = 400  # bases of a piece of a training locus
-_KEPT = 16  # one of so many pieces without exons is learned from, with this weight
+# The number of bases of a piece of a training locus.
+_PIECE = 400
+# Of so many pieces without exons, one is learned from, with this weight.
+_SAMPLED_ONE_IN = 16
 
 
 class Machine:
-    """States, the steps between them and what bases forbid.
+    """States, the steps between them, and the states that bases exclude.
 
     Parameters
     ----------
@@ -86,7 +89,7 @@ class Machine:
 
     @cached_property
     def ties(self) -> Array:
-        """What each weight is of: (weights, columns, states), of 0 and 1."""
+        """Where each weight applies: (weights, columns, states) of 0 and 1."""
         found = np.zeros((len(TIED), len(COLUMNS), len(self.states)))
         for k, (_, parts) in enumerate(TIED.values()):
             for column, kinds in parts:
@@ -199,9 +202,9 @@ def pieces_of(machine: Machine, loci: Sequence[Locus], features: Sequence[Array]
             part = slice(start, start + _PIECE)
             is_quiet = np.isin(labels[part], quiet).all()
             known = machine.allowed[labels[part][:-1], labels[part][1:]].all()
-            if known and (not is_quiet or random.rand() < 1 / _KEPT):
+            if known and (not is_quiet or random.rand() < 1 / _SAMPLED_ONE_IN):
                 parts.append((rows[part], forbidden[part], labels[part]))
-                weights.append(float(_KEPT) if is_quiet else 1.0)
+                weights.append(float(_SAMPLED_ONE_IN) if is_quiet else 1.0)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     offsets = np.cumsum([0, *(len(part[2]) for part in parts)])
     return Pieces(columns[0], columns[1], columns[2], np.array(weights), offsets)
