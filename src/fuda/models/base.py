@@ -210,7 +210,7 @@ class Labeler(BaseEstimator):
         self._defaulted = [name for name in defaults if params.get(name, ...) is None]
         params |= {name: defaults[name] for name in self._defaulted}
         features = getattr(getattr(self, "encoder_", None), "features", None)
-        # `fit` was given these vectors as `unlabelled`, or learned them from it.
+        # These vectors were passed by the user, or learned from `unlabelled`.
         if isinstance(features, Vectors) and params.get("features") is not None:
             params |= {"features": features} | ({"window": window} if "window" in params else {})
             self._defaulted = [name for name in self._defaulted if name not in ("features", "window")]
@@ -375,7 +375,7 @@ class Labeler(BaseEstimator):
         bounds = encoded.corpus.offsets.tolist()
         return [names[a:b] for a, b in pairwise(bounds)]
 
-    def _no_rows(self) -> np.ndarray:
+    def _empty_marginals(self) -> np.ndarray:
         """The marginals of an empty structure."""
         return np.empty((0, len(self.classes_)))
 

@@ -309,7 +309,7 @@ class HMSVM(MarkovLabeler):
         return float(self._fitted_params["C"]) * weights
 
     def _loss(self, data: TrainingData) -> Array:
-        """What a wrong node adds to the loss; empty where every wrong labeling has the loss 1."""
+        """The loss of each wrong node; empty if every wrong labeling has the loss 1."""
         weights = data.position_weight
         if self._fitted_params["rescale"]:
             return np.ones(data.encoded.corpus.size) if weights is None else weights

@@ -276,7 +276,7 @@ class MarginalizedLabeler(MarginalizedPredictions):
         self._fitted_params["parts"] = None if corpus.is_chain else self.parts_
         sources = Sources(self._settings, examples, self.n_jobs)
         self._validation_data = data.held
-        folds = held_out.rests(examples) if self.calibrate and len(corpus) > 1 else []
+        folds = held_out.training_parts(examples) if self.calibrate and len(corpus) > 1 else []
         engines = self._plan_joint_training(sources, [np.arange(len(corpus)), *folds], labels, amounts)
         alpha, completed = self._trained("machine", sources, labels, amounts, engines.pop(0))
         self._validation_data = None
@@ -387,13 +387,13 @@ class MarginalizedLabeler(MarginalizedPredictions):
         by_memory = self._scores_by(self._memory, encoded, prior, self._memory_settings).clipped()
         return Evidence(scores.doubles(), prior.nodes, memory.recalled(by_memory, prior.nodes), prior.joint)
 
-    def _prior_of(self, corpus: Corpus, given: Any) -> Prior:
-        if given is not None and self.prior_source_.form == "chain":
+    def _prior_of(self, corpus: Corpus, prior: Any) -> Prior:
+        if prior is not None and self.prior_source_.form == "chain":
             raise DataError(
                 "the model has a chain prior, but arrays of node marginals do not contain label pairs; "
                 "leave prior out"
             )
-        return self.prior_source_.prior_of(corpus, given)
+        return self.prior_source_.prior_of(corpus, prior)
 
     def _support_engine(
         self, support: Support, encoded: Encoded, prior: Prior, settings: Settings | None = None

@@ -322,16 +322,16 @@ class MarginalizedPerceptron(MarginalizedLabeler):
 
         def shortfalls(recalled: Array) -> list[memory.Shortfall]:
             current = evidence._replace(memory=evidence.memory + recalled)
-            predicted, found = self._decode(structure.encoded, current), []
+            predicted, of_decoders = self._decode(structure.encoded, current), []
             if self._decoding == "posterior":
-                found.append(memory.shortfall(self._calibration.ranks(current), right))
+                of_decoders.append(memory.shortfall(self._calibration.ranks(current), right))
             else:
                 nodes, rows = self._calibration.labelings(current)[0], np.arange(len(right))
                 lack = np.maximum(nodes[rows, predicted] - nodes[rows, right], 0.0) + memory.LEAD
-                found.append((np.where(predicted == right, 0.0, lack), predicted))
+                of_decoders.append((np.where(predicted == right, 0.0, lack), predicted))
             if self._fitted_params["calibrate"]:
-                found.append(memory.shortfall(self._calibration.logits(current), right))
-            return found
+                of_decoders.append(memory.shortfall(self._calibration.logits(current), right))
+            return of_decoders
 
         problem = Sources(self._memory_settings, structure, self.n_jobs).problem()
         kappa = make_engine(self.engine, problem, self.n_jobs).kappa(0, 0).clipped()
@@ -367,7 +367,7 @@ class MarginalizedPerceptron(MarginalizedLabeler):
 
     @property
     def _order_count(self) -> int:
-        """How many perceptrons to average."""
+        """The number of perceptrons to average."""
         return self.orders or (_ORDERS if self.average else 1)
 
     def _learn(

@@ -98,7 +98,7 @@ class MarkovLabeler(Probabilities, Labeler):
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
         return self._for_each_structure(
-            X, lambda encoded: encoded.corpus.split(self._marginals(encoded, known)), self._no_rows
+            X, lambda encoded: encoded.corpus.split(self._marginals(encoded, known)), self._empty_marginals
         )
 
     @on_snapshot
@@ -151,7 +151,7 @@ class MarkovLabeler(Probabilities, Labeler):
         """The decision of `predict` about one structure."""
         return markov_decision(self, encoded, known)
 
-    def _whole_decision(self, encoded: Encoded) -> Any:
+    def _labeling_decision(self, encoded: Encoded) -> Any:
         """The decision between labelings of the whole structure, however the model decodes."""
         return markov_labelings(self, encoded)
 

@@ -68,14 +68,14 @@ class PriorSource:
         if isinstance(self.source, MarkovLabeler):
             _check_labels(self.source, self.classes)
 
-    def prior_of(self, corpus: Corpus, given: Any = None) -> Prior:
-        """The prior of structures, from `given` where it is not None.
+    def prior_of(self, corpus: Corpus, arrays: Any = None) -> Prior:
+        """The prior of structures, from `arrays` where it is not None.
 
         Parameters
         ----------
         corpus : Corpus
             The structures.
-        given : list of ndarray, optional
+        arrays : list of ndarray, optional
             One array of shape (n_nodes, n_labels) per structure.
 
         Returns
@@ -83,8 +83,8 @@ class PriorSource:
         Prior
             The prior of all nodes.
         """
-        if given is not None:
-            return given_prior(given, corpus, len(self.classes))
+        if arrays is not None:
+            return given_prior(arrays, corpus, len(self.classes))
         if self.source == GIVEN:
             raise DataError(
                 "the model was fitted with priors given as arrays, so it needs those of these structures: "

@@ -12,8 +12,8 @@ labels than the best candidate y*, the one with the fewest (of several the base 
     α(y*) += 1,   α(ŷ) −= 1.
 
 The candidates of a structure come from a base labeler that was fitted without it: on its own
-training data a labeler makes far fewer mistakes than on new data. The base labeler that is kept is
-fitted on all structures.
+training data a labeler makes far fewer mistakes than on new data. The final base labeler is fitted
+on all structures.
 
 No re-ranking finds a labeling that is not among the candidates; `oracle_report` measures how
 much that matters.
@@ -64,7 +64,7 @@ _CACHE_BYTES = 1 << 28  # of memory for rows of the kernel between candidates
 
 @dataclass(frozen=True)
 class OracleReport:
-    """How good three choices among the candidates are.
+    """The quality of three choices among the candidates.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ class Reranker(Labeler):
         return explained(self._decision(encoded), node, top)
 
     def _decision(self, encoded: Encoded) -> Decision:
-        """What `predict` decides about one structure."""
+        """The decision of `predict` about one structure."""
         return RankedCandidates(self, encoded)
 
     @on_snapshot
@@ -462,7 +462,7 @@ class Reranker(Labeler):
             raise DataError("its support candidates do not fit its structures and labels")
         self.base_, self.support_structures_, self.mixing_ = base, structures, float(mixing[0])
         self.support_labels_, self.support_first_, self.alpha_ = labels, first, alpha
-        if structures:  # what training compared can be compared
+        if structures:  # raises DataError now if the kernel cannot compare them
             longest = int(first[np.argmax(list(map(len, structures)))])
             similarity, support = self._support()
             similarity.rows(support, np.array([longest]), support)

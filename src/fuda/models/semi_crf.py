@@ -391,7 +391,7 @@ class SemiCRF(MarkovLabeler):
     def _decision(self, encoded: Encoded, known: Any = None) -> Decision:
         return segment_decision(self, encoded, known)
 
-    def _whole_decision(self, encoded: Encoded) -> Segmentations:
+    def _labeling_decision(self, encoded: Encoded) -> Segmentations:
         return segmentations(self, encoded)
 
     def _constrained_marginals(self, encoded: Encoded, scores: Scores, limits: Limits) -> tuple[Array, Array]:

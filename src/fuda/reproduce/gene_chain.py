@@ -90,12 +90,12 @@ class Machine:
     @cached_property
     def ties(self) -> Array:
         """Where each weight applies: (weights, columns, states) of 0 and 1."""
-        found = np.zeros((len(TIED), len(COLUMNS), len(self.states)))
+        ties = np.zeros((len(TIED), len(COLUMNS), len(self.states)))
         for k, (_, parts) in enumerate(TIED.values()):
             for column, kinds in parts:
                 members = [j for j, state in enumerate(self.states) if state.startswith(tuple(kinds.split()))]
-                found[k, COLUMNS.index(column), members] = 1.0
-        return found
+                ties[k, COLUMNS.index(column), members] = 1.0
+        return ties
 
     def scores(self, features: Array, weights: Array) -> Array:
         """Return the scores (n, states) of bases."""
@@ -116,17 +116,17 @@ class Machine:
         at = signals(bases)
         at["D"], at["A"] = np.concatenate([at["GT"], at["GC"]]), at["AG"]
         only = {"S": at["ATG"], "T": at["stop"], "D": at["D"], "A": at["A"]}
-        found = np.zeros((len(bases), len(self.states)), dtype=bool)
+        forbidden = np.zeros((len(bases), len(self.states)), dtype=bool)
         for k, state in enumerate(self.states):
             if state[0] in only:
-                found[:, k] = True
-                found[only[state[0]], k] = False
-        found[at["stop"], self.number["E2"]] = True
+                forbidden[:, k] = True
+                forbidden[only[state[0]], k] = False
+        forbidden[at["stop"], self.number["E2"]] = True
         if len(self.states) == len(STATES):
-            self._forbid_stops(bases, found)
-        return found
+            self._forbid_stops(bases, forbidden)
+        return forbidden
 
-    def _forbid_stops(self, bases: Array, found: Array) -> None:
+    def _forbid_stops(self, bases: Array, forbidden: Array) -> None:
         """Forbid what introns cannot remember, and what would make a stop codon after them."""
 
         def ends(*texts: str) -> Array:
@@ -142,19 +142,19 @@ class Machine:
             "E1.T": two[1 : len(bases) + 1], "E2.TA": ends("A", "G")[here], "E2.TG": ends("A")[here],
         }  # fmt: skip
         for state, rule in rules.items():
-            found[:, self.number[state]] |= rule
+            forbidden[:, self.number[state]] |= rule
 
     def labels(self, locus: Locus) -> Array:
         """Return the states of a locus whose gene is known, what is remembered left out."""
         place = positions(locus)
-        found = np.where(place < 0, self.number["N"], self.number["E0"] + place)
+        states = np.where(place < 0, self.number["N"], self.number["E0"] + place)
         passed = 0
         for (start, end), (following, _) in zip(locus.exons, locus.exons[1:], strict=False):
             passed += end - start
             for kind, part in (("I", slice(end, following)), ("D", end), ("A", following - 1)):
-                found[part] = self.number[f"{kind}{passed % 3}"]
-        found[locus.exons[0][0]], found[locus.exons[-1][1] - 1] = self.number["S"], self.number["T"]
-        return found
+                states[part] = self.number[f"{kind}{passed % 3}"]
+        states[locus.exons[0][0]], states[locus.exons[-1][1] - 1] = self.number["S"], self.number["T"]
+        return states
 
     def predict(self, bases: Array, scores: Array, steps: Array) -> tuple[list[tuple[int, int]], float]:
         """Return the exons of the best states and their score; a locus begins and ends outside."""

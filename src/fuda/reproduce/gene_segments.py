@@ -81,15 +81,15 @@ def log_lengths(exons: Sequence[Sequence[tuple[int, int]]]) -> Array:
             first, last = k == 0, k == len(gene) - 1
             kind = "single" if first and last else "initial" if first else "terminal" if last else "internal"
             seen[kind].append(end - start)
-    found = np.full((len(KINDS), LONGEST + 1), -np.inf)
+    log_p = np.full((len(KINDS), LONGEST + 1), -np.inf)
     lengths = np.log(np.arange(1, LONGEST + 1))
     share, median, spread = _BROAD
-    for row, kind in zip(found, KINDS, strict=True):
+    for row, kind in zip(log_p, KINDS, strict=True):
         density = share * _normal(lengths - np.log(median), spread)
         for length in seen[kind]:
             density += (1 - share) / len(seen[kind]) * _normal(lengths - np.log(length), _BANDWIDTH)
         row[1:] = np.log(density) - lengths
-    return found
+    return log_p
 
 
 def segment_scores(bases: Array, scores: Array, steps: Array, lengths: Array) -> Scores:
@@ -117,10 +117,10 @@ def segment_scores(bases: Array, scores: Array, steps: Array, lengths: Array) ->
         np.cumsum(coding[here, (here - frame) % 3], out=row[1:])
 
     def signal(values: Array, *names: str) -> Array:
-        found = np.full(len(bases), -np.inf)
+        at_signals = np.full(len(bases), -np.inf)
         for name in names:
-            found[at[name]] = values[at[name]]
-        return found
+            at_signals[at[name]] = values[at[name]]
+        return at_signals
 
     def step(a: str, b: str) -> float:
         return float(steps[number(a), number(b)])
@@ -244,7 +244,7 @@ def best_exons(scores: Scores) -> tuple[list[tuple[int, int]], float]:
         The score of the structure.
     """
     back, entered, score = _forward(scores)
-    found: list[tuple[int, int]] = []
+    exons: list[tuple[int, int]] = []
     t, state = len(scores.bases) - 1, 6
     while t > 0:
         if not entered[t, state]:
@@ -252,7 +252,7 @@ def best_exons(scores: Scores) -> tuple[list[tuple[int, int]], float]:
             continue
         end, row = (t, t - 1) if state == 6 else (t, t)
         start, state = back[row, state].tolist()
-        found.append((start, end))
+        exons.append((start, end))
         t = start - 1 if state == _OUTSIDE else start - 2
         state = 6 if state == _OUTSIDE else state
-    return found[::-1], score
+    return exons[::-1], score

@@ -105,13 +105,13 @@ def _locus(name: str, text: str, path: Path) -> Locus:
     """The locus of a file's text."""
     header, exons, *lines = [*text.split("\n"), ""]
     bases = encoded("".join(lines))
-    found = [(int(a) - 1, int(b)) for a, b in re.findall(r"(\d+)\.\.(\d+)", exons)]
-    bounds = [0, *(bound for exon in found for bound in exon), len(bases)]
-    if not header.startswith(">") or not found or bounds != sorted(bounds):
+    slices = [(int(a) - 1, int(b)) for a, b in re.findall(r"(\d+)\.\.(\d+)", exons)]
+    bounds = [0, *(bound for exon in slices for bound in exon), len(bases)]
+    if not header.startswith(">") or not slices or bounds != sorted(bounds):
         raise DataError(
             f"{path}: {name} is not a header, join(a..b,…) within the locus, and bases; correct it"
         )
-    return Locus(name, bases, found)
+    return Locus(name, bases, slices)
 
 
 def encoded(text: str) -> Array:
@@ -133,10 +133,10 @@ def words(bases: Array, length: int) -> Array:
     [0, 1, 6, 11]
     """
     padded = np.concatenate([np.zeros(length - 1, dtype=np.int64), bases])
-    found = np.zeros(len(bases), dtype=np.int64)
+    numbers = np.zeros(len(bases), dtype=np.int64)
     for k in range(length):
-        found = found * 4 + padded[k : k + len(bases)]
-    return found
+        numbers = numbers * 4 + padded[k : k + len(bases)]
+    return numbers
 
 
 def ends_of(bases: Array, texts: Iterable[str]) -> Array:
@@ -184,12 +184,12 @@ class Counts(NamedTuple):
 
 def positions(locus: Locus) -> Array:
     """Return the position in its codon of each base of an exon, −1 of all others."""
-    found = np.full(len(locus.bases), -1)
+    in_codon = np.full(len(locus.bases), -1)
     passed = 0
     for start, end in locus.exons:
-        found[start:end] = (passed + np.arange(end - start)) % 3
+        in_codon[start:end] = (passed + np.arange(end - start)) % 3
         passed += end - start
-    return found
+    return in_codon
 
 
 def counts(locus: Locus) -> Counts:
@@ -225,11 +225,11 @@ def repeated_words(loci: Iterable[Locus]) -> tuple[Array, Array]:
         outside[: _WORD - 1] = False
         for start, end in locus.exons:
             outside[start : end + _WORD - 1] = False
-        found = words(locus.bases, _WORD)[outside]
-        other, rest = np.zeros_like(found), found.copy()
+        forward = words(locus.bases, _WORD)[outside]
+        backward, rest = np.zeros_like(forward), forward.copy()
         for _ in range(_WORD):  # the word of the other strand: complements, backwards
-            other, rest = other * 4 + 3 - rest % 4, rest // 4
-        all_words += [found, other]
+            backward, rest = backward * 4 + 3 - rest % 4, rest // 4
+        all_words += [forward, backward]
     return np.unique(np.concatenate(all_words), return_counts=True)
 
 
@@ -262,8 +262,8 @@ class Signals:
         (n, columns) array
             By `COLUMNS`.
         """
-        found = np.zeros((len(bases), len(COLUMNS)))
-        column = {name: found[:, k] for k, name in enumerate(COLUMNS)}
+        features = np.zeros((len(bases), len(COLUMNS)))
+        column = {name: features[:, k] for k, name in enumerate(COLUMNS)}
         column["base"][:] = 0.01
         for k in range(3):
             column[f"frame {k}"][5:] = self._frames[k, words(bases, 6)[5:]]
@@ -277,7 +277,7 @@ class Signals:
             places = np.concatenate([at[name] for name in names])
             table = self._sites[site]
             column[site][places] = table[np.arange(len(table)), _pairs(bases, places, site)].sum(axis=1)
-        return found
+        return features
 
 
 def _log_markov(counted: Array) -> Array:
@@ -308,11 +308,11 @@ def _log_odds(both: Array, site: str) -> Array:
 
 def _repeats(bases: Array, repeated: tuple[Array, Array], of_locus: tuple[Array, Array]) -> Array:
     """The column repeat."""
-    (known, often), found = repeated, words(bases, _WORD)
-    often = often.copy()
-    often[np.searchsorted(known, of_locus[0])] -= of_locus[1]
-    place = np.minimum(np.searchsorted(known, found), len(known) - 1)
-    seen = (known[place] == found) & (often[place] >= 2)
+    (known, counts_of_words), numbers = repeated, words(bases, _WORD)
+    counts_of_words = counts_of_words.copy()
+    counts_of_words[np.searchsorted(known, of_locus[0])] -= of_locus[1]
+    place = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+    seen = (known[place] == numbers) & (counts_of_words[place] >= 2)
     seen[: _WORD - 1] = False
     return np.minimum(_around(seen, _AROUND, _AROUND + _WORD - 1) / _FULL, 1.0)
 

@@ -265,17 +265,17 @@ def summary(method: str, loci: Sequence[Locus], folds: Sequence[Fold]) -> Row:
     """Return the scores of a method by all of its folds."""
     by_locus = {i: exons for fold in folds for i, exons in fold.exons.items()}
     predicted = [by_locus[i] for i in range(len(loci))]
-    found = accuracy(loci, predicted)
+    result = accuracy(loci, predicted)
     unseen = np.concatenate(folds_of(loci)[DEVELOPED_ON:])
     return Row(
         method,
-        _shares(found["bases"]),
-        _shares(found["exons"]),
-        _mean_shares(found["bases"]),
-        _mean_shares(found["exons"]),
-        100 * float(found["correlation"].mean()),
-        _shares(found["exons"][unseen]),
-        int(found["genes"].sum()),
+        _shares(result["bases"]),
+        _shares(result["exons"]),
+        _mean_shares(result["bases"]),
+        _mean_shares(result["exons"]),
+        100 * float(result["correlation"].mean()),
+        _shares(result["exons"][unseen]),
+        int(result["genes"].sum()),
         sum(fold.seconds for fold in folds),
         predicted,
     )
@@ -303,7 +303,7 @@ def comparison(data: str | Path, progress: Callable[[str], None]) -> Iterator[Ro
         for k, fold in enumerate(folds_of(loci), 1):
             progress(f"{name}, fold {k} of {FOLDS}")
             folds.append(evaluated(method, loci, counted, fold))
-            found = accuracy([loci[i] for i in fold], [folds[-1].exons[i] for i in fold])
-            sensitivity, specificity = _shares(found["exons"])
+            result = accuracy([loci[i] for i in fold], [folds[-1].exons[i] for i in fold])
+            sensitivity, specificity = _shares(result["exons"])
             progress(f"{name}, fold {k} of {FOLDS}: exons {sensitivity:.1f} and {specificity:.1f} %")
         yield summary(name, loci, folds)

@@ -225,10 +225,10 @@ def comparison(
     """
     one, nine = letters.folds == TRAINING_FOLD, letters.folds != TEST_FOLD
     for name, method in (methods() if chosen is None else chosen).items():
-        found = []
+        results = []
         for learned in (one, nine):
             train, test, started = np.flatnonzero(learned), np.flatnonzero(~learned), time.process_time()
-            found.append((error(method, letters, train, test), time.process_time() - started))
-            progress(f"{name}, {len(train)} words: {found[-1][0]:.2f} % wrong")
-        errors, seconds = zip(*found, strict=True)
+            results.append((error(method, letters, train, test), time.process_time() - started))
+            progress(f"{name}, {len(train)} words: {results[-1][0]:.2f} % wrong")
+        errors, seconds = zip(*results, strict=True)
         yield Row(name, *errors, *seconds)

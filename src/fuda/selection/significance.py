@@ -22,7 +22,8 @@ import numpy as np
 from fuda.selection.goals import Goal, mean_f1
 
 ROUNDS = 9_999
-_AT_ONCE = 4_000_000  # entries of a matrix of exchanges
+# The largest number of entries of a matrix of exchanges.
+_MOST_ENTRIES = 4_000_000
 
 
 def randomization_test(first: np.ndarray, second: np.ndarray, rounds: int = ROUNDS, seed: int = 0) -> float:
@@ -57,7 +58,7 @@ def randomization_test(first: np.ndarray, second: np.ndarray, rounds: int = ROUN
     observed = abs(mean_f1(sums[0]) - mean_f1(sums[1]))
     reached, left = 0, rounds
     while left:
-        size = min(left, max(1, _AT_ONCE // count))
+        size = min(left, max(1, _MOST_ENTRIES // count))
         moved = (random.randint(0, 2, (size, count)) @ change).reshape(size, *shape)
         differences = np.abs(mean_f1(sums[0] + moved) - mean_f1(sums[1] - moved))
         reached += int((differences >= observed - 1e-12).sum())

@@ -1,7 +1,7 @@
-"""Decisions of Markov models for explanations, and what their node scores consist of.
+"""Decisions of Markov models for explanations, and contributions to their node scores.
 
 `fuda.explanations.decisions` has the mathematics. The functions at the end are methods of models:
-`_node_terms` takes the difference of a node's scores of two labels apart, and `_node_positions`
+`_node_terms` decomposes the difference of a node's scores of two labels, and `_node_positions`
 returns the training positions that such scores are sums over.
 """
 
@@ -55,7 +55,7 @@ def markov_decision(model: Any, encoded: Encoded, known: Any = None) -> Decision
     if model._decoding != "posterior" and not (voted and model.scheme is None):
         return markov_labelings(model, encoded, known)
     corpus, heads = encoded.corpus, encoded.corpus.graph.heads
-    scores, transitions = model._constrained(corpus, *_decided_by(model, encoded), known)
+    scores, transitions = model._constrained(corpus, *_maximized_scores(model, encoded), known)
     labels = scores.argmax(axis=1) if voted else model._best_labels(encoded, known)
     about = corpus.structures[0], model.classes_.tolist(), labels
     if voted:
@@ -91,7 +91,7 @@ def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelin
             return higher_order.viterbi(graph, scores, grams, model.order_)[0]
 
     else:
-        scores, transitions = model._constrained(corpus, *_decided_by(model, encoded), known)
+        scores, transitions = model._constrained(corpus, *_maximized_scores(model, encoded), known)
         contexts = pairs(graph.heads, transitions)
         if getattr(model, "_voted", False):
             unit = "shares of votes"
@@ -111,7 +111,7 @@ def markov_labelings(model: Any, encoded: Encoded, known: Any = None) -> Labelin
     )
 
 
-def _decided_by(model: Any, encoded: Encoded) -> tuple[Array, Array]:
+def _maximized_scores(model: Any, encoded: Encoded) -> tuple[Array, Array]:
     """The node and pair scores that `predict` maximizes."""
     scores, transitions = model._scores(encoded)
     return model._penalized(scores), transitions
@@ -139,21 +139,21 @@ def _with_score(model: Any, encoded: Encoded, scores: Array) -> NodeTerms:
         return [Contribution("votes", name(abs(x), model.classes_[k]), x, node) for k, x in both]
 
     def terms(node: int, a: int, b: int, top: int) -> list[Contribution]:
-        found = model._node_terms(encoded, node, a, b, top)
-        if not found:
+        contributions = model._node_terms(encoded, node, a, b, top)
+        if not contributions:
             names, both = model.classes_[[a, b]], scores[node, [a, b]].tolist()
-            found = [Contribution("score", f"score of {names[0]}", both[0], node)]
-            return [*found, Contribution("score", f"score of {names[1]}", -both[1], node)]
+            contributions = [Contribution("score", f"score of {names[0]}", both[0], node)]
+            return [*contributions, Contribution("score", f"score of {names[1]}", -both[1], node)]
         if model.outside_penalty and OUTSIDE in model.classes_[[a, b]]:
             value = model._penalized(np.zeros((1, len(model.classes_))))[0]
-            found.append(Contribution("penalty", "penalty of O", float(value[a] - value[b]), node))
-        return found
+            contributions.append(Contribution("penalty", "penalty of O", float(value[a] - value[b]), node))
+        return contributions
 
     return votes if getattr(model, "_voted", False) else terms
 
 
 class _Odds:
-    """log P(y_t = b) of single nodes, taken apart."""
+    """log P(y_t = b) of single nodes, decomposed."""
 
     def __init__(self, model: Any, encoded: Encoded, heads: Array, scores: Array, transitions: Array) -> None:
         self.classes, self.structure = model.classes_, encoded.corpus.structures[0]
@@ -168,11 +168,11 @@ class _Odds:
 
     def terms(self, node: int, a: int, b: int, top: int) -> list[Contribution]:
         """The contributions to the log-odds of two labels."""
-        found = self.node_terms(node, a, b, top)
+        contributions = self.node_terms(node, a, b, top)
         for u, message in self.messages(node).items():
             value = float(message.values[a] - message.values[b])
-            found.append(Contribution("neighbour", self._neighbour(u, message), value, u))
-        return found
+            contributions.append(Contribution("neighbour", self._neighbour(u, message), value, u))
+        return contributions
 
     def _neighbour(self, u: int, message: Message) -> str:
         """A neighbour in words: its observation, and its likeliest label without the node."""
@@ -250,38 +250,38 @@ def crf_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, top: int)
 
 
 def hmm_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
-    found = _feature_terms(model, encoded, model.emissions_, node, a, b, model.unknown_)
+    contributions = _feature_terms(model, encoded, model.emissions_, node, a, b, model.unknown_)
     graph = encoded.corpus.graph
     if node in graph.roots:
-        found.append(_transition(model, "<start> → {}", model.start_, node, a, b))
+        contributions.append(_transition(model, "<start> → {}", model.start_, node, a, b))
     if node in graph.leaves:
-        found.append(_transition(model, "{} → <end>", model.end_, node, a, b))
-    return found
+        contributions.append(_transition(model, "{} → <end>", model.end_, node, a, b))
+    return contributions
 
 
 def memm_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
     counts = [model.encoder_.feature_count(c) for c in range(len(encoded.channels))]
-    found = _feature_terms(model, encoded, np.split(model.weights_, np.cumsum(counts)), node, a, b)
+    contributions = _feature_terms(model, encoded, np.split(model.weights_, np.cumsum(counts)), node, a, b)
     heads = encoded.corpus.graph.heads
     if heads[node] < 0:
-        found.append(_transition(model, "<start> → {}", model.start_, node, a, b))
+        contributions.append(_transition(model, "<start> → {}", model.start_, node, a, b))
     plain = model._function().of(encoded)
     for child in np.flatnonzero(heads == node):
         sums = np.logaddexp.reduce(plain[child] + model.transitions_[[a, b]], axis=1)
         text = f"all labels of {shown(encoded.corpus.structures[0].observations[child])}"
-        found.append(Contribution("normalization", text, float(sums[1] - sums[0]), int(child)))
-    return found
+        contributions.append(Contribution("normalization", text, float(sums[1] - sums[0]), int(child)))
+    return contributions
 
 
 def perceptron_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:
     if model.kernel_ is None:
         weights = np.split(model._nodes / model._divisor, np.cumsum(model._feature_counts()))[:-1]
-        found = _feature_terms(model, encoded, weights, node, a, b)
+        contributions = _feature_terms(model, encoded, weights, node, a, b)
     else:
-        found = position_terms(model, encoded, node, a, b, top)
+        contributions = position_terms(model, encoded, node, a, b, top)
     if model.order_ == 1 and encoded.corpus.graph.heads[node] < 0:
-        found.append(_transition(model, "<start> → {}", model._grams.short[0], node, a, b))
-    return found
+        contributions.append(_transition(model, "<start> → {}", model._grams.short[0], node, a, b))
+    return contributions
 
 
 def position_terms(model: Any, encoded: Encoded, node: int, a: int, b: int, top: int) -> list[Contribution]:

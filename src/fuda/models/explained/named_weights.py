@@ -87,7 +87,7 @@ def named(weights: np.ndarray, rows: list[Any], columns: list[Any]) -> dict[tupl
 
 
 class NamedWeights:
-    """What models with weights of features and of label pairs share."""
+    """Base of models with weights of features and of label pairs."""
 
     classes_: np.ndarray
     encoder_: Any

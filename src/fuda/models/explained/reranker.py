@@ -38,7 +38,7 @@ class RankedCandidates:
         self.labels = self.candidates[self.ranking.argmax()]
         base = copy(model.base_)
         base.outside_penalty = 0.0  # candidates do not depend on it
-        self._base = cache(lambda: base._whole_decision(base._encode_corpus(encoded.corpus)))
+        self._base = cache(lambda: base._labeling_decision(base._encode_corpus(encoded.corpus)))
         self._shares = cache(lambda: self._by_structure(encoded, listed))
 
     def _by_structure(self, encoded: Encoded, listed: Any) -> Array:

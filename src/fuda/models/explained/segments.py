@@ -58,9 +58,9 @@ def segmentations(model: Any, encoded: Encoded, known: Any = None) -> Segmentati
     """Return the decision of a semi-Markov CRF between labelings, however it decodes."""
     corpus, scores = encoded.corpus, model._segment_scores(encoded, model.outside_penalty)
     labels = model._best_labelings(scores, model._limits_of_known(encoded, known))[1]
-    given = np.full(len(labels), -1) if known is None else model._label_numbers(known, corpus)
+    known_numbers = np.full(len(labels), -1) if known is None else model._label_numbers(known, corpus)
     about = corpus.structures[0], model.classes_.tolist(), labels
-    return Segmentations(*about, "score of the best labeling", model, encoded, scores, given)
+    return Segmentations(*about, "score of the best labeling", model, encoded, scores, known_numbers)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a model file contains of a labeler with the marginalized kernel.
+"""The state of a labeler with the marginalized kernel in model files.
 
 The structures of the support and of the memory of corrections, with priors, and for all of their
 nodes α and, where there is a memory, its coefficients; the margins of clear cases, where

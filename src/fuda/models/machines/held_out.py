@@ -50,8 +50,8 @@ _FEWEST = 20
 _TRIED_WITH_PARTS = 3_000
 
 
-def rests(examples: Examples) -> list[Array]:
-    """Return the structures that a calibration learns from, for each part that it holds out."""
+def training_parts(examples: Examples) -> list[Array]:
+    """Return the structures to learn from for the calibration on each held-out part."""
     return [_rest(examples, part) for part in calibration_parts(examples.sizes)]
 
 
@@ -71,7 +71,7 @@ def calibrated(
     amounts : array (N,)
         Weights of nodes.
     engines : list of lists of Engine, optional
-        Engines for trainings on the `rests`, if these were planned together.
+        Engines for trainings on the `training_parts`, if these were planned together.
 
     Returns
     -------
@@ -199,11 +199,11 @@ def _held_out(
 ) -> Evidence:
     """The scores and priors of the nodes of some parts, each by a model trained on the others."""
     examples, corpus = sources.examples, sources.examples.encoded.corpus
-    training_parts = [_rest(examples, part) for part in parts]
+    other_parts = [_rest(examples, part) for part in parts]
     if engines is None:
-        engines = copy(learner)._plan_joint_training(sources, training_parts, labels, amounts)
+        engines = copy(learner)._plan_joint_training(sources, other_parts, labels, amounts)
     scores = []
-    folds = zip(parts, training_parts, engines, strict=True)
+    folds = zip(parts, other_parts, engines, strict=True)
     for number, (members, rest, fold_engines) in enumerate(folds, start=1):
         others, held_out, nodes = sources.take(rest), examples.take(members), corpus.nodes_of(rest)
         alpha, _ = copy(learner)._trained(

@@ -1,4 +1,4 @@
-"""How models with the marginalized kernel predict labels, probabilities and n-best labelings.
+"""Predictions with the marginalized kernel: labels, probabilities and n-best labelings.
 
 With decode="posterior" every node gets the label of largest score by itself, and the probability
 of a labeling is the product of those of its nodes; with decode="viterbi" a labeling is scored as a
@@ -26,7 +26,8 @@ from fuda.schemes import forbid
 Array = np.ndarray
 
 DECODERS = ("posterior", "viterbi")
-RENAMED = {"pointwise": "posterior"}  # of `decode`, in earlier versions
+# Values of `decode` in earlier versions, and their present names.
+RENAMED = {"pointwise": "posterior"}
 
 
 class MarginalizedPredictions(Probabilities, Labeler):
@@ -92,7 +93,7 @@ class MarginalizedPredictions(Probabilities, Labeler):
                 probabilities[labels >= 0] = np.eye(len(self.classes_))[labels[labels >= 0]]
             return encoded.corpus.split(probabilities)
 
-        return self._for_each_structure(X, marginals, self._no_rows)
+        return self._for_each_structure(X, marginals, self._empty_marginals)
 
     @on_snapshot
     def predict_nbest(self, X: Any, n: int, prior: Any = None, known: Any = None) -> Array:
@@ -141,7 +142,9 @@ class MarginalizedPredictions(Probabilities, Labeler):
             One array of shape (n_nodes, n_labels) per structure; columns as in `classes_`.
         """
         return self._for_each_structure(
-            X, lambda encoded: encoded.corpus.split(self._evidence(encoded, prior).scores), self._no_rows
+            X,
+            lambda encoded: encoded.corpus.split(self._evidence(encoded, prior).scores),
+            self._empty_marginals,
         )
 
     def _predict_numbers(
